@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dptext import own_files
-from dptext.ledger.ledger import Ledger
 from dptext.privacy.randomness import NoiseKey
-from dptext.release import run
+from dptext.release.charges import Charges
 from dptext.synthesis import release as corpus
 
 __all__ = ["TWINS", "Twin"]
@@ -41,8 +40,8 @@ def _forget_the_key() -> None:
     NoiseKey.restored = classmethod(lambda cls, _secret, *, seeded: cls())  # type: ignore[assignment,method-assign]
 
 
-def _give_nothing_back() -> None:
-    Ledger.void = lambda *_: None  # type: ignore[assignment,method-assign]
+def _forget_what_was_reserved() -> None:
+    Charges.note_pending = lambda *_: False  # type: ignore[assignment,method-assign]
 
 
 def _sweep_nothing() -> None:
@@ -64,7 +63,6 @@ def _texts_before_their_statement() -> None:
 
 
 def _forget_what_is_pending() -> None:
-    run.end_earlier = corpus.end_earlier = lambda *_, **__: None
     corpus._settle = lambda *_: None
 
 
@@ -87,7 +85,9 @@ TWINS = {
     "published by copying": Twin("privatize jsonl", "KILL:write /work/out.jsonl", _publish_by_copying),
     "open to all": Twin("privatize jsonl", "KILL:write /work/.out.jsonl.rows", _open_to_all),
     "another key": Twin("privatize jsonl", "FAIL:fsync /work/.out.jsonl.rows", _forget_the_key),
-    "nothing given back": Twin("privatize jsonl, ledger", "FAIL:write /work/.out.jsonl.rows", _give_nothing_back),
+    "reservation forgotten": Twin(
+        "privatize jsonl, ledger", "FAIL:write /work/.out.jsonl.rows", _forget_what_was_reserved
+    ),
     "texts before their statement": Twin(
         "synthesize", "KILL:open /work/.made.parquet.privacy.json.part", _texts_before_their_statement
     ),

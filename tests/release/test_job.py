@@ -466,7 +466,8 @@ def test_an_error_while_the_output_is_made_is_that_error(out, error):
 def test_an_interrupted_job_is_never_overlooked(out):
     interrupted(out, 0)
     assert assert_error(ParameterError, lambda: job(out)) == (
-        f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to start over"
+        f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to start over "
+        "(a ledger then counts both)"
     )
     assert beside(out, "rows").read_bytes() == DATA[0]
 

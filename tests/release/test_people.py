@@ -14,8 +14,8 @@ import pytest
 from dptext import TEM, load_vectors, privatize, privatize_file, statement_for_user
 from dptext.errors import ParameterError
 from dptext.files import blocks
-from dptext.files.column import spelled_key
 from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.unit import canonical_id
 from dptext.privacy.wording import before_people, for_person
 from dptext.release import people
 from dptext.release.people import MostTexts, TextsOfPeople, promise_to
@@ -60,7 +60,7 @@ def test_the_count_is_that_of_a_dictionary(monkeypatch, at_least):
         rows = [draw.choice(WHO + [f"p{number}" for number in range(50)]) for _ in range(draw.randrange(1, 30))]
         texts = [draw.choice(["a text", None]) for _ in rows]
         found[block % 2].add(rows, texts)
-        names += [spelled_key(who) for who, text in zip(rows, texts, strict=True) if text is not None]
+        names += [canonical_id(who) for who, text in zip(rows, texts, strict=True) if text is not None]
     counted = collections.Counter(names)
     unnamed = counted.pop(None)
     assert (found[0] + found[1]).most == MostTexts(max(counted.values()), unnamed)

@@ -208,34 +208,33 @@ def test_the_ledger_settles_once_the_output_stands(work, monkeypatch):
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_where_nothing_came_out_and_the_ledger_fails_too_the_first_error_is_said_and_nothing_lost(
-    work, monkeypatch, resume
-):
+def test_a_run_that_fails_before_its_first_row_stays_charged_and_continues_with_its_release(work, monkeypatch, resume):
     Ledger.create("l.db", releases=1)
     with monkeypatch.context() as full:
         full.setattr(Job, "add", no_more)
-        full.setattr(Ledger, "void", lambda *_: (_ for _ in ()).throw(StorageError("cannot use the ledger")))
         with pytest.raises(StorageError, match="No space left on device") as caught:
             release(ledger="l.db")
-    (note,) = caught.value.__notes__
     (pending,) = Ledger("l.db").releases()
-    assert note.startswith("nothing was released, but the ledger still counts it (cannot use the ledger): run the same")
+    (note,) = caught.value.__notes__
     assert note.endswith(f"dptext ledger void l.db {pending.release_id}")
-    assert hidden(work) == [".out.txt.job", ".out.txt.rows"]
     released = release(ledger="l.db", resume=resume)
-    assert states() == ["released"]
-    assert (released.statement.release_id == pending.release_id) == resume
+    assert (states(), released.statement.release_id) == (["released"], pending.release_id)
     assert hidden(work) == []
 
 
-def test_where_nothing_came_out_nothing_is_left(work, monkeypatch):
+def test_if_the_ledger_fails_too_the_first_error_is_raised_and_the_job_is_kept(work, monkeypatch):
     Ledger.create("l.db", releases=1)
+
+    def fail(job, *_arguments, **_options):
+        monkeypatch.setattr(Ledger, "state", lambda *_: (_ for _ in ()).throw(StorageError("cannot use the ledger")))
+        no_more()
+
     with monkeypatch.context() as full:
-        full.setattr(Job, "add", no_more)
+        full.setattr(Job, "add", fail)
         with pytest.raises(StorageError, match="No space left on device") as caught:
             release(ledger="l.db")
-    assert not hasattr(caught.value, "__notes__")
-    assert (states(), hidden(work)) == ([], [])
+    assert "cannot use the ledger" in caught.value.__notes__[0]
+    assert hidden(work) == [".out.txt.job", ".out.txt.rows"]
 
 
 def killed_at(stage, monkeypatch):
@@ -277,25 +276,14 @@ def test_a_run_that_goes_on_after_a_kill_is_counted_once(work, monkeypatch, stag
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("again", ["l.db", None])
-def test_a_run_that_starts_over_gives_back_what_never_came_out_and_only_that(work, monkeypatch, stage, again):
+def test_a_run_that_starts_over_leaves_the_earlier_release_charged(work, monkeypatch, caplog, stage, again):
     Ledger.create("l.db", releases=2)
     killed_at(stage, monkeypatch)
+    (earlier,) = states()
     release(ledger=again, force=True)
-    was_out = stage in ("the output", "the ledger")
-    assert states() == ["released"] * (was_out + (again is not None))
+    assert states() == [earlier, *["released"] * (again is not None)]
+    assert ("dptext ledger void" in caplog.text) == (again is not None and earlier == "pending")
     assert hidden(work) == []
-
-
-def test_a_job_is_not_forgotten_before_the_ledger_knows(work, monkeypatch):
-    Ledger.create("l.db", releases=1)
-    killed_at("some rows", monkeypatch)
-    with monkeypatch.context() as full:
-        full.setattr(Ledger, "void", no_more)
-        with pytest.raises(StorageError):
-            release(ledger="l.db", force=True)
-    assert states() == ["pending"]
-    release(ledger="l.db", force=True)
-    assert states() == ["released"]
 
 
 def test_what_was_voided_is_charged_again_before_it_appears(work, monkeypatch):
@@ -317,7 +305,7 @@ def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the
             release(ledger="l.db")
     (pending,) = Ledger("l.db").releases()
     told, then = caught.value.__notes__
-    assert told.endswith(f"dptext ledger settle l.db {pending.release_id}")
+    assert f"dptext ledger settle l.db {pending.release_id}" in told
     assert then == "out.txt is in place: run the same command with --resume to finish"
     release(ledger="l.db", resume=True)
     assert (states(), hidden(work)) == (["released"], [])

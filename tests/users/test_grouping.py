@@ -12,8 +12,11 @@ import pytest
 
 from dptext.errors import DataError, ParameterError
 from dptext.files import blocks
-from dptext.files.column import spelled_key
 from dptext.files.documents import Document, read_documents
+from dptext.ledger.ledger import Ledger
+from dptext.privacy.guarantee import PureDP
+from dptext.privacy.unit import Relation, Unit, canonical_id
+from dptext.release.people import TextsOfPeople
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary
 from dptext.users import grouping, sorting
@@ -104,13 +107,24 @@ def test_one_person_may_be_spelled_in_several_ways():
     assert collected([Document("cat", user=user) for user in users]) == [([[0]] * len(users), (None,))]
     others = ["07", "7 a", "seven", 77, "-7", "７"]
     assert len(collected([Document("cat", user=user) for user in others])) == len(others)
-    assert spelled_key("7.0") == "7"
+    assert canonical_id("7.0") == "7"
+
+
+def test_mechanisms_counters_and_ledgers_tell_users_apart_in_the_same_way(tmp_path):
+    users = ["José", "Jose\N{COMBINING ACUTE ACCENT}", " José ", 7, "7.0", "jose", "07"]
+    ledger = Ledger.create(tmp_path / "book", epsilon=9)
+    terms = {"by": "author", "unit": Unit.USER, "relation": Relation.ADD_REMOVE}
+    counter = TextsOfPeople("author")
+    counter.add(users, ["cat"] * len(users))
+    assert len(collected([Document("cat", user=user) for user in users])) == 4
+    assert ledger.reserve("a", PureDP(1.0), map(str, users), **terms).units == 4
+    assert counter.most.texts == 3
 
 
 def test_a_whole_number_of_any_length_is_a_key():
     long = 10**6000 + 7
     spelled = "1" + "0" * 5999 + "7"
-    assert (spelled_key(long), spelled_key(-long), spelled_key(spelled)) == (spelled, f"-{spelled}", spelled)
+    assert (canonical_id(long), canonical_id(-long), canonical_id(spelled)) == (spelled, f"-{spelled}", spelled)
     assert len(collected([Document("cat", user=user) for user in (long, spelled, long + 1)])) == 2
 
 

@@ -14,12 +14,13 @@ from typing import Any, Literal
 
 from dptext.checks import listed, names
 from dptext.errors import DataError, ParameterError
-from dptext.files.column import columns_there, is_missing, may_be_values, spelled_key, spelled_label
+from dptext.files.column import columns_there, is_missing, may_be_values, spelled_label
 from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
 from dptext.files.formats import announced_by, file_format
 from dptext.files.streams import is_pipe
 from dptext.files.table_kinds import is_table, table_kind
+from dptext.privacy.unit import canonical_id
 from dptext.text.identifying import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at
 
 __all__ = ["MOST_ROWS", "Column", "Data", "Roles", "files_of", "look"]
@@ -345,7 +346,7 @@ def _counted(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
             empty += 1
         else:
             lengths[len(text.split())] += 1
-        if (who := spelled_key(user)) is not None:
+        if (who := canonical_id(user)) is not None:
             people[who] += 1
         if labels is not None and None not in (spelled := tuple(map(spelled_label, labels))):
             classes[spelled] += 1

@@ -34,7 +34,7 @@ from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import before_embedding, cautioned_of
 from dptext.release.charges import Charges
 from dptext.release.release import folder_is_of
-from dptext.release.run import charged, end_earlier
+from dptext.release.run import charged
 from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -389,7 +389,6 @@ def embed(
     def is_out(name: str) -> bool:
         return folder_is_of(out, name)
 
-    end_earlier(Path(out), charges, is_out, restart=run.force)
     place = check_place(out, replace=run.force)
     if training.checkpoint is not None:
         never = {"IN": files, "the ledger": [] if ledger is None else [ledger], "OUT": [place]}

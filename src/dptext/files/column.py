@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 
 import numpy as np
 
 from dptext.checks import listed
 from dptext.errors import ParameterError
+from dptext.privacy.unit import canonical_id
 
-__all__ = ["columns_there", "is_missing", "may_be_values", "one_column", "spelled_key", "spelled_label"]
+__all__ = ["columns_there", "is_missing", "may_be_values", "one_column", "spelled_label"]
 
 
 def one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
@@ -37,29 +37,8 @@ def is_missing(text: object) -> bool:
     return text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
 
 
-_WHOLE = re.compile(r"[1-9][0-9]{0,14}\.0+")
-
-
-def spelled_key(value: object) -> str | None:
-    """The key as a string; None where the value is none: missing, blank, or neither a text nor a whole number.
-
-    >>> [spelled_key(value) for value in (7, 7.0, "7", " 7", "7.0", "Ann ", "", None, 7.5)]
-    ['7', '7', '7', '7', '7', 'Ann', None, None, None]
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, str):
-        spelled = value.strip()
-        return (str(int(float(spelled))) if _WHOLE.fullmatch(spelled) else spelled) or None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return str(Decimal(value))  # of any length: Python's own spelling ends in an error after some thousand digits
-
-
 def spelled_label(value: object) -> str | None:
-    """The label as a string: as `spelled_key`, and other numbers and truth values, which files spell in several ways.
+    """The label as a string: as `canonical_id`, and other numbers and truth values, which files spell in several ways.
 
     >>> [spelled_label(value) for value in (1, 1.0, "1", " news ", 4.5, True, "True", "", None, float("nan"), [1])]
     ['1', '1', '1', 'news', '4.5', 'true', 'true', None, None, None, None]
@@ -70,7 +49,7 @@ def spelled_label(value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, float) and math.isfinite(value) and not value.is_integer():
         return repr(value)
-    spelled = spelled_key(value)
+    spelled = canonical_id(value)
     return spelled.lower() if spelled in ("True", "False", "TRUE", "FALSE") else spelled
 
 

@@ -23,8 +23,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -54,7 +54,7 @@ from dptext.ledger.terms import (
 from dptext.privacy.guarantee import Guarantee, MetricDP, guarantee_from_dict, guarantee_to_dict
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Unit
+from dptext.privacy.unit import Relation, Unit, canonical_id
 from dptext.showing import Facts, Showing
 
 __all__ = [
@@ -195,7 +195,7 @@ class Ledger(Showing):
             release_id: a name for the release (`dptext.privacy.statement.new_release_id`).
             promise: its statement; or a guarantee, with ``unit`` and ``relation``.
             keys: for each document its text, or its value in the column ``by``; read once, in constant memory.
-                Texts and values are compared in Unicode's form NFC, and otherwise to the letter.
+                Texts are compared in Unicode's form NFC, values in the form of `canonical_id`.
             by: `TEXT`, or the name of a column.
             unit, relation, mechanism: only beside a guarantee; a statement holds them.
 
@@ -260,7 +260,10 @@ class Ledger(Showing):
             connection.execute("UPDATE release SET state = ? WHERE id = ?", (RELEASED, release_id))
 
     def void(self, release_id: str) -> None:
-        """Take back a pending release of which nothing came out: its units get their budget back.
+        """Take back a pending release: its units get their budget back.
+
+        Only the owner can decide this, and only if no output of the release was kept or shown to others. dptext never
+        does it automatically.
 
         Raises:
             RefusedError: it is released.
@@ -280,9 +283,21 @@ class Ledger(Showing):
             row = connection.execute("SELECT state FROM release WHERE id = ?", (release_id,)).fetchone()
             return None if row is None else str(row[0])
 
-    def is_reserved(self, release_id: str) -> bool:
-        """Whether a release is pending: reserved, and neither settled nor voided."""
-        return self.state(release_id) == PENDING
+    def pending(self, *, besides: str = "") -> list[str]:
+        """Return the ids of all pending releases but one: reserved, and neither settled nor voided."""
+        with self._read() as connection:
+            rows = connection.execute("SELECT id FROM release WHERE state = ? AND id <> ?", (PENDING, besides))
+            return [str(release_id) for (release_id,) in rows]
+
+    def pending_advice(self, release_ids: Sequence[str]) -> str:
+        """Return a sentence that tells the owner what to do about pending releases."""
+        which, name = f"{len(release_ids):,} releases", "RELEASE_ID"
+        if len(release_ids) == 1:
+            which, name = f"the release {release_ids[0]}", release_ids[0]
+        return (
+            f"the ledger counts {which} as spent, and not as confirmed. If the output is in place: dptext ledger "
+            f"settle {self.path} {name}; if no output was kept or shown to others: dptext ledger void {self.path} {name}"
+        )
 
     def terms(self) -> Terms | None:
         """What all releases share: the first one fixed it. None before."""
@@ -324,7 +339,7 @@ class Ledger(Showing):
     def left(self, value: str) -> Balance:
         """What one unit has spent and has left, given its text or its value in the ledger's column.
 
-        A value that was never released has everything left; so has one that is spelled in another way.
+        A value that was never released has everything left.
         """
         with self._read() as connection:
             secret, _, limits = self._head(connection)
@@ -423,9 +438,8 @@ class Ledger(Showing):
 class Reservation:
     """A release that is charged and not out yet.
 
-    As a context manager it is settled when the block ends, and voided when the block fails before it was settled: in
-    the block, do the work and put the output in place. A process that is killed leaves it pending: its budget stays
-    spent until somebody voids it.
+    As a context manager it is settled when the block ends: in the block, do the work and put the output in place. If
+    the block fails or the process is killed, it stays pending, and its budget stays spent until you void it.
 
     Attributes:
         release_id: its name.
@@ -450,21 +464,14 @@ class Reservation:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            if self._ledger.is_reserved(self.release_id):  # the block may have voided it
-                self.settle()
-            return
-        try:  # the first error matters more
-            if self._ledger.is_reserved(self.release_id):
-                self.void()
-        except DptextError as second:
-            assert error is not None
-            error.add_note(
-                f"the ledger still counts the release ({second}); if nothing of it came out: dptext ledger void "
-                f"{self._ledger.path} {self.release_id}"
-            )
+        if error is not None:
+            with suppress(DptextError):  # the first error matters more
+                if self._ledger.state(self.release_id) == PENDING:
+                    error.add_note(self._ledger.pending_advice([self.release_id]))
+        elif self._ledger.state(self.release_id) == PENDING:  # the block may have voided it
+            self.settle()
 
 
 def _described(
@@ -518,7 +525,12 @@ def _refusal(over: store.Overspent, units: int, limits: Limits, terms: Terms, *,
     else:
         what, limit, spent, cost = "releases", ceiling.releases, float(over.releases), 1.0
     left = in_digits_at_least(remaining(limit, spent) or 0.0)
-    also = f" ({pending:,} pending, which count: dptext ledger show says what to do of a dead run)" if pending else ""
+    also = (
+        f" ({pending:,} pending: a release that was started stays charged until it is settled or you void it; see "
+        "dptext ledger show)"
+        if pending
+        else ""
+    )
     return (
         f"the ledger refuses: {over.units:,} of {units:,} {terms.units} would be overspent (limit: {what} "
         f"{in_digits_at_least(limit)}, already spent: at most {in_digits(spent)}, this release costs "
@@ -538,9 +550,12 @@ def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes
     for number, value in enumerate(keys, 1):
         if not isinstance(value, str):
             raise ParameterError(f"row {number}: a key must be a string, got {type(value).__name__}")
-        each = start.copy()
-        each.update(normalize("NFC", value).encode("utf-8", "surrogatepass"))
-        yield (each.digest(),)
+        key = normalize("NFC", value) if by == TEXT else canonical_id(value)
+        if key is None:
+            raise ParameterError(f"row {number}: the key is blank; give the id of a user or row")
+        digest = start.copy()
+        digest.update(key.encode("utf-8", "surrogatepass"))
+        yield (digest.digest(),)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,10 +1,15 @@
-"""Who is protected, against which change of the data, and from whom."""
+"""The privacy unit, the neighbouring relation, the trust model, and the one canonical form of a user id."""
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from enum import StrEnum
+from unicodedata import normalize
 
-__all__ = ["Relation", "Trust", "Unit"]
+import numpy as np
+
+__all__ = ["Relation", "Trust", "Unit", "canonical_id"]
 
 
 class Unit(StrEnum):
@@ -33,3 +38,34 @@ class Trust(StrEnum):
     """Before the data leaves its owner: no reader of the output has to be trusted."""
     CENTRAL = "central"
     """By a curator who sees everybody's data and must be trusted with it."""
+
+
+_WHOLE = re.compile(r"[1-9][0-9]{0,14}\.0+")
+
+
+def canonical_id(value: object) -> str | None:
+    """Return the canonical form of a user id, by which mechanisms, counters and ledgers tell users apart.
+
+    Whitespace around it is removed, whole numbers are written without a fraction, and Unicode is normalised (NFC).
+
+    Args:
+        value: a text or a whole number.
+
+    Returns:
+        The id; None if the value is missing, blank, or neither a text nor a whole number.
+
+    >>> [canonical_id(value) for value in (7, 7.0, "7", " 7", "7.0", "Ann ", "", None, 7.5)]
+    ['7', '7', '7', '7', '7', 'Ann', None, None, None]
+    >>> canonical_id("Jose\N{COMBINING ACUTE ACCENT}") == canonical_id("José")
+    True
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        text = normalize("NFC", value.strip())
+        return (str(int(float(text))) if _WHOLE.fullmatch(text) else text) or None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return str(Decimal(value))  # str() of an int raises beyond some thousand digits

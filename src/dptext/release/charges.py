@@ -1,34 +1,39 @@
-"""The rows of a release and the ledger: charged whole before the work starts, settled when the release appears."""
+"""The rows of a release in the ledger: reserved before the work starts, settled when the output is in place."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
-from dptext.files.column import spelled_key
 from dptext.files.documents import DocumentReader
 from dptext.files.parquet import as_lists
 from dptext.ledger.ledger import PENDING, RELEASED, TEXT, Ledger
 from dptext.privacy.guarantee import Guarantee, MetricDP
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import canonical_id
 
 __all__ = ["Charges"]
 
+_logger = logging.getLogger(__name__)
+
 
 class Charges:
-    """What one release charges to a ledger; without a ledger, nothing.
+    """Charges one release to a ledger; does nothing without a ledger.
+
+    A release that was reserved stays charged (pending) until it is settled or the owner runs ``dptext ledger void``.
+    Nothing here voids one: an error, a missing file or a missing folder does not prove that nothing was released.
 
     Args:
         ledger: the file of the ledger, or None.
-        by: the column that says which row or person a row is; None: the text itself. Without a ledger nothing goes by
-            it.
-        missing: the text that a missing one (null) counts as; None: nothing is released of such a row, so that by its
-            text it is charged nothing.
+        by: the column with the id of the row or user; None: the text itself. Ignored without a ledger.
+        missing: the text that a missing text (null) is charged as; None: it is not charged, because nothing is
+            released of such a row.
     """
 
     def __init__(self, ledger: str | Path | None, by: str | None, *, missing: str | None = None) -> None:
@@ -44,13 +49,15 @@ class Charges:
 
     @property
     def kind(self) -> list[str] | None:
-        """Which ledger, and how rows are told apart, if there is one; as JSON keeps it."""
+        """The path of the ledger and the column that rows are charged by, as JSON holds them; None without a ledger."""
         return None if self._ledger is None else [str(self._ledger.path.resolve()), self.column or TEXT]
 
     def reserve(
         self, release_id: str, promise: PrivacyStatement | Guarantee, reader: DocumentReader, **terms: Any
     ) -> None:
         """Charge every row, or none; a release that is charged already stays as it is.
+
+        Logs a warning if other releases are pending: they count as spent.
 
         Args:
             release_id, promise, terms: as in `dptext.ledger.ledger.Ledger.reserve`.
@@ -63,83 +70,56 @@ class Charges:
         if self._ledger is None:
             return
         if self._ledger.state(release_id) == RELEASED:
-            raise RefusedError(
-                "the ledger knows this release as one that has appeared already: it is not to be made again; start over"
-            )
+            raise RefusedError("the ledger has settled this release already: start over, which is a new release")
         if isinstance(promise, PrivacyStatement) and isinstance(promise.guarantee, MetricDP):
             # the farthest pair is known only when all rows are read
             promise = promise.replace(guarantee=replace(promise.guarantee, max_distance=None))
+        others = self._ledger.pending(besides=release_id)
         self._ledger.reserve(release_id, promise, self._keys(reader), by=self.column or TEXT, **terms)
+        if others:
+            _logger.warning("%s", self._ledger.pending_advice(others))
 
-    def holds(self, release_id: str) -> bool:
-        """Whether there is nothing left to charge: the release is reserved or settled, or there is no ledger."""
+    def is_settled_or_reserved(self, release_id: str) -> bool:
+        """Return whether nothing is left to charge; always True without a ledger."""
         return self._ledger is None or self._ledger.state(release_id) is not None
 
     def check_same(self, identities: Iterable[bytes]) -> None:
-        """Whether the rows that were released are the rows that were charged.
+        """Raise if the rows that were released are not the rows that were charged.
 
         Raises:
-            RefusedError: they are not: the input changed in between.
+            RefusedError: the input changed between the two readings.
         """
         if self._seen is not None and hashlib.sha256(b"".join(identities)).digest() != self._seen:
             raise RefusedError(
-                "the input changed while it was being read, so the ledger knows other rows: start over with --force"
+                "the input changed while it was being read, so the ledger has charged other rows: start over with "
+                "--force"
             )
 
     def settle(self, release_id: str) -> None:
-        """The release is out. Until then it is pending, and counts as well: so the order that holds for every release
-        is to reserve, to work, to put the whole output in place, and then to settle. What stops a run in between
-        leaves a release that counts, and that can be given back where nothing came out.
+        """Mark the release as released. Call it last, when the whole output is in place.
 
         Raises:
-            StorageError, DataError: the ledger failed; what to do stands in a note.
+            StorageError, DataError: the ledger failed; a note says what to do.
         """
         if self._ledger is not None:
             try:
                 self._ledger.settle(release_id)
             except DptextError as error:
-                error.add_note(
-                    "the output is in place, and the ledger counts it as pending: say that it is out with: "
-                    f"dptext ledger settle {self._ledger.path} {release_id}"
-                )
+                error.add_note(self._ledger.pending_advice([release_id]))
                 raise
 
-    def void(self, release_id: str) -> None:
-        """The release never appears."""
-        if self._ledger is not None and self._ledger.state(release_id) == PENDING:
-            self._ledger.void(release_id)
-
-    def void_after(self, error: BaseException, release_id: str) -> bool:
-        """Void because of an error, which matters more than what the ledger may say now.
-
-        Returns:
-            Whether nothing is reserved any more. Otherwise the error has a note of what to do.
-        """
-        try:
-            self.void(release_id)
-        except DptextError as second:
-            assert self._ledger is not None
-            error.add_note(
-                f"nothing was released, but the ledger still counts it ({second}): run the same command again, or give "
-                f"the budget back with: dptext ledger void {self._ledger.path} {release_id}"
-            )
+    def note_pending(self, error: BaseException, release_id: str) -> bool:
+        """Return whether the release stays charged after an error (or may stay so); then tell the owner in a note."""
+        if self._ledger is None:
             return False
+        try:
+            if self._ledger.state(release_id) != PENDING:
+                return False
+        except DptextError as second:
+            error.add_note(f"it is not known whether the ledger counts this release ({second})")
+            return True
+        error.add_note(self._ledger.pending_advice([release_id]))
         return True
-
-    def give_up(self, release_id: str, options: Mapping[str, Any], is_out: bool) -> None:
-        """What becomes of the release of an earlier run that is thrown away, in the ledger that it named.
-
-        Args:
-            release_id: of that run.
-            options: of its job; ``ledger`` is its `kind`.
-            is_out: whether its output may have appeared: then it stays spent.
-        """
-        match options.get("ledger"):
-            case [str(path), str()] if Path(path).exists():
-                ledger = Ledger(path)
-                if ledger.state(release_id) == PENDING:
-                    end: Callable[[str], None] = ledger.settle if is_out else ledger.void
-                    end(release_id)
 
     def _keys(self, reader: DocumentReader) -> Iterator[str]:
         digest = hashlib.sha256()
@@ -157,7 +137,7 @@ class Charges:
 
 
 def _key(value: object, row: int, column: str) -> str:
-    key = spelled_key(value)
+    key = canonical_id(value)
     if key is None:
         raise DataError(
             f"row {row} has no {column!r} that could be a key: the ledger needs a text or a whole number for every "

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +26,7 @@ from dptext.files.streams import file_digest
 from dptext.own_files import HashedFile, beside, give_usual_rights, open_new, open_own, publish
 from dptext.privacy.randomness import NoiseKey
 
-__all__ = ["GiveUp", "Job", "Part", "interrupted"]
-
-GiveUp = Callable[[str, Mapping[str, Any], bool], None]
+__all__ = ["Job", "Part", "interrupted"]
 
 _VERSION = 2
 _AT_ONCE = 1 << 20
@@ -68,9 +66,8 @@ class Job:
         key: the secret of a new job; a resumed one has its own.
         release_id: of a new job; a resumed one has its own.
         resume: go on with the job that was interrupted, if there is one; a fresh one is begun otherwise.
-        restart: throw an interrupted job away (one of which no part is done goes without asking).
-        give_up: called before a job is thrown away, with its release id, its options, and whether its output may have
-            appeared; where it fails, the job stays.
+        restart: delete an interrupted job. A job without a finished part needs neither flag: it is continued if
+            ``options`` has a ledger, which may have charged it, and is deleted otherwise.
         is_assembled: the output is made from the parts at the end (`assembled`), not by joining them alone.
 
     Attributes:
@@ -98,7 +95,6 @@ class Job:
         resume: bool = False,
         restart: bool = False,
         is_assembled: bool = False,
-        give_up: GiveUp | None = None,
     ) -> None:
         self.out = out
         self.is_assembled = is_assembled
@@ -121,7 +117,8 @@ class Job:
             if there and not resume:
                 if not restart and self._has_parts():
                     raise interrupted(out)
-                self._forget(give_up)
+                if restart or not self._may_be_charged():
+                    self._forget()
             self._begin_or_go_on(options)
         except BaseException:
             if locked and not there:
@@ -172,18 +169,13 @@ class Job:
             self._database.close()
             raise
 
-    def _forget(self, give_up: GiveUp | None) -> None:
-        name = asked = None
-        is_out = False
-        with self._errors(), suppress(sqlite3.DatabaseError):  # of a damaged one, nothing is known
-            if self._has_begun():
-                row = self._database.execute("SELECT name, asked, promise, made FROM job").fetchone()
-                name, asked, promise, made = row or (None, None, None, None)
-                is_out = promise is not None and not self._is_waiting(made)
-        options = _options(asked)
-        if give_up is not None and isinstance(name, str) and options is not None:
-            # before it is forgotten: a run that dies here has said so, or can be asked again
-            give_up(name, options, is_out)
+    def _may_be_charged(self) -> bool:
+        """Return whether a ledger may count this job; it is then continued, because a new one would be charged again."""
+        with self._errors():
+            row = self._database.execute("SELECT asked FROM job").fetchone() if self._has_begun() else None
+        return row is not None and bool((_options(row[0]) or {}).get("ledger"))
+
+    def _forget(self) -> None:
         with self._errors(), self._transaction() as database:
             for table in ("job", "part", "reject"):
                 database.execute(f"DROP TABLE IF EXISTS {table}")
@@ -224,11 +216,6 @@ class Job:
                 raise DataError(
                     f"{str(self._rows)!r} is not what the job wrote: it was changed; add --force to start over"
                 )
-
-    def _is_waiting(self, digest: str | None) -> bool:
-        """Whether the bytes of an output still lie here: then nobody else has seen them."""
-        found = (path for path in (self._rows, beside(self.out, "made")) if path.exists())
-        return any(digest in (None, file_digest(path)) for path in found)
 
     def _has_begun(self) -> bool:
         found = self._database.execute("SELECT name FROM sqlite_master WHERE name = 'job'").fetchone()
@@ -460,7 +447,8 @@ class Job:
 def interrupted(out: Path) -> ParameterError:
     """What is said to who would begin anew where a run was interrupted."""
     return ParameterError(
-        f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to start over"
+        f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to start over "
+        "(a ledger then counts both)"
     )
 
 

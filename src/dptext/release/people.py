@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from dptext.errors import DptextError
 from dptext.files.blocks import Block
-from dptext.files.column import spelled_key
 from dptext.files.parquet import as_lists
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import canonical_id
 
 __all__ = ["MostTexts", "TextsOfPeople", "promise_to"]
 
@@ -44,8 +44,8 @@ class TextsOfPeople:
 
     A person is 64 bits of a digest under a key of this process: what is kept says nothing of a name elsewhere. Two
     people could share them (among ten million, with a chance below 3e-6); the count is then too large, never too small.
-    They are told apart as a ledger tells them apart (`dptext.files.column.spelled_key`). Those of several releases of
-    one process add up.
+    They are told apart as a ledger tells them apart (`dptext.privacy.unit.canonical_id`). Texts of several
+    releases of one process add up.
 
     Args:
         column: the column that says who wrote a text.
@@ -70,7 +70,7 @@ class TextsOfPeople:
     def add(self, people: Iterable[object], texts: Sequence[str | None]) -> None:
         """Count rows: who wrote each, and its text."""
         there = (who for who, text in zip(people, texts, strict=True) if text is not None or self._missing is not None)
-        names = [spelled_key(who) for who in there]
+        names = [canonical_id(who) for who in there]
         found = [_digest(name) for name in names if name is not None]
         self._unnamed += len(names) - len(found)
         self._waiting.append(np.frombuffer(b"".join(found), dtype=np.uint64))

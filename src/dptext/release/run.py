@@ -50,7 +50,6 @@ __all__ = [
     "charged",
     "check_output",
     "check_statement_file",
-    "end_earlier",
     "is_released",
     "noted_in_place",
     "release_file",
@@ -226,12 +225,11 @@ def release_file(
             resume=settings.resume,
             restart=settings.force and not settings.resume,
             is_assembled=is_assembled,
-            give_up=charges.give_up,
         )
         with job, _kept_for_later(job, charges):
             resumed, people = job.rows, None
             run = begin(job.key, job.release_id)
-            if job.statement is None or not (job.is_published or charges.holds(job.release_id)):
+            if job.statement is None or not (job.is_published or charges.is_settled_or_reserved(job.release_id)):
                 if charges.kind is not None:
                     charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
                 if job.statement is None:
@@ -318,47 +316,35 @@ def charged(
     out: Path,
     charges: Charges,
     release_id: str,
-    promise: Callable[[], tuple[Guarantee, dict[str, Any]]],
+    price: Callable[[], tuple[Guarantee, dict[str, Any]]],
     read: Callable[[], DocumentReader],
     is_out: Callable[[str], bool],
 ) -> Iterator[None]:
-    """A release whose output appears at once, in the block: reserved before it, settled after it, voided where nothing
-    came out. Without a ledger, nothing.
+    """Charge a release whose output is renamed into place as a whole: reserve it, run the block, settle it.
 
-    While it lasts a job lies beside the output (`dptext.release.job`), so that the next run knows what one that was
-    killed had reserved: `end_earlier`.
+    If the block fails, the release stays charged as pending; a note of the error says so.
 
     Args:
-        out: where the output will stand.
+        out: where the output will be.
         charges: the ledger.
         release_id: of the release.
-        promise: what is promised: a guarantee, and its terms as in `Charges.reserve`.
-        read: the rows that are charged.
-        is_out: whether the release of this name stands there.
+        price: returns the guarantee and its terms, as in `Charges.reserve`.
+        read: returns a reader of the rows that are charged.
+        is_out: returns whether the release with this id is in place; only for notes.
 
     Raises:
-        RefusedError, DataError, StorageError: as `Charges.reserve` and `Charges.settle`; another run is at work there.
+        RefusedError, DataError, StorageError: as `Charges.reserve` and `Charges.settle`.
     """
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(noted_in_place(out, lambda: is_out(release_id)))
-        if charges.kind is None:
-            yield
-            return
-        job = stack.enter_context(Job(out, {"ledger": charges.kind}, key=NoiseKey(None), release_id=release_id))
+    with noted_in_place(out, lambda: is_out(release_id)):
         try:
-            guarantee, terms = promise()
-            charges.reserve(release_id, guarantee, read(), **terms)
+            if charges.kind is not None:
+                guarantee, terms = price()
+                charges.reserve(release_id, guarantee, read(), **terms)
             yield
         except BaseException as error:
-            if is_out(release_id):
-                charges.settle(release_id)
-                job.discard()
-            elif charges.void_after(error, release_id):
-                with contextlib.suppress(StorageError):  # the next run throws it away
-                    job.discard()
+            charges.note_pending(error, release_id)
             raise
         charges.settle(release_id)
-        job.discard()
 
 
 @contextlib.contextmanager
@@ -371,28 +357,6 @@ def noted_in_place(out: Path, is_out: Callable[[], bool]) -> Iterator[None]:
             if is_out():
                 error.add_note(f"{out} is in place, whole")
         raise
-
-
-def end_earlier(out: Path, charges: Charges, is_out: Callable[[str], bool], *, restart: bool) -> None:
-    """End the release of a run that was killed in `charged`: settled if its output stands there, else voided.
-
-    Args:
-        out, charges, is_out: as there.
-        restart: throw away the interrupted run of a file of this name as well (`release_file`).
-
-    Raises:
-        ParameterError: there is one, and ``restart`` is not asked for.
-        StorageError: another run is at work there; the ledger failed.
-    """
-    if out.name in ("", "..") or not Job.is_open(out):
-        return
-
-    def give_up(release_id: str, options: Mapping[str, Any], may_be_out: bool) -> None:
-        charges.give_up(release_id, options, may_be_out or is_out(release_id))
-
-    key = NoiseKey(None)
-    with Job(out, {}, key=key, release_id=new_release_id(), restart=restart, give_up=give_up) as job:
-        job.discard()
 
 
 def check_output(
@@ -475,8 +439,7 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def _kept_for_later(job: Job, charges: Charges) -> Iterator[None]:
-    """Whatever stops a run: what is done is kept, and the error says so; a job with nothing done goes, but not while
-    the ledger counts it."""
+    """Keep finished rows when a run stops, and say so in a note; delete a job without rows and without a charge."""
     try:
         yield
     except BaseException as error:
@@ -487,7 +450,7 @@ def _kept_for_later(job: Job, charges: Charges) -> Iterator[None]:
                 f"{job.rows:,} rows are done and kept: run the same command with --resume to go on, or with --force to "
                 "start over"
             )
-        elif charges.void_after(error, job.release_id):
+        elif not charges.note_pending(error, job.release_id):
             with contextlib.suppress(StorageError):  # the next run throws it away
                 job.discard()
         raise

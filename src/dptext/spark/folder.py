@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -85,11 +85,8 @@ class OutputFolder:
 
     # -- before --------------------------------------------------------------------------------------------------
 
-    def left_by_others(self) -> Iterator[tuple[dict[str, Any], Appeared]]:
-        """Put back what killed runs replaced, and clear away what they left.
-
-        Yields:
-            What `begin` was given, and whether the release has appeared; what was left goes when the next is asked for.
+    def clear_earlier(self) -> None:
+        """Put back what killed runs replaced, and delete their temporary files.
 
         Raises:
             StorageError: another process is writing this output.
@@ -105,17 +102,15 @@ class OutputFolder:
             if not name.endswith(_TAKEN):  # from here on it cannot appear any more, should it still be going on
                 taken = self._path(self._parts, name.removesuffix(_PART) + _TAKEN)
                 self._move(status.getPath(), taken)
-            appeared = self._put_back(taken, run.get("release_id"))
-            if run:
-                yield run, appeared
+            self._put_back(taken, run.get("release_id"))
             self._system.delete(taken, True)
         self._forget_parts()
 
-    def begin(self, run: Mapping[str, Any], *, force: bool) -> None:
+    def begin(self, release_id: str, *, force: bool) -> None:
         """Make the place for the work.
 
         Args:
-            run: what the next run has to know of this one, should it be killed: its ``release_id``, its ``ledger``.
+            release_id: by which the next run recognises the output of this one, should it be killed.
             force: whether an output that is there is to be replaced.
 
         Raises:
@@ -130,7 +125,7 @@ class OutputFolder:
             if not made or not self._system.mkdirs(self._work(_ROWS)):
                 raise self._unwritable()
             where = {"host": socket.gethostname(), "process": os.getpid()}
-            self._write(self._work(_RUN), json.dumps({**run, **where}))
+            self._write(self._work(_RUN), json.dumps({"release_id": release_id, **where}))
 
     def check_no_input(self, frame: Any) -> None:
         """Refuse an output that a DataFrame is read from.

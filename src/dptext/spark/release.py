@@ -7,10 +7,12 @@ place (`dptext.spark.folder`), settle. When a step ends in an error, the tasks o
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Event
 from typing import Any, TypeVar
@@ -23,12 +25,14 @@ from dptext.files.documents import DocumentReader
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import canonical_id
 from dptext.release.charges import Charges
 from dptext.release.people import MostTexts
 from dptext.release.release import Tally
 from dptext.spark.folder import Appeared, OutputFolder
 from dptext.spark.rows import quoted
 from dptext.spark.session import plain_errors
+from dptext.spark.tasks import named
 
 __all__ = ["FrameCharges", "SparkRelease", "completed", "run_job"]
 
@@ -151,10 +155,9 @@ class SparkRelease:
         spark, release_id = self._source.sparkSession, str(self._promise.release_id)
         with plain_errors(), OutputFolder(spark, out) as folder:
             folder.check_no_input(self._source)
-            for run, appeared in folder.left_by_others():
-                charges.give_up(str(run["release_id"]), run, is_out=appeared is not Appeared.NO)
+            folder.clear_earlier()
             try:
-                folder.begin({"release_id": release_id, "ledger": charges.kind}, force=force)
+                folder.begin(release_id, force=force)
                 if charges.kind is not None:
                     charges.reserve(release_id, self._promise if self._before is None else self._before())
                 self._is_written = True
@@ -178,22 +181,20 @@ class SparkRelease:
         return made
 
     def _texts_of_one(self, user: str) -> MostTexts:
-        """How many texts the person with the most has; told apart as `dptext.files.column.spelled_key` does.
+        """Return how many texts the user with the most has; users are told apart by `canonical_id`.
 
-        Numbers of 64 bits are shuffled, no names. People who share one count together: too many, never too few.
+        Keyed digests of 64 bits are shuffled, no names. Users who share one are counted together: never too few.
         """
         from pyspark.sql import functions
 
         rows = self._source
         if self._missing is None:
             rows = rows.where(functions.col(quoted(self._text)).isNotNull())
-        name = functions.trim(functions.col(quoted(user)).cast("string"))
-        name = functions.regexp_replace(name, r"^([1-9][0-9]{0,14})\.0+$", "$1")
-        name = functions.when(name != "", functions.xxhash64(name)).alias("who")
-        counts = rows.groupBy(name).agg(functions.count("*").alias("texts"))
+        task = named(_DigestTask(RandomBits().take(16)), "digest_users")
+        counts = rows.select(quoted(user)).mapInArrow(task, "who binary").groupBy("who").count()
         most, unnamed = counts.agg(
-            functions.max(functions.when(functions.col("who").isNotNull(), functions.col("texts"))),
-            functions.max(functions.when(functions.col("who").isNull(), functions.col("texts"))),
+            functions.max(functions.when(functions.col("who").isNotNull(), functions.col("count"))),
+            functions.max(functions.when(functions.col("who").isNull(), functions.col("count"))),
         ).collect()[0]
         return MostTexts(int(most or 0), int(unnamed or 0))
 
@@ -212,12 +213,30 @@ class SparkRelease:
         """Leave nothing of a release that failed, and say what is left of one that had appeared."""
         with suppress(Exception):  # Java may be gone; the next run clears up
             folder.undo(str(self._promise.release_id))
-        if folder.appeared is Appeared.NO:
-            charges.void_after(error, str(self._promise.release_id))
-        elif folder.appeared is Appeared.YES:
+        charges.note_pending(error, str(self._promise.release_id))
+        if folder.appeared is Appeared.YES:
             error.add_note(f"{folder.path!r} and its statement are in place, and complete")
-        else:
+        elif folder.appeared is Appeared.UNKNOWN:
             error.add_note(f"it is not known whether {folder.path!r} has appeared: look, or run again")
+
+
+@dataclass(frozen=True)
+class _DigestTask:
+    """User ids as keyed digests; null where a row has none."""
+
+    key: bytes = field(repr=False)
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        for batch in batches:
+            ids = map(canonical_id, batch.column(0).to_pylist())
+            digests = [None if user is None else _digest(user, self.key) for user in ids]
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array(digests, pyarrow.binary())], ["who"])
+
+
+def _digest(user: str, key: bytes) -> bytes:
+    return hashlib.blake2b(user.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
 
 
 def _aggregates(columns: tuple[str, ...]) -> list[Any]:

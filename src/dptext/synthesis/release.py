@@ -32,7 +32,6 @@ from dptext.own_files import (
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.charges import Charges
-from dptext.release.job import Job
 from dptext.release.release import (
     Release,
     data_agrees,
@@ -43,7 +42,7 @@ from dptext.release.release import (
     write_rejects,
     write_statement,
 )
-from dptext.release.run import charged, check_output, end_earlier, noted_in_place
+from dptext.release.run import charged, check_output, noted_in_place
 from dptext.representations.encoders import Progress
 from dptext.synthesis.distribution import Shares, TextDistribution, check_place
 from dptext.synthesis.labels import Labels
@@ -336,7 +335,6 @@ def synthesize_file(
         draw.check_format(writer, synthesizer.labels, out)
         plan = given if isinstance(given, SynthesisPlan) else synthesizer.plan(fitted_on)
         charges = Charges(None if ledger is None else Path(ledger), None)
-        end_earlier(folder, charges, partial(folder_is_of, folder), restart=force and not resume)
         described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
         readers: list[DocumentReader] = []
         if described is not None:
@@ -448,7 +446,7 @@ def check_places(
     check_place(folder, replace=True)
     left = is_there and not os.path.lexists(out)  # what stands beside the output is of the run that goes on
     check(force=force, beside=force or (left and _speaks_of(folder, statement_path(out))))
-    for hidden in (*Job.files(folder), beside(out, "lock"), beside(folder, "lock")):
+    for hidden in (beside(out, "lock"), beside(folder, "lock")):
         check_target(hidden, replace=True, apart_from={"IN": inputs, **apart})
 
 
@@ -557,8 +555,6 @@ def described_into(
     """
     if charges.kind is not None and synthesizer.seed is not None:
         raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
-    is_out = partial(folder_is_of, folder)
-    end_earlier(folder, charges, is_out, restart=force)
     place = check_place(folder, replace=force)
     release_id = new_release_id()
 
@@ -566,21 +562,25 @@ def described_into(
         said = plan.promise
         return said.guarantee, {"unit": said.unit, "relation": said.relation, "mechanism": said.mechanism}
 
-    with charged(place, charges, release_id, promise, read, is_out):
+    with charged(place, charges, release_id, promise, read, partial(folder_is_of, folder)):
         distribution = fit(release_id)
         distribution.save(place, replace=force)
     return distribution
 
 
 def _settle(folder: Path, described: TextDistribution, charges: Charges) -> None:
-    """The description that a run goes on with is one that the ledger counts, and knows as released."""
+    """Settle the description that a run continues with.
+
+    Raises:
+        ParameterError: this ledger never charged it.
+    """
     name = str(described.statement.release_id)
-    if not charges.holds(name):
+    if not charges.is_settled_or_reserved(name):
         raise ParameterError(
             f"the description in {str(folder)!r} was not charged to this ledger: go on without it, or make a new one "
             "(--force without --resume)"
         )
-    charges.give_up(name, {"ledger": charges.kind}, is_out=True)
+    charges.settle(name)
 
 
 @contextmanager

@@ -24,11 +24,12 @@ import numpy.typing as npt
 from dptext.checks import choice, whole
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import block_limits
-from dptext.files.column import columns_there, is_missing, spelled_key
+from dptext.files.column import columns_there, is_missing
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.parquet import as_lists
 from dptext.files.table_kinds import is_table
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.unit import canonical_id
 from dptext.processes import in_order
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary
@@ -90,7 +91,7 @@ def users_of(
             objects; they may come in any order. A text that is None counts as one without words.
         vocabulary: public words, or words released under a statement.
         unit: ``"user"``: `Document.user` says who is one person: 7, 7.0, "7" and " 7" are the same
-            (`dptext.files.column.spelled_key`). ``"document"``: every document stands for itself.
+            (`dptext.privacy.unit.canonical_id`). ``"document"``: every document stands for itself.
         level: a public column (of ``keep``, or of `Document.attributes`) that is carried along, for personal budgets.
         most_words: of each user, this many words are looked at: the first ones in the order of their documents. Words
             outside the vocabulary count. It bounds what one person can do to the time and memory of all that follows.
@@ -413,7 +414,7 @@ def user_name(user: object, number: int | None = None) -> str:
     Raises:
         DataError: the row has none.
     """
-    name = spelled_key(user)
+    name = canonical_id(user)
     if name is None:
         row = "a row" if number is None else f"row {number}"
         raise DataError(
