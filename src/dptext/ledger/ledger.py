@@ -295,8 +295,9 @@ class Ledger(Showing):
         if len(release_ids) == 1:
             which, name = f"the release {release_ids[0]}", release_ids[0]
         return (
-            f"the ledger counts {which} as spent, and not as confirmed. If the output is in place: dptext ledger "
-            f"settle {self.path} {name}; if no output was kept or shown to others: dptext ledger void {self.path} {name}"
+            f"the ledger counts {which} as spent, and not as confirmed. If the output is in place: "
+            f"dptext ledger settle {self.path} {name}; if no output was kept or shown to others: "
+            f"dptext ledger void {self.path} {name}"
         )
 
     def terms(self) -> Terms | None:

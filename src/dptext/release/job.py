@@ -170,7 +170,7 @@ class Job:
             raise
 
     def _may_be_charged(self) -> bool:
-        """Return whether a ledger may count this job; it is then continued, because a new one would be charged again."""
+        """Return whether a ledger may count this job; it is then continued: a new one would be charged again."""
         with self._errors():
             row = self._database.execute("SELECT asked FROM job").fetchone() if self._has_begun() else None
         return row is not None and bool((_options(row[0]) or {}).get("ledger"))
