@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import dptext
-from dptext.moved import MOVED
 
 
 def test_import_is_light_and_without_heavy_packages():
@@ -33,41 +32,6 @@ def test_the_library_never_prints_and_logs_nothing_by_itself(capfd):
     dptext.privatize(["cat dog cow"], dptext.TEM(vectors, epsilon=1.0))
     dptext.privatize(["cat dog cow"], dptext.Madlib(vectors, epsilon=1.0))
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("old", MOVED)
-def test_a_name_that_the_docs_once_showed_works_and_warns(old):
-    pytest.importorskip("torch" if old.endswith("ranks") else "numpy")
-    code = f"""
-import warnings, sys
-with warnings.catch_warnings(record=True) as said:
-    warnings.simplefilter("always")
-    import {old}
-    import {MOVED[old]}
-assert [str(each.message) for each in said if {old!r} + " is {MOVED[old]} now" in str(each.message)], said
-old, new = sys.modules[{old!r}], sys.modules[{MOVED[old]!r}]
-assert dir(old) == dir(new)
-for name in getattr(new, "__all__", ()):
-    assert getattr(old, name) is getattr(new, name)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("old", dptext._OLD)
-def test_a_public_name_of_an_earlier_version_is_the_new_one_and_warns(old):
-    with pytest.warns(DeprecationWarning, match=rf"^dptext\.{old} is dptext\.{dptext._OLD[old]} now"):
-        found = getattr(dptext, old)
-    module, _, name = f"dptext.{dptext._OLD[old]}".rpartition(".")
-    assert found is getattr(importlib.import_module(module), name)
-    assert old not in dir(dptext)
-
-
-@pytest.mark.slow
-def test_the_room_that_was_called_as_a_function_is_now_can_still_be_called():
-    code = "import dptext, dptext.report.corpus\ndptext.report('there is no such file')"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
-    assert "StorageError: cannot read 'there is no such file" in done.stderr
 
 
 def test_public_names_stand_where_type_checkers_find_them():

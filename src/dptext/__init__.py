@@ -9,9 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from sys import modules
 
-from dptext.moved import install
-
-install()
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
 if TYPE_CHECKING:
     from typing import Any
@@ -192,53 +189,13 @@ _HOME = {
 _WITH_SCIKIT_LEARN = ("NoisyClassifier", "PrivateEncoder", "SentencePrivatizer", "WordPrivatizer")
 __all__ = [name for name in _HOME if name not in _WITH_SCIKIT_LEARN]  # so that ``import *`` does without it
 
-# Names of earlier versions and what they are now: they work for one more version, and say so.
-_OLD = {
-    "Calibration": "calibration.calibration.Calibration",
-    "DataError": "errors.DataError",
-    "Deniability": "calibration.deniability.Deniability",
-    "FileRelease": "Release",
-    "Guarantee": "privacy.guarantee.Guarantee",
-    "MissingExtraError": "errors.MissingExtraError",
-    "NoGuarantee": "privacy.guarantee.NoGuarantee",
-    "ParameterError": "errors.ParameterError",
-    "PrivateBags": "words.bags.PrivateBags",
-    "PrivateLabels": "users.private_vocabulary.PrivateLabels",
-    "PrivateTable": "Release",
-    "PrivateTexts": "Release",
-    "PrivateVocabulary": "users.private_vocabulary.PrivateVocabulary",
-    "Recommendation": "representations.recommend.Recommendation",
-    "RefusedError": "errors.RefusedError",
-    "Relation": "privacy.unit.Relation",
-    "StorageError": "errors.StorageError",
-    "StreamRelease": "Release",
-    "Trust": "privacy.unit.Trust",
-    "Unit": "privacy.unit.Unit",
-    "VectorRelease": "Release",
-    "Verdict": "audits.verdict.Verdict",
-    "fit_concerns": "embeddings.levels.fit_concerns",
-    "personal_participation": "embeddings.dpsgd.participation.personal_participation",
-    "privatize_stream": "privatize_file",
-    "privatize_table": "privatize",
-    "report_on": "report",
-    "vectors_in": "representations.files.vectors_in",
-}
-
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return import_module("importlib.metadata").version("dptext")
-    if name in _OLD:
-        module, _, new = _OLD[name].rpartition(".")
-        import_module("warnings").warn(
-            f"dptext.{name} is dptext.{_OLD[name]} now; the old name goes in the next version",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return getattr(import_module(f"dptext.{module}") if module else modules[__name__], new)
     if name in _HOME:
         found = getattr(import_module(f"dptext.{_HOME[name]}"), name)
-        found = globals()[name] = import_module("dptext.calls").answering(found)
+        globals()[name] = found
         return found
     for home in _HOME.values():  # dptext.privacy.guarantee, after "import dptext" alone
         if home.partition(".")[0] == name:

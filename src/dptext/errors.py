@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "CallError",
     "DataError",
     "DptextError",
     "MissingExtraError",
@@ -44,10 +43,6 @@ class ParameterError(DptextError, ValueError):
     """An argument is outside what the mechanism can promise or represent."""
 
     exit_code = 2
-
-
-class CallError(ParameterError, TypeError):
-    """A function was called with arguments that it has not, or without one that it needs."""
 
 
 class RefusedError(DptextError, ValueError):

@@ -8,7 +8,6 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.app import program
-from dptext.errors import ParameterError
 
 SHARED = {
     *(each.name for kind in (options.Rows, options.Run, options.Charge, options.Output) for each in fields(kind)),
@@ -112,62 +111,3 @@ def test_what_a_command_cannot_do_without_is_shown_first():
     app = typer.Typer()
     app.command()(command)
     assert [each.name for each in typer.main.get_command(app).params][:3] == ["needed", "few", "some"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Renamed:
-    """Of some command, with an option that had other names."""
-
-    user: Annotated[str | None, options.Formerly("ledger-key"), typer.Option()] = None
-    sizes: Annotated[tuple[int, ...], options.Formerly("counts"), typer.Option()] = ()
-    output: options.ConfigOption = None
-
-
-def _asked(*given):
-    seen = []
-    app = typer.Typer()
-    app.callback()(lambda: None)
-
-    @app.command("do")
-    @options.collected
-    def command(*, what: Renamed) -> None:
-        seen.append(what)
-
-    app(["do", *given], standalone_mode=False)
-    return seen[0].user, seen[0].sizes
-
-
-@pytest.mark.parametrize(
-    ("given", "expected", "said"),
-    [
-        (["--user", "who"], ("who", ()), ""),
-        (["--ledger-key", "who"], ("who", ()), "dptext: --ledger-key is --user now"),
-        (["--counts", "1", "--counts", "2"], (None, (1, 2)), "dptext: --counts is --sizes now"),
-    ],
-)
-def test_an_option_is_taken_under_its_former_name_with_a_warning(given, expected, said, capsys):
-    assert _asked(*given) == expected
-    assert capsys.readouterr().err.startswith(said)
-
-
-@pytest.mark.parametrize("line", ['ledger_key = "who"', 'ledger-key = "who"'])
-def test_a_file_of_options_may_have_the_former_name_too(line, tmp_path, capsys):
-    file = tmp_path / "options.toml"
-    file.write_text(f"[do]\n{line}\n")
-    assert _asked("--config", str(file)) == ("who", ())
-    assert "--ledger-key is --user now" in capsys.readouterr().err
-
-
-def test_an_option_is_given_under_one_name():
-    with pytest.raises(ParameterError, match="--user and --ledger-key are one option: leave --ledger-key out"):
-        _asked("--user", "a", "--ledger-key", "b")
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_help_shows_a_former_name(name):
-    """``report --group`` means groups of people that should be served alike, not a person."""
-    shown = {each for option in COMMANDS[name].params if not option.hidden for each in option.opts}
-    assert not shown & {"--ledger-key", "--person"}
-    assert "--group" not in shown or name == "report"
-    hidden = {each for option in COMMANDS[name].params if option.hidden for each in option.opts}
-    assert hidden <= {"--ledger-key", "--person", "--group"}

@@ -75,7 +75,6 @@ class PairOptions:
     text: options.Text = "text"
     user: Annotated[
         str | None,
-        options.Formerly("group"),
         typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals."),
     ] = None
     vectors: options.MovedVectors = None
@@ -206,7 +205,6 @@ def attribute_command(
     label: Annotated[str, typer.Option(metavar="COLUMN", help="The attribute that the attacker wants.")],
     user: Annotated[
         str | None,
-        options.Formerly("group"),
         typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once."),
     ] = None,
     text: options.Text = "text",

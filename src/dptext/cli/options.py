@@ -41,14 +41,6 @@ class OneOf:
     values: Iterable[str]
 
 
-@dataclass(frozen=True)
-class Formerly:
-    """The name that an option had, in its ``Annotated``: it is taken for one more version, with a warning, on the
-    command line and in a file of options; no help shows it."""
-
-    name: str
-
-
 def collected(command: Callable[..., None]) -> Callable[..., None]:
     """A command as typer takes it: with every single option as a parameter, those without which it cannot run first.
 
@@ -67,19 +59,14 @@ def collected(command: Callable[..., None]) -> Callable[..., None]:
         options += found
     options.sort(key=lambda each: each.default is not Parameter.empty)
     defaults = {each.name: each.default for each in options}
-    old = [(each, name) for each in options for name in _former_names(each)]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        for option, name in old:
-            if (value := given.pop(_as_parameter(name))) is not None:
-                _warn_of_former(option, name, is_given=given[option.name] not in (None, option.default))
-                given[option.name] = value
         values = {name: _plain(value, defaults[name]) for name, value in given.items()}
         command(**{name: build(**{each: values[each] for each in names}) for name, (build, names) in objects.items()})
 
     shown: Any = run
-    shown.__signature__ = Signature([*map(_shown_to_typer, options), *(_hidden(*each) for each in old)])
+    shown.__signature__ = Signature(list(map(_shown_to_typer, options)))
     shown.__annotations__ = {}
     return run
 
@@ -97,7 +84,7 @@ def _options_of(kind: Any) -> list[Parameter]:
 def _shown_to_typer(option: Parameter) -> Parameter:
     """With an enumeration in place of choices, and a list in place of a tuple: typer knows no others."""
     kind, *about = get_args(option.annotation)
-    [how] = [each for each in about if not isinstance(each, OneOf | Formerly)]
+    [how] = [each for each in about if not isinstance(each, OneOf)]
     inner: Any = kind
     if NoneType in get_args(kind):
         [inner] = (each for each in get_args(kind) if each is not NoneType)
@@ -115,29 +102,6 @@ def _shown_to_typer(option: Parameter) -> Parameter:
     shown: Any = Annotated
     annotation = shown[inner | None if default is None else inner, how]
     return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _former_names(option: Parameter) -> list[str]:
-    return [each.name for each in get_args(option.annotation) if isinstance(each, Formerly)]
-
-
-def _as_parameter(name: str) -> str:
-    return name.replace("-", "_")
-
-
-def _hidden(option: Parameter, name: str) -> Parameter:
-    """The option under its former name."""
-    how = typer.Option(f"--{name}", hidden=True)
-    shown: Any = Annotated
-    kind = get_args(_shown_to_typer(option.replace(default=None)).annotation)[0]
-    return Parameter(_as_parameter(name), Parameter.KEYWORD_ONLY, default=None, annotation=shown[kind, how])
-
-
-def _warn_of_former(option: Parameter, name: str, *, is_given: bool) -> None:
-    new = option.name.replace("_", "-")
-    if is_given:
-        raise ParameterError(f"--{new} and --{name} are one option: leave --{name} out")
-    say(f"dptext: --{name} is --{new} now; the old name goes in the next version")
 
 
 def _plain(value: Any, default: Any) -> Any:
@@ -336,7 +300,6 @@ class Charge:
     ledger: Ledger = None
     user: Annotated[
         str | None,
-        Formerly("ledger-key"),
         typer.Option(
             metavar="COLUMN",
             help="Who wrote a text: their texts add up, and what that comes to is said to you alone. A ledger charges "

@@ -64,7 +64,6 @@ class QuestionOptions:
     ] = None
     user: Annotated[
         str | None,
-        options.Formerly("person"),
         typer.Option(metavar="COLUMN", help="Whose row each is, where people have several."),
     ] = None
     public: options.PoolBehind = ()

@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.calls import renamed
 from dptext.errors import ParameterError, extra
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.game import Game, NoiseInTheLoop, domain_and_channel
@@ -136,7 +135,6 @@ class HidingEncoder(Showing):
         """d, of the vectors that are released."""
         return self.options.dimension
 
-    @renamed(groups="user")
     def fit(
         self,
         texts_or_vectors: Iterable[str | None] | npt.ArrayLike,

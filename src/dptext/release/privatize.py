@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from dptext.calls import renamed
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import Block
 from dptext.files.column import columns_there
@@ -139,7 +138,6 @@ def _strings(values: Iterable[Any]) -> Iterator[str | None]:
 # -- files and streams ----------------------------------------------------------------------------------------
 
 
-@renamed(ledger_key="user")
 def privatize_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike | IO[bytes],

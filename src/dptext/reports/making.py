@@ -10,7 +10,6 @@ from pathlib import Path
 from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
-from dptext.calls import renamed
 from dptext.errors import ParameterError
 from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
@@ -28,7 +27,6 @@ SHARES = (-0.02, 1.02)
 _SEEDS = 2**31
 
 
-@renamed(person="user")
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """What a report is to be made of.

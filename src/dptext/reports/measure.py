@@ -23,7 +23,6 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability
-from dptext.calls import renamed
 from dptext.errors import DataError, ParameterError, StorageError, extras
 from dptext.estimates import mean_of_people
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
@@ -80,7 +79,6 @@ _NO_ENCODER = (
 )
 
 
-@renamed(person="user")
 def report(
     private: PathLike | Question | Release,
     *,

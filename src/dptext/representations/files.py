@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dptext.calls import renamed
 from dptext.errors import ParameterError, extra
 from dptext.files.blocks import Block
 from dptext.files.documents import OnError, PathLike, check_kept_columns
@@ -49,7 +48,6 @@ _ROW_GROUP, _NUMBERS_A_GROUP = 1 << 16, 1 << 22  # of the file: at most so many 
 _INSTEAD = "convert the column, or do not keep it"
 
 
-@renamed(ledger_key="user")
 def encode_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike,

@@ -17,7 +17,6 @@ from functools import cached_property
 from threading import Event
 from typing import Any, TypeVar
 
-from dptext.calls import renamed
 from dptext.errors import ParameterError, RefusedError, StorageError
 from dptext.files.blocks import BLOCK_ROWS, Block
 from dptext.files.column import columns_there
@@ -120,7 +119,6 @@ class SparkRelease:
             found = self._counted.agg(*_aggregates(self._drop)).collect()[0].asDict()
         return self._statement_of(_numbers(found))
 
-    @renamed(ledger_key="user")
     def write(
         self, out: str, *, force: bool = False, ledger: str | None = None, user: str | None = None
     ) -> PrivacyStatement:
