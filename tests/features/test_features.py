@@ -11,12 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dptext.features.features as module
-from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError
 from dptext.features.features import UNIT, Block, Bounding, PublicFeatures, encoded_pool, fit_and_encode, fit_features
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
-from dptext.representations.encoders import CallableEncoder
+from dptext.files.documents import Document
+from dptext.privacy.condition import EncoderStays
+from dptext.representations.bounds import Bound
+from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.encoders import CallableEncoder, Provenance
+from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.privunit import PrivUnit
 from dptext.representations.sentence_encoder import SentenceEncoder
+from dptext.sentences.bank import TextBank
+from dptext.synthesis.synthesizer import Synthesizer
+from dptext.synthesis.votes import VoteSynthesizer
 from dptext.vectors.formats import load_vectors
 
 NOUNS = ["cat", "dog", "house", "river", "stone", "market", "price", "company", "game", "team", "season", "music"]
@@ -132,6 +141,32 @@ def test_features_that_were_built_by_hand_around_a_model_with_batches_do_not_sho
         calls.clear()
 
 
+@pytest.mark.parametrize("depth", ["itself", "below public layers"])
+def test_an_encoder_trained_on_private_texts_is_refused_everywhere(small_words: MeanOfWords, depth: str) -> None:
+    layers = HidingLayers(((np.eye(6), np.ones(6)),))
+    trained = LayeredEncoder(small_words, layers, Provenance(texts=5, public=False))
+    public = LayeredEncoder(small_words, layers, Provenance(texts=5, public=True))
+    if depth != "itself":
+        trained, public = LayeredEncoder(trained, layers), LayeredEncoder(public, layers)
+    config, tensors = fit_features(public, POOL, cache=False).to_parts()
+    stored = config["blocks"][0]["encoder"]
+    (stored if depth == "itself" else stored["base"])["provenance"]["public"] = False
+    documents = [Document(text, user=str(place)) for place, text in enumerate(POOL[:3])]
+    for made in (
+        lambda: Block(trained, np.zeros(6), None, 0.0, 0.9),
+        lambda: fit_features(["words", trained], POOL, cache=False),
+        lambda: PublicFeatures.from_parts(config, tensors, "an older folder"),
+        lambda: TextBank(POOL, encoder=trained, cache=False),
+        lambda: Synthesizer(epsilon=1.0, features=trained, cache=False).fit(documents, public=POOL),
+        lambda: VoteSynthesizer(epsilon=1.0, features=trained, cache=False).fit(documents, public=POOL, n=1),
+    ):
+        with pytest.raises(RefusedError, match="trained without protection"):
+            made()
+    device = DeviceEncoder(trained, Bound(mean=np.zeros(6)), PrivUnit(epsilon=1.0))
+    assert device.statement.condition.has(EncoderStays)
+    assert device.statement.neighbours.endswith("the trained encoder staying the same")
+
+
 def test_a_block_centres_and_normalises_or_clips() -> None:
     encoder = CallableEncoder(lambda texts: np.zeros((len(texts), 2)))
     raw = np.array([[4.0, 4.0], [1.0, 0.0], [1.3, 0.4]], dtype=np.float32)
@@ -242,7 +277,6 @@ def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) ->
     assert told["features_sha256"] == features["three"].fingerprint
     assert told["features_2_encoder_weighting"] == 1e-2
     assert any("fitted on public texts alone (200 texts" in each for each in features["three"].assumptions())
-    assert features["three"].exposed() == ()
     assert "public_texts=200" in repr(features["three"])
 
 

@@ -15,10 +15,12 @@ they do. |
 **One text, one vector.** x is first scaled by a power of 2, so that its largest number is below 1, and rounded to a
 multiple of 2^-20 or finer; M is rounded to integers of limited length. So the products and squares of a row are
 integers that doubles hold, and their sum is exact in any order: what a matrix product does with rows side by side
-cannot show. Encoders get texts one by one, but for two that are written to work on each text in an order of its own: in
-a batch, most change the vectors of its texts by rounding, and the contribution of one person would depend on another's
-text. So a text's vector depends on this text alone, to the last bit. (A pool is public, and goes through a caller's
-encoder in batches.)
+cannot show. Private texts are encoded one by one (`dptext.representations.encoders.encode_each`): in a batch, the
+contribution of one person would depend on another's text by rounding. So a text's vector depends on this text alone, to
+the last bit. (A pool is public, and goes through a caller's encoder in batches.)
+
+**Public encoders only.** A `Block` refuses an encoder that was trained on texts that are not public. So no features,
+bank, description or vote can have one, whether it was fitted, built by hand or loaded.
 """
 
 from __future__ import annotations
@@ -43,7 +45,15 @@ from dptext.features.pool_cache import Cache, PoolCache, digest_of_texts, pool_c
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
-from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts, exposed_by, finite
+from dptext.representations.encoders import (
+    Progress,
+    TextEncoder,
+    Vectors,
+    check_trained_on_public,
+    checked_texts,
+    encode_each,
+    finite,
+)
 from dptext.representations.layers import LayeredEncoder
 from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
@@ -136,11 +146,13 @@ class Block:
 
     Raises:
         ParameterError: parts that do not fit together.
+        RefusedError: an encoder that was trained on texts that are not public.
     """
 
     def __init__(
         self, encoder: TextEncoder, centre: npt.ArrayLike, matrix: npt.ArrayLike | None, radius: float, weight: float
     ) -> None:
+        check_trained_on_public(encoder)
         self.encoder = encoder
         self.centre = _frozen(centre)
         if self.centre.shape != (encoder.dimension,) or not np.isfinite(self.centre).all():
@@ -298,7 +310,7 @@ class PublicFeatures(Showing):
         for start in range(0, len(given), size):
             part = given[start : start + size]
             units[start : start + len(part)] = self._units_of(
-                [_one_by_one(block.encoder, part) for block in self.blocks]
+                [encode_each(block.encoder, part) for block in self.blocks]
             )
             if progress is not None:
                 progress(start + len(part))
@@ -354,10 +366,6 @@ class PublicFeatures(Showing):
             "protected ones): nothing is promised to those who are in there"
         )
         return tuple(dict.fromkeys(found))
-
-    def exposed(self) -> tuple[str, ...]:
-        """What the training of encoders shows of texts that are not public."""
-        return tuple(dict.fromkeys(each for block in self.blocks for each in exposed_by(block.encoder)))
 
     # -- as parts of a folder
 
@@ -451,13 +459,6 @@ def _released(encoder: TextEncoder) -> PrivacyStatement | None:
     return encoder.vectors.statement if isinstance(encoder, MeanOfWords) else None
 
 
-def _one_by_one(encoder: TextEncoder, texts: list[str]) -> Vectors:
-    """What an encoder says of each text alone: some say it in any company."""
-    if isinstance(encoder, _QUICK) or (isinstance(encoder, SentenceEncoder) and encoder.batch_size == 1):
-        return encoder.encode(texts)
-    return np.concatenate([encoder.encode([text]) for text in texts])
-
-
 def _cut(units: Units) -> None:
     """Check that no row is longer than 1, in integers, and shorten one that is."""
     while True:
@@ -532,6 +533,7 @@ def fit_features(
     Raises:
         DataError: no texts, none that holds anything, all the same; an encoder to which all of them are the same.
         ParameterError: a spec that is none of these.
+        RefusedError: an encoder that was trained on texts that are not public.
         MissingExtraError: a package is not installed; the message has the install line.
     """
     return _fitted_on(spec, checked_texts(public_texts), bounding, together, cache, progress)[0]
@@ -637,6 +639,7 @@ def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
     if name == "glove":
         return MeanOfWords(load_vectors(GLOVE, limit=GLOVE_WORDS), weighting=GLOVE_WEIGHTING)
     encoder = encoder_of(SENTENCE_MODEL if name == "sentences" else name)
+    check_trained_on_public(encoder)  # before the pool is encoded
     return _for_each_text(encoder)
 
 
