@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from heapq import heappush, heappushpop
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
@@ -105,8 +104,8 @@ class OverlapWarning(UserWarning):
 class TextSample:
     """A uniform sample of the distinct private texts, to compare with a pool. **Private.**
 
-    It keeps the digests of at most 4,096 texts, those with the smallest SHA-256, whatever the size of the corpus, and
-    is filled while the texts are read for the release. White space does not matter.
+    It is filled while the texts are read for the release, and keeps the 4,096 smallest digests, whatever the size of
+    the corpus. White space does not matter.
 
     **Not part of the guarantee.** `check_pool` looks at private texts and may raise. It runs before any noise is drawn:
     a refusal and its count are for the owner, and nothing is published. It cannot fire for a pool that is public as the
@@ -115,7 +114,6 @@ class TextSample:
 
     def __init__(self) -> None:
         self._digests: set[int] = set()
-        self._largest_first: list[int] = []
 
     def watch(self, people: Iterable[Author]) -> Iterator[Author]:
         """Yield the same people, and add their texts to the sample while these are read."""
@@ -130,16 +128,12 @@ class TextSample:
 
     def add(self, text: str) -> None:
         """Add one private text."""
-        digest = _digest(text)
-        if digest in self._digests:
-            return
-        if len(self._digests) < _SAMPLED:
-            heappush(self._largest_first, -digest)
-        elif digest < -self._largest_first[0]:
-            self._digests.remove(-heappushpop(self._largest_first, -digest))
-        else:
-            return
-        self._digests.add(digest)
+        self._digests.add(_digest(text))
+        if len(self._digests) > 2 * _SAMPLED:
+            self._digests = self._smallest()
+
+    def _smallest(self) -> set[int]:
+        return set(sorted(self._digests)[:_SAMPLED])
 
     def check_pool(self, pool: Iterable[str]) -> None:
         """Compare with the texts of a pool, before anything is released.
@@ -147,8 +141,9 @@ class TextSample:
         Raises:
             ParameterError: more than half of the distinct private texts are in the pool.
         """
-        shared = len({digest for digest in map(_digest, pool) if digest in self._digests})
-        share = shared / max(1, len(self._digests))
+        sample = self._smallest()
+        shared = len({digest for digest in map(_digest, pool) if digest in sample})
+        share = shared / max(1, len(sample))
         if shared < _FEWEST or share <= _WARNED:
             return
         found = f"{share:.0%} of the distinct private texts are also in the public pool"
