@@ -164,8 +164,8 @@ _QUICK = (LatentWords, MeanOfWords)
 
 # -- several, side by side ------------------------------------------------------------------------------------
 
-_AT_ONCE, _HEARD_OF = 2048, 64
-"""Texts that are worked on together; where an encoder takes its time, progress is heard of more often."""
+_AT_ONCE = 2048
+"""Texts that are worked on together."""
 _KEPT_TOGETHER = 2 * _AT_ONCE
 _WORDS_END = "\n"
 
@@ -228,23 +228,18 @@ class PublicFeatures(Showing):
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
-    def units(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Units:
+    def units(self, texts: Iterable[str | None]) -> Units:
         """(n, k) int32, the vectors in units of `UNIT`; the squares of a row add up to at most 2^30. *Not private.*"""
         given = checked_texts(texts)
         units = np.empty((len(given), self.dimension), dtype=np.int32)
-        size = _AT_ONCE if all(isinstance(block.encoder, _QUICK) for block in self.blocks) else _HEARD_OF
-        for start in range(0, len(given), size):
-            part = given[start : start + size]
-            units[start : start + len(part)] = self._units_of(
-                [encode_each(block.encoder, part) for block in self.blocks]
-            )
-            if progress is not None:
-                progress(start + len(part))
+        for start in range(0, len(given), _AT_ONCE):
+            part = given[start : start + _AT_ONCE]
+            units[start : start + len(part)] = self._units_of([encode_each(each.encoder, part) for each in self.blocks])
         return units
 
-    def vectors(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+    def vectors(self, texts: Iterable[str | None]) -> Vectors:
         """(n, k) float32, the same vectors. *Not private.*"""
-        vectors: Vectors = self.units(texts, progress=progress).astype(np.float32)
+        vectors: Vectors = self.units(texts).astype(np.float32)
         vectors *= np.float32(UNIT)  # exact
         return vectors
 
@@ -430,7 +425,6 @@ def fit_features(
     spec: Spec,
     public_texts: Iterable[str | None],
     *,
-    together: bool = False,
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> PublicFeatures:
@@ -443,7 +437,6 @@ def fit_features(
             of a sentence-transformers model, any `TextEncoder`, or several of these. None: ``"both"`` where its
             packages are installed, else ``"words"``, else ``"glove"``.
         public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
-        together: put the pool through a sentence model in batches (see `encoded_parts`).
         cache: where vectors of the pool are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
         progress: called with the number of texts that went through an encoder that takes its time.
@@ -457,7 +450,7 @@ def fit_features(
         RefusedError: an encoder that was trained on texts that are not public.
         MissingExtraError: a package is not installed; the message has the install line.
     """
-    return _fitted_on(spec, checked_texts(public_texts), together, cache, progress)[0]
+    return _fitted_on(spec, checked_texts(public_texts), False, cache, progress)[0]
 
 
 def fit_and_encode(
@@ -479,7 +472,8 @@ def fit_and_encode(
     every = -(-len(public_texts) // most)
     sample = [public_texts[row] for row in range(0, len(public_texts), every)]
     features, known = _fitted_on(spec, sample, together, cache, progress)
-    return features, _parts(features, public_texts, together, cache, progress, (every, known))
+    how: dict[str, Any] = {"together": together, "cache": cache, "progress": progress, "known": (every, known)}
+    return features, encoded_parts(features, public_texts, **how)
 
 
 def _fitted_on(
@@ -560,21 +554,19 @@ def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
 
 
 def _for_each_text(encoder: TextEncoder) -> TextEncoder:
-    """A sentence model with a text at a time: in a batch, one person's text would change the rounding of another's."""
+    """A sentence model with one text at a time, on one thread: one text gives no second thread work."""
     if not isinstance(encoder, SentenceEncoder) or (encoder.batch_size == 1 and encoder.threads is not None):
         return encoder
-    model = encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
-    return SentenceEncoder(
-        model, batch_size=1, device=encoder.device, threads=encoder.threads or 1
-    )  # one text gives no second thread work
+    return SentenceEncoder(_place(encoder), batch_size=1, device=encoder.device, threads=encoder.threads or 1)
 
 
 def _in_batches(encoder: TextEncoder) -> TextEncoder:
     """A sentence model with many texts at a time, on all threads."""
-    if not isinstance(encoder, SentenceEncoder):
-        return encoder
-    model = encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
-    return SentenceEncoder(model, device=encoder.device)
+    return SentenceEncoder(_place(encoder), device=encoder.device) if isinstance(encoder, SentenceEncoder) else encoder
+
+
+def _place(encoder: SentenceEncoder) -> str | os.PathLike[str]:
+    return encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
 
 
 def _fitted(pool: _Encoded, weight: float) -> Block:
@@ -753,6 +745,7 @@ def encoded_parts(
     together: bool = False,
     cache: Cache = None,
     progress: Progress | None = None,
+    known: tuple[int, Sequence[_Encoded]] | None = None,
 ) -> Iterator[Units]:
     """`PublicFeatures.units` of *public* texts, of the first ones, of the next ones, and so on.
 
@@ -761,32 +754,13 @@ def encoded_parts(
             then differ from that of the text by itself in the last places, so it is for texts that nothing else has to
             agree with, such as a bank.
         cache, progress: as for `fit_features`.
+        known: of every n-th text, what each encoder answered before.
     """
-    return _parts(features, texts, together, cache, progress)
-
-
-def _parts(
-    features: PublicFeatures,
-    texts: Sequence[str],
-    together: bool,
-    cache: Cache,
-    progress: Progress | None,
-    known: tuple[int, Sequence[_Encoded]] | None = None,
-) -> Iterator[Units]:
     kept = pool_cache(cache)
-    pools = [
-        _Encoded(
-            block.encoder,
-            texts,
-            kept,
-            progress,
-            together=together,
-            once=True,
-            known=None if known is None else (known[0], known[1][place]),
-        )
-        for place, block in enumerate(features.blocks)
-    ]
-    for pool, block in zip(pools, features.blocks, strict=True):
-        pool.identified(block)
+    pools = []
+    for place, block in enumerate(features.blocks):
+        before = None if known is None else (known[0], known[1][place])
+        pools.append(_Encoded(block.encoder, texts, kept, progress, together=together, once=True, known=before))
+        pools[-1].identified(block)
     for raw in zip(*(pool.parts() for pool in pools), strict=True):
         yield features._units_of(raw)

@@ -44,7 +44,6 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.unit import Unit
 from dptext.release.release import Release
 from dptext.showing import Showing
 from dptext.synthesis.labels import Labels
@@ -71,7 +70,6 @@ _TEXTS_AT_ONCE = 1024
 _PRODUCTS_AT_ONCE = 1 << 22
 _EXAMPLES = 20  # of its own texts, a source is shown so many of each class, at most
 _NEIGHBOURS = 10  # a text of a pool is varied into one of so many nearest ones
-_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
 
 
 def sigma_of_a_round(sigma: float, rounds: int) -> float:
