@@ -234,7 +234,9 @@ class PublicFeatures(Showing):
         units = np.empty((len(given), self.dimension), dtype=np.int32)
         for start in range(0, len(given), _AT_ONCE):
             part = given[start : start + _AT_ONCE]
-            units[start : start + len(part)] = self._units_of([encode_each(each.encoder, part) for each in self.blocks])
+            units[start : start + len(part)] = self._units_of(
+                [encode_each(block.encoder, part) for block in self.blocks]
+            )
         return units
 
     def vectors(self, texts: Iterable[str | None]) -> Vectors:

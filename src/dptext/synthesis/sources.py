@@ -146,14 +146,14 @@ class TextSample:
         share = shared / max(1, len(sample))
         if shared < _FEWEST or share <= _WARNED:
             return
-        found = f"{share:.0%} of the distinct private texts are also in the public pool"
+        overlap = f"{share:.0%} of the distinct private texts are also in the public pool"
         if share > _REFUSED:
             raise ParameterError(
-                f"{found}, and would be released unchanged: give public texts that were chosen without regard to the "
+                f"{overlap}, and would be released unchanged: give public texts that were chosen without regard to the "
                 "private ones. Nothing was released"
             )
         warn(
-            f"{found}, more than two samples of one source have in common: check where the pool comes from. This "
+            f"{overlap}, more than two samples of one source have in common: check where the pool comes from. This "
             "number is private: it is for the owner of the texts only",
             OverlapWarning,
         )
