@@ -11,12 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dptext.features.features as module
-from dptext.errors import DataError, MissingExtraError, ParameterError
-from dptext.features.features import UNIT, Block, Bounding, PublicFeatures, encoded_pool, fit_and_encode, fit_features
+from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError
+from dptext.features.features import UNIT, Block, PublicFeatures, encoded_pool, fit_and_encode, fit_features
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
-from dptext.representations.encoders import CallableEncoder
+from dptext.files.documents import Document
+from dptext.privacy.condition import EncoderStays
+from dptext.representations.bounds import Bound
+from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.encoders import CallableEncoder, Provenance
+from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.privunit import PrivUnit
 from dptext.representations.sentence_encoder import SentenceEncoder
+from dptext.sentences.bank import TextBank
+from dptext.synthesis.synthesizer import Synthesizer
+from dptext.synthesis.votes import VoteSynthesizer
 from dptext.vectors.formats import load_vectors
 
 NOUNS = ["cat", "dog", "house", "river", "stone", "market", "price", "company", "game", "team", "season", "music"]
@@ -45,17 +54,15 @@ def small_words() -> MeanOfWords:
 
 @pytest.fixture(scope="module")
 def features(small_words: MeanOfWords) -> dict[str, PublicFeatures]:
-    whitened = Bounding(last="clip", whitening=0.5, directions=5, shares=(0.7, 0.3))
     return {
         "words": fit_features("words", POOL, cache=False),
         "means": fit_features(small_words, POOL, cache=False),
         "function": fit_features(caller(), POOL, cache=False),
         "three": fit_features(["words", small_words, caller()], POOL, cache=False),
-        "clipped": fit_features([small_words, "words"], POOL, cache=False, bounding=whitened),
     }
 
 
-KINDS = ["words", "means", "function", "three", "clipped"]
+KINDS = ["words", "means", "function", "three"]
 
 
 def squares(units: np.ndarray) -> np.ndarray:
@@ -82,18 +89,11 @@ def test_no_vector_is_longer_than_1(features: dict[str, PublicFeatures], kind: s
 @given(
     rows=st.lists(st.lists(st.floats(width=32), min_size=3, max_size=3), min_size=1, max_size=4),
     centre=st.lists(st.floats(-1e30, 1e30), min_size=3, max_size=3),
-    matrix=st.one_of(
-        st.none(), st.lists(st.lists(st.floats(-1e30, 1e30), min_size=2, max_size=2), min_size=3, max_size=3)
-    ),
-    radius=st.sampled_from([0.0, 1e-30, 1.0, 1e30, 1e300]),
 )
 def test_no_row_of_a_block_is_longer_than_1_and_none_knows_of_the_others(
-    rows: list[list[float]], centre: list[float], matrix: list[list[float]] | None, radius: float
+    rows: list[list[float]], centre: list[float]
 ) -> None:
-    encoder = CallableEncoder(lambda texts: np.zeros((len(texts), 3)))
-    if matrix is not None and not np.any(matrix):
-        matrix = None
-    block = Block(encoder, centre, matrix, radius, 1.0)
+    block = Block(CallableEncoder(lambda texts: np.zeros((len(texts), 3))), centre, 1.0)
     raw = np.array(rows, dtype=np.float32)
     units = block.units(raw)
     assert (squares(units) <= 2**30).all()
@@ -126,25 +126,49 @@ def test_features_that_were_built_by_hand_around_a_model_with_batches_do_not_sho
 
     calls: list[int] = []
     for batch_size, expected in ((32, [1] * 9), (1, [9])):
-        block = Block(Batches(batch_size), np.zeros(3), None, 0.0, 0.9)
+        block = Block(Batches(batch_size), np.zeros(3), 0.9)
         PublicFeatures((block,), np.zeros(3), np.zeros((3, 3)), (), 1).units(POOL[:9])
         assert calls == expected
         calls.clear()
 
 
-def test_a_block_centres_and_normalises_or_clips() -> None:
+@pytest.mark.parametrize("depth", ["itself", "below public layers"])
+def test_an_encoder_trained_on_private_texts_is_refused_everywhere(small_words: MeanOfWords, depth: str) -> None:
+    layers = HidingLayers(((np.eye(6), np.ones(6)),))
+    trained = LayeredEncoder(small_words, layers, Provenance(texts=5, public=False))
+    public = LayeredEncoder(small_words, layers, Provenance(texts=5, public=True))
+    if depth != "itself":
+        trained, public = LayeredEncoder(trained, layers), LayeredEncoder(public, layers)
+    config, tensors = fit_features(public, POOL, cache=False).to_parts()
+    stored = config["blocks"][0]["encoder"]
+    (stored if depth == "itself" else stored["base"])["provenance"]["public"] = False
+    documents = [Document(text, user=str(place)) for place, text in enumerate(POOL[:3])]
+    for made in (
+        lambda: Block(trained, np.zeros(6), 0.9),
+        lambda: fit_features(["words", trained], POOL, cache=False),
+        lambda: PublicFeatures.from_parts(config, tensors, "an older folder"),
+        lambda: TextBank(POOL, encoder=trained, cache=False),
+        lambda: Synthesizer(epsilon=1.0, features=trained, cache=False).fit(documents, public=POOL),
+        lambda: VoteSynthesizer(epsilon=1.0, features=trained, cache=False).fit(documents, public=POOL, n=1),
+    ):
+        with pytest.raises(RefusedError, match="trained without protection"):
+            made()
+    device = DeviceEncoder(trained, Bound(mean=np.zeros(6)), PrivUnit(epsilon=1.0))
+    assert device.statement.condition.has(EncoderStays)
+    assert device.statement.neighbours.endswith("the trained encoder staying the same")
+
+
+def test_a_block_centres_and_normalises() -> None:
     encoder = CallableEncoder(lambda texts: np.zeros((len(texts), 2)))
     raw = np.array([[4.0, 4.0], [1.0, 0.0], [1.3, 0.4]], dtype=np.float32)
-    normalised = Block(encoder, [1.0, 0.0], None, 0.0, 1.0).units(raw) * UNIT
+    normalised = Block(encoder, [1.0, 0.0], 1.0).units(raw) * UNIT
     np.testing.assert_allclose(normalised, [[0.6, 0.8], [0.0, 0.0], [0.6, 0.8]], atol=2 * UNIT)
-    clipped = Block(encoder, [1.0, 0.0], [[0.0, 2.0], [2.0, 0.0]], 5.0, 0.5).units(raw) * UNIT
-    np.testing.assert_allclose(clipped, [[0.4, 0.3], [0.0, 0.0], [0.08, 0.06]], atol=2 * UNIT)
 
 
 def test_a_broken_twin_that_rounds_to_the_nearest_is_longer_than_1(features: dict[str, PublicFeatures]) -> None:
     """What rounding towards zero is for: rounded to the nearest, a vector of length 1 is longer every other time."""
     block = features["words"].blocks[0]
-    rows, _ = block.moved(block.encoder.encode(POOL))
+    rows = block.moved(block.encoder.encode(POOL))
     nearest = np.rint(rows / np.sqrt((rows * rows).sum(axis=1))[:, None] * 2**15).astype(np.int64)
     assert (squares(nearest) > 2**30).any()
     assert (squares(features["words"].units(POOL)) <= 2**30).all()
@@ -225,11 +249,10 @@ def test_another_part_is_another_fingerprint(features: dict[str, PublicFeatures]
 def test_the_fit_is_the_same_every_time_and_another_pool_is_another(features: dict[str, PublicFeatures]) -> None:
     assert fit_features("words", POOL, cache=False) == features["words"]
     assert fit_features("words", POOL[:-1], cache=False) != features["words"]
-    assert fit_features("words", POOL, cache=False, bounding=Bounding(last="clip")) != features["words"]
     assert len({each.fingerprint for each in features.values()}) == len(features)
 
 
-@pytest.mark.parametrize("kind", ["words", "means", "clipped"])
+@pytest.mark.parametrize("kind", ["words", "means"])
 def test_a_worker_gets_the_same_function(features: dict[str, PublicFeatures], kind: str) -> None:
     again = pickle.loads(pickle.dumps(features[kind]))
     assert again == features[kind]
@@ -242,7 +265,6 @@ def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) ->
     assert told["features_sha256"] == features["three"].fingerprint
     assert told["features_2_encoder_weighting"] == 1e-2
     assert any("fitted on public texts alone (200 texts" in each for each in features["three"].assumptions())
-    assert features["three"].exposed() == ()
     assert "public_texts=200" in repr(features["three"])
 
 
@@ -285,13 +307,6 @@ def test_a_small_pool_has_fewer_dimensions() -> None:
 def test_specs_that_are_none(spec: object) -> None:
     with pytest.raises(ParameterError, match="features must be"):
         fit_features(spec, POOL, cache=False)  # type: ignore[arg-type]
-
-
-def test_bounding_is_checked() -> None:
-    with pytest.raises(ParameterError, match="add up to at most 1"):
-        Bounding(shares=(0.7, 0.6))
-    with pytest.raises(ParameterError, match="one share a block, 1 of them, got 2"):
-        fit_features("words", POOL, cache=False, bounding=Bounding(shares=(0.5, 0.5)))
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

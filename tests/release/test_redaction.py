@@ -301,6 +301,34 @@ def test_releases_with_and_without_redaction_do_not_add_up_their_distances():
         with_word_dropout(dptext.Redacted(dptext.SubsetSelection(VECTORS, epsilon=1.0)).statement, 0.5)
 
 
+def test_a_sentence_as_written_and_a_redacted_one_have_no_sum():
+    """Exact: two texts that differ in one redacted sentence, and in two as they were written, lose 3, not 1 + 1."""
+    bank = dptext.TextBank(WORDS, encoder=dptext.MeanOfWords(VECTORS), cache=False)
+    plain = dptext.BankRewriter(bank, epsilon=1.0, size=1)
+    redacted = dptext.Redacted(plain, kinds=[], words=["cup", "law"])
+    one, other = "Tea. Cup.", "Tax. Law."
+
+    def loss(first, second):
+        parts = zip(*(plain.distributions(plain.parts(text)) for text in (first, second)), strict=True)
+        return sum(np.log(p / q).max() for p, q in parts)
+
+    hidden = [plain.parts(redacted.redact(text)) for text in (one, other)]
+    assert [a == b for a, b in zip(*hidden, strict=True)] == [False, True]
+    exact = loss(one, other) + loss(redacted.redact(one), redacted.redact(other))
+    assert exact == pytest.approx(3.0)
+    word = dptext.SubsetSelection(VECTORS, epsilon=1.0)
+    for unredacted, after in ((plain, redacted), (word, dptext.Redacted(word))):
+        for first, second in ((unredacted.statement, after.statement), (after.statement, unredacted.statement)):
+            with pytest.raises(RefusedError, match="no proved sum"):
+                first.compose(second)
+            assert not first.condition.narrows(second.condition, first.unit)
+            with pytest.raises(RefusedError, match="tighter"):
+                first.replace(condition=second.condition)
+    both = plain.document_statement(2).compose(redacted.document_statement(2))
+    assert both.epsilon >= exact and both.condition.has(AfterRedaction)
+    assert redacted.statement.compose(redacted.statement).epsilon == 2.0
+
+
 def test_what_holds_for_a_text_holds_for_a_person_with_several():
     said = statement_for_user(dptext.Redacted(TEM).document_statement(3), 4)
     assert "once they are redacted" in said.neighbours and "at most 4" in said.neighbours

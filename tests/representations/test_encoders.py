@@ -8,7 +8,10 @@ import pytest
 
 import dptext
 from dptext.errors import MissingExtraError, ParameterError
-from dptext.representations.encoders import CallableEncoder, TextEncoder
+from dptext.representations.bounds import Bound
+from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.encoders import CallableEncoder, Provenance, TextEncoder
+from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
 
@@ -210,12 +213,41 @@ def test_a_pickle_holds_no_model(stub, stub_library):
     assert again.parameters() == encoder.parameters()
 
 
-def test_one_text_at_a_time_needs_no_assumption_about_batches(stub, stub_library):
-    assert len(SentenceEncoder(MODEL).assumptions()) == 2
-    alone = SentenceEncoder(MODEL, batch_size=1)
-    assert len(alone.assumptions()) == 1
-    alone.encode(["a", "b"])
-    assert [len(texts) for texts, _ in stub_library.made[-1].asked] == [1, 1, 1]
+def test_a_release_encodes_one_text_at_a_time(stub, stub_library):
+    model = SentenceEncoder(MODEL, batch_size=8)
+    layered = LayeredEncoder(model, HidingLayers(((np.eye(3), np.zeros(3)),)))
+    for encoder in (model, layered):
+        device = DeviceEncoder(encoder, Bound(mean=np.zeros(3)), dptext.PrivUnit(epsilon=1.0))
+        assert device.encode(["a", "b", "ab"]).shape == (3, 3)
+        assert not any("batch" in each for each in device.statement.assumptions)
+    assert all(len(texts) == 1 for texts, _ in stub_library.made[-1].asked)
+    assert [len(texts) for texts, _ in stub_library.made[0].asked[-3:]] == [1, 1, 1]
+
+
+def test_no_text_changes_the_bounded_vector_of_another():
+    """An encoder that rounds differently in a batch, as most models do, and a projection, as BLAS does."""
+    directions = np.random.default_rng(1).normal(size=(40, 7))
+
+    def rounds_in_a_batch(texts):
+        return [np.sin(np.arange(40) * len(text)) + 1e-7 * len(texts) for text in texts]
+
+    encoder = CallableEncoder(rounds_in_a_batch)
+    device = DeviceEncoder(encoder, Bound(mean=np.zeros(40), directions=directions), dptext.PrivUnit(epsilon=1.0))
+    texts = ["x" * length for length in range(1, 30)]
+    alone = np.concatenate([device._bounded([text]) for text in texts])
+    np.testing.assert_array_equal(device._bounded(texts), alone)
+    rows = np.random.default_rng(2).normal(size=(29, 40))
+    bound = Bound(mean=np.zeros(40), directions=directions)
+    np.testing.assert_array_equal(bound.apply(rows), np.concatenate([bound.apply(row[None]) for row in rows]))
+    layers = HidingLayers(((directions, np.zeros(7)), (directions.T, np.zeros(40))))
+    np.testing.assert_array_equal(layers.apply(rows), np.concatenate([layers.apply(row[None]) for row in rows]))
+
+
+def test_a_method_of_an_encoder_is_no_function_of_which_nothing_is_known(means):
+    trained = LayeredEncoder(means, HidingLayers(((np.eye(50), np.zeros(50)),)), Provenance(public=False))
+    assert trained.exposed() and "without protection" in trained.assumptions()[-2]
+    with pytest.raises(ParameterError, match="give the encoder itself"):
+        CallableEncoder(trained.encode)
 
 
 def test_what_cannot_be_loaded_is_said(stub, stub_library, monkeypatch):

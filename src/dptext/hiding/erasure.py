@@ -58,7 +58,7 @@ class ConceptEraser:
         erased: Floats = given - (given - self.mean) @ self.look @ self.erase.T  # eq. (1)
         return erased
 
-    def on(self, encoder: TextEncoder, *, public: bool = True, public_name: str | None = None) -> LayeredEncoder:
+    def on(self, encoder: TextEncoder, *, public: bool = False, public_name: str | None = None) -> LayeredEncoder:
         """The eraser on top of the encoder whose vectors it was fitted on: for `PrivateEncoder` and devices.
 
         Args:

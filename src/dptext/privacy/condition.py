@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, get_args
 
 from dptext.checks import choice, whole
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.unit import Relation, Unit
 
 __all__ = [
@@ -293,6 +293,8 @@ class Condition:
         """Whether every pair of neighbours of a unit under this condition is one under the other."""
         if self.about != other.about and self.about not in _WITHIN[other.about]:
             return False
+        if self._differs_once_redacted != other._differs_once_redacted:
+            return False
         required = (other.of_unit(unit) if self.has(WordsChanged) else other).requirements
         return all(any(mine.implies(each) for mine in self.requirements) for each in required)
 
@@ -301,7 +303,18 @@ class Condition:
         return self if unit is not Unit.WORD or self.has(WordsChanged) else self.and_(WordsChanged(1))
 
     def meet(self, other: Condition, unit: Unit) -> Condition:
-        """The condition of the pairs that are neighbours of a unit under both."""
+        """Return the condition of the pairs that are neighbours of a unit under both.
+
+        Raises:
+            RefusedError: under one, the texts differ in one unit as they were written; under the other, in one unit of
+                the redacted texts. Redaction can turn one changed word into several, and hide several behind one.
+        """
+        if self._differs_once_redacted != other._differs_once_redacted:
+            raise RefusedError(
+                f"one guarantee is for a {unit} of the text as it was written, the other for a {unit} of the redacted "
+                "text: neighbours under one are not neighbours under the other, so the two have no proved sum. Add the "
+                "statements for whole documents instead"
+            )
         one, two = self, other
         if one.has(WordsChanged) or two.has(WordsChanged):
             one, two = one.of_unit(unit), two.of_unit(unit)
@@ -326,6 +339,11 @@ class Condition:
         """What is required of the texts once they are redacted, as a condition of its own."""
         asked = (each.inner for each in self.requirements if isinstance(each, AfterRedaction))
         return Condition(requirements=tuple(each for each in asked if each is not None))
+
+    @property
+    def _differs_once_redacted(self) -> bool:
+        """Whether the one unit in which neighbours differ is one of the redacted texts."""
+        return AfterRedaction("unit") in self.requirements
 
     def _asks(self, kind: type[Requirement]) -> bool:
         """Whether it requires this of the texts as they were."""

@@ -38,7 +38,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.privacy.unit import Relation
-from dptext.representations.domains import Domain, Floats, Sensitivity, checked_vectors
+from dptext.representations.domains import Domain, Floats, Sensitivity, checked_vectors, row_products
 
 __all__ = [
     "BOUNDS",
@@ -256,7 +256,7 @@ class Bound:
         with np.errstate(all="ignore"):
             moved -= self.mean
             if self.directions is not None:
-                moved = moved @ self.directions
+                moved = row_products(moved, self.directions)
             if self.radius is not None:
                 moved /= self.radius
         if self.kind != "lift":

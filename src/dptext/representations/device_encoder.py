@@ -23,7 +23,14 @@ from dptext.privacy.wording import facts_of
 from dptext.representations.bounds import Bound
 from dptext.representations.device_folder import check_promise, read_device, write_device
 from dptext.representations.domains import Domain
-from dptext.representations.encoders import CallableEncoder, Progress, TextEncoder, checked_texts
+from dptext.representations.encoders import (
+    CallableEncoder,
+    Progress,
+    TextEncoder,
+    checked_texts,
+    encode_each,
+    exposed_by,
+)
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
@@ -49,10 +56,12 @@ class DeviceEncoder(Showing):
     """Text to private vector. Frozen: it cannot drift away from its statement, and keeps no random state.
 
     **Guarantee** (unit document, substitution, local): that of the randomizer for any two texts, as
-    ``statement`` says. *Proof.* Encoder and bound are fixed before they see a text, each text is bounded by itself,
-    and the randomizer's promise holds for any two vectors of its domain, into which it brings all that it gets.
-    Assumptions: the encoder is public, and so is what the bound was fitted on. Every call is a release of its own and
-    costs again: what was promised to somebody who sent k vectors is the composition of k statements.
+    ``statement`` says. *Proof.* Encoder and bound are fixed before they see a text, each text is encoded and bounded by
+    itself (`dptext.representations.encoders.encode_each`), and the randomizer's guarantee holds for any two vectors of
+    its domain, into which it brings all that it gets.
+    Assumptions: the bound was fitted on public texts, and the encoder is public. If it was trained on texts that are
+    not, the statement requires that it stays the same, and its training texts are not protected. Every call is a
+    release of its own and costs again: k vectors of one person have the composition of k statements.
 
     Args:
         encoder: text to vector.
@@ -138,7 +147,7 @@ class DeviceEncoder(Showing):
         private = np.empty((len(given), channel.width), dtype=np.float32)
         for start in range(0, len(given), _TEXTS_AT_ONCE):
             block = slice(start, start + _TEXTS_AT_ONCE)
-            private[block] = channel.sample(self.bound.apply(self.encoder.encode(given[block])), bits)
+            private[block] = channel.sample(self._bounded(given[block]), bits)
             if progress is not None:
                 progress(min(block.stop, len(given)))
         return private
@@ -149,14 +158,16 @@ class DeviceEncoder(Showing):
         For a model that was trained on private vectors and sent back to the device, which applies it without noise.
         Not every randomizer's outputs are of the space that these lie in; those of PrivUnit are.
         """
-        return self.bound.apply(self.encoder.encode(texts)).astype(np.float32)
+        return self._bounded(checked_texts(texts)).astype(np.float32)
+
+    def _bounded(self, texts: list[str]) -> npt.NDArray[np.float64]:
+        return self.bound.apply(encode_each(self.encoder, texts))
 
     @property
     def statement(self) -> PrivacyStatement:
         """What is promised for one text; ``encode`` with a seed promises it only to those who do not know the seed."""
         noise = self.randomizer.statement(self.bound.dimension)
-        # an encoder that was trained on texts without protection says so, and holds its promise for itself as it is
-        trained: tuple[str, ...] = getattr(self.encoder, "exposed", tuple)()
+        trained = exposed_by(self.encoder)
         return noise.replace(
             condition=Condition(requirements=(EncoderStays(),) if trained else ()),
             parameters=self.parameters(),

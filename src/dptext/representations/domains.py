@@ -101,6 +101,12 @@ def _into_ball(vectors: Floats) -> Floats:
     return vectors
 
 
+def row_products(rows: Floats, matrix: Floats) -> Floats:
+    """(n, d) ``rows @ matrix``, row by row: how BLAS rounds a row then does not depend on how many others there are."""
+    products: Floats = (rows[:, None] @ matrix)[:, 0]
+    return products
+
+
 def checked_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Floats:
     """The vectors as (n, d) float64; their values are not looked at: beyond doubles, a number is infinite.
 

@@ -178,8 +178,7 @@ class EmbeddingBag(FrozenEncoder):
     A text without any word has the vector of zeros, which a bound turns into its public stand-in.
 
     Args:
-        matrix: (buckets, d) a vector for each bucket, trained on **public** texts, or on texts whose people were
-            promised something by a statement of its own.
+        matrix: (buckets, d) a vector for each bucket, trained on **public** texts.
         ngrams: how texts are cut; its buckets are the rows of the matrix.
         trained_on: what it was trained on, in the words of whoever did; for the statement.
         trained_texts: how many texts these were.
@@ -193,6 +192,7 @@ class EmbeddingBag(FrozenEncoder):
     """
 
     name = "bag of n-grams"
+    is_batch_invariant = True
 
     def __init__(
         self,

@@ -1,8 +1,11 @@
 """Text to vector, before any noise: what every encoder offers, what it was trained on, and a caller's function.
 
-An encoder is public and fixed: nothing in it was computed from the texts it is to encode. Each text has a vector, which
-depends on this text alone: an empty one, a missing one and one without a known word get the public vector of the
-unknown word, not an error and not a gap.
+An encoder is fixed before it sees the texts of a release, and each text has a vector: an empty one, a missing one and
+one without a known word get the public vector of the unknown word, not an error and not a gap.
+
+**One text, one vector.** In a release, a vector must depend on its own text alone, to the last bit: a pure guarantee
+has no room for rounding. Most models round differently in a batch, so a release encodes each text in a call of its own
+(`encode_each`). Encoders that are written to be batch-invariant get their texts together.
 """
 
 from __future__ import annotations
@@ -16,13 +19,23 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import whole
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.column import is_missing, one_column
 from dptext.files.documents import Document
 from dptext.privacy.statement import Parameter
 from dptext.showing import Facts, Showing
 
-__all__ = ["CallableEncoder", "Progress", "Provenance", "TextEncoder", "Vectors", "checked_texts", "exposed_by"]
+__all__ = [
+    "CallableEncoder",
+    "Progress",
+    "Provenance",
+    "TextEncoder",
+    "Vectors",
+    "check_trained_on_public",
+    "checked_texts",
+    "encode_each",
+    "exposed_by",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +73,12 @@ class Provenance:
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted about the training, and what it does not promise."""
         name = "texts" if self.trained_on is None else f"'{self.trained_on}'"
-        counted = f"{name} ({self.texts} texts, and their labels, if any)"
+        counted = f"{name} ({self.texts} texts, and their labels, if any)" if self.texts else name
         promised = (
             f"the promise, if there is one, is that of the noise; that {self.hidden or 'an attribute'} is hidden "
             "beyond it was trained for, not proved"
         )
-        if self.texts == 0:
+        if self.texts == 0 and self.public:
             return ("the trained encoder is public: it was not computed from protected texts", promised)
         if self.public:
             return (
@@ -81,7 +94,7 @@ class Provenance:
 
     def exposed(self) -> tuple[str, ...]:
         """What the training shows of texts that are not public."""
-        if self.public or self.texts == 0:
+        if self.public:
             return ()
         return (
             "THE DOCUMENTS THAT THE ENCODER WAS TRAINED ON ARE NOT PROTECTED BY ITS TRAINING: whatever the encoder "
@@ -104,6 +117,21 @@ def exposed_by(encoder: Any) -> tuple[str, ...]:
     """What the training of an encoder shows of texts that are not public; nothing, of one that was not trained here."""
     exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
     return exposed
+
+
+def check_trained_on_public(encoder: TextEncoder) -> None:
+    """Raise `RefusedError` if an encoder was trained without protection on texts that are not public.
+
+    Adding or removing the documents of a person changes such an encoder, and no noise that is added later bounds what
+    its weights and words say about them. Only a local guarantee under substitution, with the encoder held fixed
+    (`dptext.privacy.condition.EncoderStays`), can be stated for it.
+    """
+    if exposed_by(encoder):
+        raise RefusedError(
+            f"the encoder {encoder.name!r} was trained without protection on texts that were not declared public; its "
+            "weights and words can reveal them, so this release would have no guarantee for their authors. Train the "
+            "encoder on public texts (public=True), or use a public one"
+        )
 
 
 Vectors = npt.NDArray[np.float32]
@@ -138,6 +166,13 @@ class TextEncoder(Protocol):
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted about it, for the statement."""
         ...
+
+
+def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
+    """(n, D) vectors, each from its own text alone: one call per text, unless the encoder ``is_batch_invariant``."""
+    if not texts or getattr(encoder, "is_batch_invariant", False):
+        return encoder.encode(texts)
+    return np.concatenate([encoder.encode([text]) for text in texts])
 
 
 def checked_texts(texts: Iterable[Any]) -> list[str]:
@@ -188,8 +223,8 @@ class CallableEncoder(FrozenEncoder, Showing):
     """A caller's function as an encoder.
 
     Args:
-        function: a list of strings to an (n, D) array of numbers. It must be public and fixed, answer every text, and
-            give each text a vector that does not depend on the others: the statement says that this is assumed.
+        function: a list of strings to an (n, D) array of numbers. It must be public and fixed and answer every text:
+            the statement says that this is assumed. In a release it gets one text per call.
         dimension: D; None: as wide as what it answers for the empty text.
         name: for statements.
         texts_at_once: how many texts it gets in one call, at most.
@@ -197,8 +232,8 @@ class CallableEncoder(FrozenEncoder, Showing):
     NaN counts as 0, and infinite numbers as large ones: a vector that is not finite is no error.
 
     Raises:
-        ParameterError: not callable; an answer of another shape; the function raised (the message names the kind of
-            error alone, because its own message may hold a text).
+        ParameterError: not callable; a method of an encoder; an answer of another shape; the function raised (the
+            message names the kind of error alone, because its own message may hold a text).
 
     >>> import numpy as np
     >>> encoder = CallableEncoder(lambda texts: np.array([[len(text), 1.0] for text in texts]), name="lengths")
@@ -216,6 +251,10 @@ class CallableEncoder(FrozenEncoder, Showing):
     ) -> None:
         if not callable(function):
             raise ParameterError(f"expected a function from a list of texts to an array, got {type(function).__name__}")
+        if isinstance(getattr(function, "__self__", None), TextEncoder):
+            raise ParameterError(
+                "the function is a method of an encoder, which knows what it was trained on: give the encoder itself"
+            )
         self.function = function
         self.name = name
         self._texts_at_once = whole("texts_at_once", texts_at_once, least=1)

@@ -178,6 +178,7 @@ class GruEncoder(FrozenEncoder):
     """
 
     name = "GRU"
+    is_batch_invariant = True
     _texts_at_once = _TEXTS_AT_ONCE
 
     def __init__(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.own_files import replacing
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.domains import Domain, Floats, checked_vectors, row_products
 from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, exposed_by, finite
 
 __all__ = ["DeviceModel", "HidingLayers", "LayeredEncoder"]
@@ -50,7 +50,7 @@ def _checked(layers: Any) -> Layers:
 
 def _through(layers: Layers, vectors: Floats) -> Floats:
     for place, (weights, bias) in enumerate(layers):
-        vectors = vectors @ weights.astype(np.float64) + bias
+        vectors = row_products(vectors, weights.astype(np.float64)) + bias
         if place + 1 < len(layers):
             np.maximum(vectors, 0.0, out=vectors)
     return vectors
@@ -146,6 +146,11 @@ class LayeredEncoder(FrozenEncoder):
         self.encoder, self.layers = encoder, layers
         self.provenance = Provenance() if provenance is None else provenance
         self.dimension = layers.dimension
+
+    @property
+    def is_batch_invariant(self) -> bool:
+        """Whether the encoder underneath is; each row goes through the layers by itself."""
+        return getattr(self.encoder, "is_batch_invariant", False)
 
     def _vectors(self, texts: list[str]) -> Vectors:
         return self.layers.apply(self.encoder.encode(texts))

@@ -57,6 +57,7 @@ class MeanOfWords(Showing):
     """
 
     name = "mean of word vectors"
+    is_batch_invariant = True
 
     def __init__(self, vectors: WordVectors, *, weighting: float | None = None) -> None:
         if not isinstance(vectors, WordVectors):

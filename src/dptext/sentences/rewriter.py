@@ -152,7 +152,6 @@ class BankRewriter(TextMechanism):
                 *self._shown(unit),
                 "texts of the bank, word for word: names, numbers and claims in them are those of the bank's authors, "
                 "to whom nothing is promised",
-                *self.bank.features.exposed(),
             ),
         )
 

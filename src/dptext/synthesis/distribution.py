@@ -349,6 +349,7 @@ class TextDistribution(Showing):
 
         Raises:
             DataError: the folder was changed, or is none.
+            RefusedError: its encoder was trained on texts that are not public.
             MissingExtraError: what its features need is not installed.
             StorageError: it cannot be read.
         """
@@ -365,7 +366,7 @@ class TextDistribution(Showing):
                 features=features,
                 statement=parts.statement,
             )
-        except DataError:
+        except (DataError, RefusedError):
             raise  # that says what to do
         except (ParameterError, TypeError, KeyError, ValueError) as error:
             raise _not_of_one(source, error) from None

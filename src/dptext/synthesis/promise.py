@@ -134,7 +134,6 @@ class Terms:
             ),
             exposed=(
                 *self._names_of_labels(),
-                *features.exposed(),
                 *(() if source is None else source.exposed()),
             ),
             seeded=seeded,

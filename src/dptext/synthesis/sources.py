@@ -7,16 +7,24 @@ as often as one likes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from dptext import checks
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, warn
 from dptext.privacy.statement import Parameter
+from dptext.users.texts import Author, Chunk
 
-__all__ = ["Request", "Source", "check_is_apart", "with_source"]
+__all__ = ["OverlapWarning", "Request", "Source", "TextSample", "check_is_apart", "with_source"]
+
+_SAMPLED = 4096  # distinct texts: a share is estimated with a standard error of at most .008
+_WARNED, _REFUSED = 0.1, 0.5
+"""Share of the distinct private texts that are in the pool. Random halves of one source share few: 4.1% of Yelp
+sentences, 3.6% of blog sentences, 3.2% of blog posts, 1.4% of SNIPS utterances. More than half: the private file."""
+_FEWEST = 10  # distinct texts in both: a few stock phrases are no overlap
 
 
 @dataclass(frozen=True)
@@ -81,13 +89,76 @@ def with_source(said: Mapping[str, Parameter], source: Source) -> dict[str, Para
 
 
 def check_is_apart(public: object, documents: object) -> None:
-    """Refuse the very documents that are to be described as a pool: their texts would come out as they are.
-
-    Raises:
-        ParameterError: they are one object.
-    """
+    """Raise `ParameterError` if the private documents themselves, as an object, are given as the public texts."""
     if public is documents:
         raise ParameterError(
-            "the private documents are given as public texts as well, and would come out as they are: give a pool that "
-            "is public"
+            "the private documents are also given as the public texts, and would be released unchanged: give public "
+            "texts"
         )
+
+
+class OverlapWarning(UserWarning):
+    """Many private texts are also in the public pool. Shown to the owner alone; not part of any release."""
+
+
+class TextSample:
+    """A uniform sample of the distinct private texts, to compare with a pool. **Private.**
+
+    It is filled while the texts are read for the release, and keeps the 4,096 smallest digests, whatever the size of
+    the corpus. White space does not matter.
+
+    **Not part of the guarantee.** `check_pool` looks at private texts and may raise. It runs before any noise is drawn:
+    a refusal and its count are for the owner, and nothing is published. It cannot fire for a pool that is public as the
+    statement assumes, unless half of the distinct private texts are public already.
+    """
+
+    def __init__(self) -> None:
+        self._digests: set[int] = set()
+
+    def watch(self, people: Iterable[Author]) -> Iterator[Author]:
+        """Yield the same people, and add their texts to the sample while these are read."""
+        for person in people:
+            yield Author(self._added(person.chunks()))
+
+    def _added(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        for chunk in chunks:
+            for text in chunk[0]:
+                self.add(text)
+            yield chunk
+
+    def add(self, text: str) -> None:
+        """Add one private text."""
+        self._digests.add(_digest(text))
+        if len(self._digests) > 2 * _SAMPLED:
+            self._digests = self._smallest()
+
+    def _smallest(self) -> set[int]:
+        return set(sorted(self._digests)[:_SAMPLED])
+
+    def check_pool(self, pool: Iterable[str]) -> None:
+        """Compare with the texts of a pool, before anything is released.
+
+        Raises:
+            ParameterError: more than half of the distinct private texts are in the pool.
+        """
+        sample = self._smallest()
+        shared = len({digest for digest in map(_digest, pool) if digest in sample})
+        share = shared / max(1, len(sample))
+        if shared < _FEWEST or share <= _WARNED:
+            return
+        overlap = f"{share:.0%} of the distinct private texts are also in the public pool"
+        if share > _REFUSED:
+            raise ParameterError(
+                f"{overlap}, and would be released unchanged: give public texts that were chosen without regard to the "
+                "private ones. Nothing was released"
+            )
+        warn(
+            f"{overlap}, more than two samples of one source have in common: check where the pool comes from. This "
+            "number is private: it is for the owner of the texts only",
+            OverlapWarning,
+        )
+
+
+def _digest(text: str) -> int:
+    content = " ".join(text.split()).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.sha256(content).digest()[:8])

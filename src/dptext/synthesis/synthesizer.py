@@ -27,7 +27,7 @@ from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
-from dptext.synthesis.sources import check_is_apart
+from dptext.synthesis.sources import TextSample, check_is_apart
 from dptext.users.grouping import UserUnit, check_users_are_read
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.users.texts import Author, texts_of
@@ -75,7 +75,9 @@ class SynthesisPlan(Showing):
 
         Raises:
             DataError: a row without a user; no documents.
+            ParameterError: more than half of the distinct texts are in the public pool.
         """
+        sample = TextSample()
         with texts_of(
             documents,
             columns=self.labels.columns,
@@ -83,7 +85,9 @@ class SynthesisPlan(Showing):
             unit=self.unit,
             most_documents=self.terms.most_documents,
         ) as people:
-            return self.total(people)
+            total = self.total(sample.watch(people))
+        sample.check_pool(self.pool)
+        return total
 
     @cached_property
     def promise(self) -> PrivacyStatement:
@@ -222,7 +226,12 @@ class Synthesizer(Showing):
 
         Raises:
             DataError: a row without a user; no documents.
-            ParameterError: the documents themselves are given as public texts.
+            ParameterError: the documents are given as public texts, or more than half of their distinct texts are in
+                the pool (`dptext.synthesis.sources.TextSample`).
+            RefusedError: features of an encoder that was trained on texts that are not public.
+
+        Warns:
+            OverlapWarning: more than a tenth of the distinct texts are in the pool.
         """
         check_is_apart(public, documents)
         is_plan = isinstance(public, SynthesisPlan)

@@ -44,13 +44,12 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.unit import Unit
 from dptext.release.release import Release
 from dptext.showing import Showing
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sampling import quotas
-from dptext.synthesis.sources import Request, Source, check_is_apart
+from dptext.synthesis.sources import Request, Source, TextSample, check_is_apart
 from dptext.users.grouping import check_users_are_read
 from dptext.users.texts import Author, texts_of
 
@@ -71,7 +70,6 @@ _TEXTS_AT_ONCE = 1024
 _PRODUCTS_AT_ONCE = 1 << 22
 _EXAMPLES = 20  # of its own texts, a source is shown so many of each class, at most
 _NEIGHBOURS = 10  # a text of a pool is varied into one of so many nearest ones
-_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
 
 
 def sigma_of_a_round(sigma: float, rounds: int) -> float:
@@ -282,7 +280,9 @@ class VoteSynthesizer(Showing):
             A `dptext.Release` with ``texts``, the ``columns`` of their labels, and the statement.
 
         Raises:
-            ParameterError: more texts than the pool has; the documents themselves are given as public texts.
+            ParameterError: more texts than the pool has; the documents are given as public texts, or more than half of
+                their distinct texts are in the pool.
+            RefusedError: features of an encoder that was trained on texts that are not public.
             DataError: a row without a user; no documents; the source gave too few different texts.
         """
         n = whole("n", n, least=1)
@@ -329,9 +329,11 @@ class VoteSynthesizer(Showing):
         self, people: Iterable[Author], features: PublicFeatures, writers: _Writers, bits: RandomBits
     ) -> list[Floats]:
         """For each class, (m,) the noisy votes: from here on everything is post-processing."""
-        total = VoteSum(features, writers.units())
-        if total.add(people) == 0:
+        total, sample = VoteSum(features, writers.units()), TextSample()
+        if total.add(sample.watch(people)) == 0:
             raise DataError("there are no documents: expected at least one")
+        if isinstance(writers.source, Pool):
+            sample.check_pool(writers.source)
         noisy = noisy_matrix(total.cells[:, None], self.sigma, bits)[:, 0]
         ends = np.cumsum([len(each) for each in writers.texts])
         return np.split(noisy, ends[:-1])
