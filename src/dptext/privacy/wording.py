@@ -39,6 +39,7 @@ __all__ = [
     "OF_A_CLAIM",
     "RELINKING",
     "UNBOUNDED",
+    "UNCOMPARED",
     "Strength",
     "audited",
     "before_bank",
@@ -69,11 +70,11 @@ __all__ = [
     "of_words",
     "paragraphs",
     "percent_at_most",
+    "percent_right",
     "protected",
     "strength_in_brief",
     "strength_of_documents",
     "strength_sentence",
-    "sure",
     "unprotected_from",
 ]
 
@@ -92,6 +93,8 @@ GUESSED_AMONG = 300
 """Among how many candidates a guess is put into words."""
 UNBOUNDED = "Nothing bounds what an output may give away. Treat it like the original."
 """What there is to say of an output of which nothing is proved."""
+UNCOMPARED = "the stated noise is sufficient for the guarantee. The file cannot show that this noise was really drawn."
+"""The result of an exact audit that compared no draws with the stated noise."""
 RELINKING = f"relinking_among_{GUESSED_AMONG}"
 """The parameter in which a mechanism says how often the best attacker names the right one of them, at most."""
 
@@ -106,7 +109,7 @@ class Strength(Enum):
     """How much a bound of a size promises by itself, with the sentence that says so everywhere."""
 
     PROTECTS = ""
-    """Up to 3 nats: who held two inputs for equally likely is at most 95.3% sure of one afterwards."""
+    """Up to 3 nats: a guess between two equally likely neighbours is right with probability at most 95.3%."""
     WEAK = "A bound of this size says little by itself."
     """Up to 10 nats: nothing better is proved, and attacks say more."""
     TOO_LARGE = "A bound of this size does not protect by itself."
@@ -154,15 +157,15 @@ def _few_digits(factor: float) -> str:
     return f"{math.ceil(factor):,}" if factor > 99 else at_most(factor, 2)
 
 
-def sure(epsilon: float) -> float:
-    """The same odds as a percentage: how sure of one input somebody can be who held two for equally likely.
+def percent_right(epsilon: float, delta: float = 0.0) -> float:
+    """Upper bound, in percent, on the probability of a right guess between two equally likely neighbours.
 
-    With two decimals, or three or four where fewer would make it 100, which it is where it is certainty to four.
+    It is `rate_at_most` of two inputs, rounded up to two decimals, or to three or four if fewer would give 100.
 
-    >>> sure(1.0), sure(8.0), sure(10.0), sure(800.0)
-    (73.11, 99.97, 99.996, 100.0)
+    >>> percent_right(1.0), percent_right(1.0, 1e-3), percent_right(10.0), percent_right(800.0)
+    (73.11, 73.14, 99.996, 100.0)
     """
-    chance = 1 / (1 + math.exp(-min(epsilon, 700.0)))
+    chance = rate_at_most(epsilon, 2, delta)
     for power in (100, 1000, 10_000):
         found = (math.floor(100 * power * chance) + 1) / power
         if found < 100:
@@ -307,12 +310,13 @@ def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
     return [*found, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else found
 
 
-Test = Literal["refuted", "exact", "evidence", "untestable", "untested"]
-"""How an audit ended: the promise is false; computed; not refuted by samples; samples too few to refute; no audit."""
+Test = Literal["refuted", "exact", "compared", "stated", "evidence", "untestable", "untested"]
+"""Result of an audit: refuted; computed, with draws of the mechanism, with the noise of this release, or without any
+draw; not refuted by samples; too few samples to refute; no audit."""
 
 
 def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
-    """Whether a promise holds *and* whether it protects, in one sentence: either alone could be read as the other.
+    """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other.
 
     Args:
         statement: what was promised.
@@ -327,7 +331,7 @@ def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = ""
     words = " ".join(words.split()).replace(" ,", ",")
     if how == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
         return words, False
-    return words, True if strength is Strength.PROTECTS and how in ("exact", "evidence") else None
+    return words, True if strength is Strength.PROTECTS and how in ("exact", "compared", "evidence") else None
 
 
 def in_a_table(
@@ -345,10 +349,15 @@ def in_a_table(
         "statement": statement,
         "person": person,
         "texts": texts,
-        "guessed": rate_at_most(statement.epsilon, GUESSED_AMONG) if among is None else among,
+        "guessed": _rate_among(statement) if among is None else among,
+        "guessed_of_person": _rate_among(person or statement),
     }
     promise, attack = paragraphs("privacy/templates/in_a_table.txt", **values)
     return promise, attack
+
+
+def _rate_among(statement: PrivacyStatement) -> float:
+    return rate_at_most(statement.epsilon, GUESSED_AMONG, getattr(statement.guarantee, "delta", 0.0))
 
 
 def protected(statement: PrivacyStatement) -> list[str]:
@@ -656,12 +665,13 @@ def _templates(kind: str) -> Any:
     environment.globals.update(
         Strength=Strength,
         UNBOUNDED=UNBOUNDED,
+        UNCOMPARED=UNCOMPARED,
         line=_labelled,
         inf=math.inf,
         odds=odds,
         quoted="{!r}".format,
         of_bank=of_bank,
-        sure=sure,
+        percent_right=percent_right,
         percent_at_most=percent_at_most,
         rate_at_most=rate_at_most,
         GUESSED_AMONG=GUESSED_AMONG,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussian
 from dptext.embeddings.sharing import check_copies
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, extra
 from dptext.features.pool import Pool
 from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
+from dptext.noise.clipped_sums import count_off_grid
 from dptext.privacy.agreement import disagreements
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP
@@ -55,10 +58,14 @@ __all__ = [
     "audit_synthetic_file",
     "audit_vector_file",
     "audit_word_file",
+    "check_noise",
     "description_folder",
     "is_of_vectors",
 ]
 
+Floats = npt.NDArray[np.float64]
+NOISE_ERROR = 1e-6
+"""Probability with which `check_noise` rejects an honest release."""
 _MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
@@ -68,17 +75,24 @@ _SEEN = {True: "its SHA-256 agrees", False: "its SHA-256 DIFFERS", None: "there 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked of a file beside the promise itself.
+    """Result of one check of a file, apart from the audit of its guarantee.
 
     Attributes:
-        name: what.
-        held: whether it held; None: there was nothing to check.
-        seen: what was seen.
+        name: the property that was checked.
+        held: whether the file has it; None: it could not be checked.
+        seen: the observed value.
+        owner_only: whether original texts were used. A shared card shows such a check only if it failed.
     """
 
     name: str
     held: bool | None
     seen: str
+    owner_only: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a card may show it."""
+        return not self.owner_only or self.held is False
 
 
 def is_of_vectors(statement: PrivacyStatement) -> bool:
@@ -353,12 +367,15 @@ def audit_synthetic_file(
         described: the description that it was made from; None: not at hand.
 
     Raises:
+        ParameterError: the pool is not the pool of the statement.
         DataError: a row cannot be read; the parameters of the statement are none that a description could have.
     """
+    _require_pool(statement, pool)
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
         checks += _check_corpus(statement, data, text, pool, described)
     if described is not None:
+        checks.append(_check_grid(described))
         differ = _of_another_release(statement, described.statement)
         seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
         checks.append(Check("the description is the one that the corpus was made from", not differ, seen))
@@ -381,7 +398,41 @@ def audit_description(folder: Path) -> tuple[PrivacyStatement, list[Check], Verd
     checks.append(Check("the matrix is the one that was promised", fits, " x ".join(f"{each:,}" for each in shape)))
     same = described.sigma == said.get("sigma")
     checks.append(Check("the noise is that of the statement", same, f"standard deviation {described.sigma:g}"))
-    return statement, [*checks, _check_people(statement)], _judge_people(statement)
+    return statement, [*checks, _check_grid(described), _check_people(statement)], _judge_people(statement)
+
+
+def _check_grid(described: Described) -> Check:
+    """Check that the released numbers lie on the public grid of the stated noise, as all sums with this noise do."""
+    count = described.matrix.size
+    off = count_off_grid(described.matrix, described.sigma) if described.sigma > 0 else count
+    return Check("the numbers lie on the grid of the stated noise", off == 0, f"{off:,} of {count:,} do not")
+
+
+def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
+    """Compare the noise of a description, (matrix - exact) / sigma, with N(0, 1).
+
+    The check fails if the root mean square is too small (chi-square), or if too many numbers are too small
+    (one-sided Kolmogorov-Smirnov with the constant of Massart 1990). An honest release fails with probability at most
+    `NOISE_ERROR`. This holds for every ``exact`` that does not depend on the noise, such as the sum of another file:
+    a shift only makes the absolute value of a normal number larger (in distribution). For the same reason, noise that
+    is too large does not refute the guarantee: the file may not be the original, so nothing is concluded.
+    """
+    stats = extra("scipy.stats", "audit", "the comparison of noise")
+    residuals = np.sort(np.abs(matrix - exact), axis=None) / sigma
+    count, rounding = residuals.size, 2.0**-13  # the grid moves a residual by at most this much
+    scale = float(np.linalg.norm(residuals)) / math.sqrt(count)
+    low, high = np.sqrt(stats.chi2.isf([1 - NOISE_ERROR / 2, NOISE_ERROR / 2], count) / count)
+    excess = float((np.arange(1, count + 1) / count - stats.halfnorm.cdf(residuals)).max())
+    held = None if scale - rounding > high else True
+    if scale + rounding < low or excess - rounding > math.sqrt(math.log(2 / NOISE_ERROR) / (2 * count)):
+        held = False
+    seen = f"{count:,} numbers, {scale:.3f} times the stated scale (below {low:.3f} refutes, wrongly with probability "
+    seen += (
+        f"{NOISE_ERROR:g})"
+        if held is not None
+        else (f"{NOISE_ERROR:g}); this may not be the original of the release: check --original, --user and --text")
+    )
+    return Check("the noise has the stated distribution", held, seen, owner_only=True)
 
 
 def _check_corpus(
@@ -407,7 +458,9 @@ def _check_corpus(
         yield Check("every text is one of the public pool", None, "a generator wrote them")
     else:
         yield Check("no text stands there twice", len(seen) == count, f"{count - len(seen):,} texts do")
-        yield from _check_pool(statement, pool, foreign)
+        named = pool is not None
+        seen_of_pool = f"{foreign:,} texts are not" if named else "the pool was not named (--public)"
+        yield Check("every text is one of the public pool", foreign == 0 if named else None, seen_of_pool)
     if labels is None:
         yield Check("every label is one of the public set", None, "the description was not named (--distribution)")
     elif missing:
@@ -416,13 +469,16 @@ def _check_corpus(
         yield Check("every label is one of the public set", outside == 0, f"{outside:,} texts have another")
 
 
-def _check_pool(statement: PrivacyStatement, pool: Pool | None, foreign: int) -> Iterator[Check]:
-    if pool is None:
-        yield Check("every text is one of the public pool", None, "the pool was not named (--public)")
-        return
-    same = pool.sha256 == statement.parameters["pool_sha256"]
-    yield Check("the pool is the one of the statement", same, f"{len(pool):,} texts")
-    yield Check("every text is one of the public pool", foreign == 0, f"{foreign:,} texts are not")
+def _require_pool(statement: PrivacyStatement, pool: Pool | None) -> None:
+    """Raise ParameterError if this is not the pool of the statement."""
+    digest = statement.parameters.get("pool_sha256")
+    if pool is not None and digest is not None and pool.sha256 != digest:
+        count = statement.parameters.get("pool_texts")
+        texts = f"{count:,} texts, " if isinstance(count, int) else ""
+        raise ParameterError(
+            f"this pool ({len(pool):,} texts) is not the pool of the statement ({texts}SHA-256 digest {digest}): "
+            "pass that one as --public. Nothing was checked."
+        )
 
 
 def _code(described: Described | None, document: Document) -> int:
