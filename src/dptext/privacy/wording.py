@@ -18,6 +18,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from dptext.errors import ProtectionWarning, warn
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -63,6 +64,7 @@ __all__ = [
     "held_in_brief",
     "in_a_table",
     "in_running_text",
+    "is_unprotected",
     "measured",
     "not_protected",
     "odds",
@@ -76,6 +78,7 @@ __all__ = [
     "strength_of_documents",
     "strength_sentence",
     "unprotected_from",
+    "warn_unprotected",
 ]
 
 _WIDTH = 79
@@ -291,8 +294,29 @@ def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = Tru
         any_two=any_two,
         follow=attacks_follow,
     )
-    good = None if bounded and Strength.of_promise(statement) is not Strength.TOO_LARGE else False
-    return " ".join(words.split()), good
+    return " ".join(words.split()), None if bounded and not is_unprotected(statement) else False
+
+
+def is_unprotected(statement: PrivacyStatement) -> bool:
+    """Return whether a guarantee is too weak to protect on its own."""
+    return not _is_bounded(statement) or Strength.of_promise(statement) is Strength.TOO_LARGE
+
+
+def warn_unprotected(statement: PrivacyStatement) -> None:
+    """Warn with `ProtectionWarning`, once per process, that a guarantee does not protect on its own.
+
+    Commands say so before they start.
+    """
+    message = (
+        f"NOT PROTECTED: a guarantee with epsilon {at_most(statement.epsilon, 4)} for one {statement.unit} does not "
+        "protect on its own. Use a smaller epsilon, or compare the methods with `dptext advise`."
+    )
+    if is_unprotected(statement) and message not in _WARNINGS:
+        warn(message, ProtectionWarning)
+        _WARNINGS.add(message)
+
+
+_WARNINGS: set[str] = set()
 
 
 def _is_bounded(statement: PrivacyStatement) -> bool:
@@ -457,18 +481,15 @@ def unprotected_from(mechanism: Any) -> int | None:
     None where no document of up to ten thousand parts is one. Documents lose the more the longer they are.
     """
 
-    def is_unprotected(parts: int) -> bool:
-        return strength_in_brief(mechanism.document_statement(parts))[1] is False
-
     longest = mechanism.longest_document or _LONG
     low, high = 0, 1
-    while not is_unprotected(high):  # in steps that double: a statement for many parts takes long
+    while not is_unprotected(mechanism.document_statement(high)):  # doubled: a statement for many parts takes long
         if high == longest:
             return None
         low, high = high, min(2 * high, longest)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_unprotected(middle) else (middle, high)
+        low, high = (low, middle) if is_unprotected(mechanism.document_statement(middle)) else (middle, high)
     return high
 
 
@@ -497,7 +518,7 @@ def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) ->
 
 def cautioned_of(statements: Iterable[PrivacyStatement], *, source: str) -> str:
     """The same for a release whose statements are known before it starts, as many as it has levels."""
-    weak = any(strength_in_brief(each)[1] is False for each in statements)
+    weak = any(map(is_unprotected, statements))
     return cautioned(first=1 if weak else None, most_stay=False, source=source, parts="texts")
 
 
@@ -515,7 +536,7 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
     if not tally.words:
         return ""
     parts = "sentences" if of_bank(statement) else "words"
-    many = tally.unchanged > _MANY * (documents or 0) and strength_in_brief(statement)[1] is False
+    many = tally.unchanged > _MANY * (documents or 0) and is_unprotected(statement)
     values = {"tally": tally, "documents": documents, "parts": parts, "many": many}
     return _for_a_terminal(filled("privacy/templates/came_out.txt", **values))
 

@@ -521,7 +521,7 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
         )
     else:
         decision = Decision.HAND_ON
-        words = f"You may publish this: the guarantee protects each {unit} by itself. {_conditions(report)}"
+        words = f"You may publish this: the guarantee protects each {unit} on its own. {_conditions(report)}"
     sentences = [words]
     attribute = _worst(scores, of_attributes=True)
     if attribute is not None and _is_loud(report, attribute):
@@ -558,8 +558,8 @@ def _conditions(report: Report) -> str:
         conditions.append(f"the software drew the stated noise ({statement.software or 'no version is stated'})")
     if source is not None:
         licence = statement.parameters.get(f"{source}_licence")
-        stated = "none is stated" if licence is None else f"stated: {licence}"
-        conditions.append(f"the licence of the public {source} allows it ({stated})")
+        terms = "none is stated" if licence is None else f"stated: {licence}"
+        conditions.append(f"the licence of the public {source} allows it ({terms})")
     return f"This holds if {'; '.join(conditions)}."
 
 
@@ -633,7 +633,7 @@ def _for_recipient(report: Report) -> tuple[Decision, list[str]]:
             decision = Decision.HAND_ON
             words = (
                 "You may use this release and pass it on, with its statement: the guarantee protects each "
-                f"{unit} by itself. {_conditions(report)}"
+                f"{unit} on its own. {_conditions(report)}"
             )
     sentences = [words, *(_not_covered(report.statement) if strength is Strength.PROTECTS else [])]
     attribute = _worst(report.attacks, of_attributes=True)

@@ -423,16 +423,15 @@ def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
     scale = float(np.linalg.norm(residuals)) / math.sqrt(count)
     low, high = np.sqrt(stats.chi2.isf([1 - NOISE_ERROR / 2, NOISE_ERROR / 2], count) / count)
     excess = float((np.arange(1, count + 1) / count - stats.halfnorm.cdf(residuals)).max())
-    held = None if scale - rounding > high else True
+    seen = f"{count:,} numbers, {scale:.3f} times the stated scale; below {low:.3f} refutes"
     if scale + rounding < low or excess - rounding > math.sqrt(math.log(2 / NOISE_ERROR) / (2 * count)):
-        held = False
-    seen = f"{count:,} numbers, {scale:.3f} times the stated scale (below {low:.3f} refutes, wrongly with probability "
-    seen += (
-        f"{NOISE_ERROR:g})"
-        if held is not None
-        else (f"{NOISE_ERROR:g}); this may not be the original of the release: check --original, --user and --text")
-    )
-    return Check("the noise has the stated distribution", held, seen, owner_only=True)
+        agrees: bool | None = False
+    elif scale - rounding > high:
+        agrees = None
+        seen += ". This may not be the original of the release: check --original, --user and --text"
+    else:
+        agrees = True
+    return Check("the noise has the stated distribution", agrees, seen, owner_only=True)
 
 
 def _check_corpus(
