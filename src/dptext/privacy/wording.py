@@ -417,12 +417,7 @@ def of_words(statement: PrivacyStatement) -> bool:
 
 
 def before_words(mechanism: Any, *, word: Guarantee) -> str:
-    """What a file of texts is promised by a word mechanism, for a person who is about to release it.
-
-    Args:
-        mechanism: the mechanism.
-        word: its guarantee for a word.
-    """
+    """Return the guarantee of a word mechanism (``word``: for one word), to print before a release."""
     values = {"mechanism": mechanism, "word": word, "strength": strength_of_documents(mechanism, "words")}
     return filled("privacy/templates/before_words.txt", **values).rstrip("\n")
 
@@ -480,7 +475,6 @@ def unprotected_from(mechanism: Any) -> int | None:
 
     None where no document of up to ten thousand parts is one. Documents lose the more the longer they are.
     """
-
     longest = mechanism.longest_document or _LONG
     low, high = 0, 1
     while not is_unprotected(mechanism.document_statement(high)):  # doubled: a statement for many parts takes long
@@ -547,11 +541,7 @@ def before_ledger(guarantee: Guarantee) -> str:
 
 
 def before_people(user: str) -> str:
-    """That a promise is one for each text, where a column says whose they are, before it is released.
-
-    Args:
-        user: the column.
-    """
+    """Return the warning that a guarantee is for one text, although the column ``user`` names their authors."""
     return filled("privacy/templates/before_people.txt", user=user).rstrip("\n")
 
 
@@ -594,18 +584,9 @@ def before_embedding(
 
 
 def before_synthesis(plan: Any, *, user: str | None) -> str:
-    """What people are promised by a description of their texts.
-
-    Args:
-        plan: of the release: labels, features, statement.
-        user: the column that names a user.
-    """
-    values = {
-        "plan": plan,
-        "promise": plan.promise,
-        "substituted": plan.terms.under_substitution(plan.features),
-        "user": user,
-    }
+    """Return the guarantee of a description of texts, to print before a release; ``user`` is the column of users."""
+    substituted = plan.terms.under_substitution(plan.features)
+    values = {"plan": plan, "promise": plan.promise, "substituted": substituted, "user": user}
     return filled("privacy/templates/before_synthesis.txt", **values).rstrip("\n")
 
 

@@ -181,7 +181,7 @@ def _unchanged(statement: PrivacyStatement, unchanged: int, rows: int) -> Answer
     good: bool | None = not unchanged
     if unchanged and of_bank(statement):
         words, good = f"{words} They stand in the public bank as well.", None
-    elif unchanged and _strength(statement) is Strength.PROTECTS:
+    elif unchanged and Strength.of_promise(statement) is Strength.PROTECTS:
         words, good = f"{words} The promise leaves open for each text whether it did.", None
     return Answer("How many texts came out unchanged?", words, good, owner_only=True)
 
@@ -197,7 +197,7 @@ def _stayed(statement: PrivacyStatement, stayed: Sequence[Stayed]) -> Answer:
     good: bool | None = not any(each.whole or each.part for each in stayed)
     if not good and of_bank(statement):
         words, good = f"{words} They stand in the public bank as well.", None
-    elif not good and _strength(statement) is Strength.PROTECTS:
+    elif not good and Strength.of_promise(statement) is Strength.PROTECTS:
         words, good = f"{words} The promise leaves open of each whether it was there.", None
     return Answer("Which names, addresses and numbers stayed?", words, good, owner_only=True)
 
@@ -240,20 +240,20 @@ def _of_attack(kind: str, score: AttackScore) -> str:
     """How often an attacker is right, in words that say no more and no less than the grade."""
     _, can, verb, what = _asked(kind)
     share, blind, most = (_of_hundred(each) for each in (score.score.value, score.baseline, score.score.high))
+    right, guess = f"{verb} for {share} of 100 {what}", "a guess without the release"
     match _grade(score):
         case Grade.GUESS:
-            return f"{can} {verb} for {share} of 100 {what}, no more than a guess without the release ({blind})."
+            return f"{can} {right}, no more than {guess} ({blind})."
         case Grade.UNCLEAR:
             return (
-                f"{can} {verb} for {share} of 100 {what}, which chance explains (a guess without the release: "
-                f"{blind}); but the rows are too few to exclude {most}."
+                f"{can} {right}, which chance explains ({guess}: {blind}); but the rows are too few to exclude {most}."
             )
         case Grade.LITTLE:
-            return f"{can} {verb} for {share} of 100 {what}, a little more than a guess without the release ({blind})."
+            return f"{can} {right}, a little more than {guess} ({blind})."
         case Grade.NEARLY_ALL:
-            return f"{can} nearly always {verb}: for {share} of 100 {what}; a guess without the release, for {blind}."
+            return f"{can} nearly always {verb}: for {share} of 100 {what}; {guess}, for {blind}."
         case _:
-            return f"{can} {verb} for {share} of 100 {what}; a guess without the release, for {blind}."
+            return f"{can} {right}; {guess}, for {blind}."
 
 
 def _asked(kind: str) -> tuple[str, str, str, str]:
@@ -309,7 +309,7 @@ def _is_allowed(report: Report, score: AttackScore) -> bool:
         kind_of(score) == "membership"
         and limit is not None
         and score.score.low <= limit
-        and _strength(report.statement) is Strength.PROTECTS
+        and Strength.of_promise(report.statement) is Strength.PROTECTS
     )
 
 
@@ -463,10 +463,6 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
     return Recommendation(decision, tuple(sentences), tested=not _noise_is_open(report))
 
 
-def _strength(statement: PrivacyStatement) -> Strength:
-    return Strength.of_promise(statement)
-
-
 def _worst(scores: Sequence[AttackScore], *, of_attributes: bool) -> AttackScore | None:
     """The attack that gets most, on texts and people or on attributes; a limit on all attackers repeats the promise."""
     tried = [
@@ -484,7 +480,7 @@ def _is_loud(report: Report, score: AttackScore | None) -> bool:
 
 def _for_owner(report: Report) -> tuple[Decision, list[str]]:
     scores = [*report.owner_attacks, *report.attacks]
-    worst, strength = _worst(scores, of_attributes=False), _strength(report.statement)
+    worst, strength = _worst(scores, of_attributes=False), Strength.of_promise(report.statement)
     unit = report.statement.unit
     gets = "" if worst is None else _gets(kind_of(worst))
     some = bool(report.unchanged and report.unchanged[0])
@@ -609,32 +605,26 @@ def _better(report: Report) -> str:
 
 def _for_recipient(report: Report) -> tuple[Decision, list[str]]:
     """From what may be shared alone."""
-    strength, unit = _strength(report.statement), report.statement.unit
-    match strength:
-        case Strength.TOO_LARGE:
-            decision = Decision.NOT
-            words = (
-                "Treat this release like the texts it was made from: pass it on to nobody, and do not look for anybody "
-                "in it. The promise is too weak to protect them by itself."
-            )
-        case Strength.WEAK:
-            decision = Decision.TO_SOME
-            words = (
-                "Use this release for what it was handed to you, do not pass it on, and do not look for anybody in it: "
-                "by itself the promise says little."
-            )
-        case _ if (only := report.statement.condition.for_some_only) is not None:
-            decision = Decision.TO_SOME
-            words = (
-                "Use this release for what it was handed to you, do not pass it on, and do not look for anybody in it: "
-                f"the promise protects a {unit} by itself, but {only}."
-            )
-        case _:
-            decision = Decision.HAND_ON
-            words = (
-                "You may use this release and pass it on, with its statement: the guarantee protects each "
-                f"{unit} on its own. {_conditions(report)}"
-            )
+    strength, unit = Strength.of_promise(report.statement), report.statement.unit
+    only = report.statement.condition.for_some_only
+    if strength is Strength.TOO_LARGE:
+        decision = Decision.NOT
+        words = (
+            "Treat this release like the texts it was made from: pass it on to nobody, and do not look for anybody "
+            "in it. The promise is too weak to protect them by itself."
+        )
+    elif strength is Strength.WEAK or only is not None:
+        decision = Decision.TO_SOME
+        why = (
+            "the guarantee says little" if strength is Strength.WEAK else f"the guarantee protects a {unit}, but {only}"
+        )
+        words = f"Use this release for its agreed purpose, do not pass it on, and do not look for anybody in it: {why}."
+    else:
+        decision = Decision.HAND_ON
+        words = (
+            f"You may use this release and pass it on, with its statement: the guarantee protects each {unit} on its "
+            f"own. {_conditions(report)}"
+        )
     sentences = [words, *(_not_covered(report.statement) if strength is Strength.PROTECTS else [])]
     attribute = _worst(report.attacks, of_attributes=True)
     if attribute is not None and _is_loud(report, attribute):

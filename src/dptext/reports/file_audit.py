@@ -315,15 +315,24 @@ def _judge_learned(statement: PrivacyStatement) -> Verdict:
 
 
 def _check_counted_in(statement: PrivacyStatement) -> Check:
-    """Whether the promise covers this release and all that was promised before and went into it."""
-    before = {name: str(said) for name, said in statement.parameters.items() if name.startswith("promise_of_")}
-    own = _own(statement)
+    """Check that the guarantee covers this release and all earlier releases that went into it."""
     level = statement.parameters.get("epsilon_for_level", 0.0)
-    parts = [(own.epsilon, own.delta), (float(level) * _DIGITS[0] if isinstance(level, int | float) else 0.0, 0.0)]
-    least = ApproxDP(*(sum(each) for each in zip(*parts, *map(_at_least, before.values()), strict=True)))
-    seen = f"{statement.guarantee}" + (f", of which {', '.join(before.values())} for what was before" if before else "")
-    name = "the promise covers the release and what went into it"
-    return Check(name, _covers(statement, least), seen)
+    covers, seen = _covers_earlier(statement, float(level) * _DIGITS[0] if isinstance(level, int | float) else 0.0)
+    return Check("the promise covers the release and what went into it", covers, seen)
+
+
+def _earlier(statement: PrivacyStatement) -> list[str]:
+    """Return the guarantees of earlier releases that went into this one, as the statement prints them."""
+    return [str(value) for name, value in statement.parameters.items() if name.startswith("promise_of_")]
+
+
+def _covers_earlier(statement: PrivacyStatement, epsilon: float = 0.0) -> tuple[bool, str]:
+    """Return whether the guarantee is at least the sum of all parts (and a pure epsilon), and the parts in words."""
+    own, earlier, guarantee = _own(statement), _earlier(statement), statement.guarantee
+    parts = [(own.epsilon, own.delta), (epsilon, 0.0), *map(_at_least, earlier)]
+    least_epsilon, least_delta = (math.fsum(values) * (1 - 1e-12) for values in zip(*parts, strict=True))
+    covers = isinstance(guarantee, ApproxDP) and guarantee.epsilon >= least_epsilon and guarantee.delta >= least_delta
+    return covers, f"{guarantee}" + (f", of which {', '.join(earlier)} for what was before" if earlier else "")
 
 
 def _real(statement: PrivacyStatement, name: str) -> float:
@@ -503,7 +512,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
         budget = PersonalBudgets(epsilon, delta=delta, floor=0.0)
     except ParameterError as problem:
         raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
-    before = {name: str(said) for name, said in statement.parameters.items() if name.startswith("promise_of_")}
+    before = _earlier(statement)
     again = of_release(
         guarantee=own,
         unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
@@ -518,11 +527,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
     check = _check_promise(statement, again, apart_from=summed)
     if not before or not check.held:
         return check
-    least = ApproxDP(
-        *(sum(each) for each in zip((own.epsilon, own.delta), *map(_at_least, before.values()), strict=True))
-    )
-    held = _covers(statement, least)
-    return Check(check.name, held, f"{statement.guarantee}, of which {', '.join(before.values())} for what was before")
+    return Check(check.name, *_covers_earlier(statement))
 
 
 _DIGITS = (1 - 1e-3, 1 - 1e-2)  # a promise in words has 4 digits of epsilon and 3 of delta, rounded up
@@ -539,41 +544,21 @@ def _at_least(promise: str) -> tuple[float, float]:
     return float(found["epsilon"] or found["pure"]) * _DIGITS[0], float(found["delta"] or 0.0) * _DIGITS[1]
 
 
-def _covers(statement: PrivacyStatement, least: ApproxDP) -> bool:
-    guarantee = statement.guarantee
-    return (
-        isinstance(guarantee, ApproxDP)
-        and guarantee.epsilon >= least.epsilon * (1 - 1e-12)
-        and guarantee.delta >= least.delta * (1 - 1e-12)
-    )
-
-
 def _judge_people(statement: PrivacyStatement) -> Verdict:
-    sigma = statement.parameters.get("sigma")
-    if isinstance(sigma, bool) or not isinstance(sigma, int | float):
-        raise DataError("the statement lacks the noise of its description: it is not one that dptext wrote")
+    sigma, own = _real(statement, "sigma"), _own(statement)
+    people = "people" if statement.unit is Unit.USER else "documents"
+    coverage = f"all {people}, each of length 1 at most, if the software that the statement names did what it says"
     try:
-        return judge_gaussian(
-            statement,
-            sigma=sigma,
-            sensitivity=1.0,
-            own=_own(statement),
-            coverage=(
-                f"all {'people' if statement.unit is Unit.USER else 'documents'}, whoever takes part beside them: each "
-                "has length 1 at most, as long as the software that the statement names did what it says"
-            ),
-        )
+        return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, own=own, coverage=coverage)
     except ParameterError as problem:
         raise DataError(f"the statement speaks of noise that cannot be: {problem}") from None
 
 
 def _own(statement: PrivacyStatement) -> ApproxDP:
-    """What a description claims for itself, what was promised before not counted."""
-    said = [statement.parameters.get(name) for name in ("epsilon", "delta")]
-    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in said):
-        raise DataError("the statement lacks the epsilon and delta of its description: it is not one that dptext wrote")
+    """Return the guarantee of this release alone, without earlier releases."""
+    epsilon, delta = (_real(statement, name) for name in ("epsilon", "delta"))
     try:
-        return ApproxDP(*(float(each) for each in said if isinstance(each, int | float)))
+        return ApproxDP(epsilon, delta)
     except ParameterError as problem:
         raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
 
