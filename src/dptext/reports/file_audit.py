@@ -547,7 +547,7 @@ def _at_least(promise: str) -> tuple[float, float]:
 def _judge_people(statement: PrivacyStatement) -> Verdict:
     sigma, own = _real(statement, "sigma"), _own(statement)
     people = "people" if statement.unit is Unit.USER else "documents"
-    coverage = f"all {people}, each of length 1 at most, if the software that the statement names did what it says"
+    coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
     try:
         return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, own=own, coverage=coverage)
     except ParameterError as problem:

@@ -363,7 +363,7 @@ class OfSynthetic(Making):
             yield people
 
     def _matrices(self, path: Path, most: int) -> list[Floats]:
-        """What people add to the sum, or would: of some of them, chosen at random."""
+        """Return the contributions of a random sample of users to the sum."""
         found, labels = self._distribution, self._distribution.labels
         with self._people(path, again=True) as people:
             count = sum(1 for _ in people)
