@@ -63,7 +63,7 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
     assert done.returncode == 0, done.stderr
     assert "RECOMMENDED" in done.stdout.split("texts of a bank")[0]  # by advise: a synthetic corpus
     assert done.stdout.count("verified, its SHA-256") == 2
-    assert "KEPT BY WHAT IS SHOWN" in done.stdout  # by audit
+    assert "CONSISTENT: the stated noise is sufficient" in done.stdout  # by audit
     assert "A bound of this size says little by itself" in done.stderr  # of the bank at epsilon 6
     assert "NOT PROTECTED" in done.stderr  # of words alone
     pool = set(texts_in(tmp_path / "dptext-demo" / "pool.jsonl"))

@@ -18,6 +18,7 @@ __all__ = [
     "DptextError",
     "MissingExtraError",
     "ParameterError",
+    "ProtectionWarning",
     "RefusedError",
     "SourceError",
     "StorageError",
@@ -72,6 +73,10 @@ class MissingExtraError(DptextError, ImportError):
     """An optional package is not installed; the message holds the line that installs it."""
 
     exit_code = 2
+
+
+class ProtectionWarning(UserWarning):
+    """The guarantee of a release is too weak to protect on its own."""
 
 
 def extra(module: str, name: str, what: str) -> Any:

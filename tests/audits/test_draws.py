@@ -200,7 +200,7 @@ def test_an_exact_audit_without_draws_claims_less(small):
     assert verdict.outcome is Outcome.EXACT
     assert verdict.draws is None
     assert verdict.method.endswith("no draws were compared with it")
-    assert verdict.explain().startswith("KEPT BY WHAT IS SHOWN")
+    assert verdict.explain().startswith("CONSISTENT: the stated noise is sufficient for the guarantee.")
 
 
 @pytest.mark.parametrize("guarantee", [PureDP(1.0), ApproxDP(0.9, 0.1)])

@@ -131,3 +131,14 @@ def test_what_the_release_has_not_is_refused(made, run, tmp_path):
     code, _, err = run("audit", tmp_path / "out.txt", "--bank", made.folder / "bank")
     assert code == 2
     assert "leave --bank out" in err
+
+
+def test_another_bank_is_named(made, run):
+    folder = made.folder / "another bank"
+    if not folder.exists():
+        dptext.TextBank(["tea", "milk", "law"], encoder="words", cache=False).save(folder)
+    for command, *options in ["audit"], ["report", "-o", made.folder / "page.html"]:
+        code, _, err = run(command, made(), *options, "--bank", folder, "-q")
+        assert code == 2
+        assert "this bank (3 texts) is not the bank of the statement (" in err
+        assert "pass that one as --bank" in err

@@ -125,9 +125,13 @@ def test_a_changed_corpus_is_refuted(copy, run, change, check):
 
 def test_another_pool_is_named(copy, run):
     (copy / "other.txt").write_text("tea and tea or tea\n")
-    code, out, _ = run("audit", "made.jsonl", "--public", "other.txt", "--json", "-q")
-    assert code == 3
-    assert checks_of(out)["the pool is the one of the statement"] is False
+    """It says nothing of the release: with a second one, the users would lose a second epsilon."""
+    for command in (["audit"], ["report", "-o", "page.html"]):
+        code, out, err = run(command[0], "made.jsonl", *command[1:], "--public", "other.txt", "-q")
+        assert (code, out) == (2, "")
+        assert "this pool (1 texts) is not the pool of the statement (512 texts, SHA-256 digest " in err
+        assert "pass that one as --public" in err
+    assert not (copy / "page.html").exists()
 
 
 def test_a_changed_description_is_no_description(copy, run):

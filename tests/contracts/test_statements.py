@@ -53,7 +53,7 @@ def test_explain_page_and_card_say_the_same_of_how_strong_it_is(name):
         assert (good is False) == (found is Strength.TOO_LARGE)
         held, protects = held_in_brief(statement, "exact")
         assert protects is {Strength.PROTECTS: True, Strength.WEAK: None, Strength.TOO_LARGE: False}[found]
-        assert math.isfinite(statement.epsilon) or "Nothing is promised" in held
+        assert math.isfinite(statement.epsilon) or "There is no guarantee" in held
         assert ("strong enough" in held) == (found is Strength.PROTECTS)
         decision = recommendation(report).decision
         assert (decision is Decision.HAND_ON) == (found is Strength.PROTECTS)

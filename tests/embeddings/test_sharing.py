@@ -265,7 +265,7 @@ def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):
         "epsilon 8, delta 1e-06",
         "2,981 times likelier",
         "at most 1 in 1,000,000",
-        "at most 99.97% sure",
+        "guesses the right one with probability at most 99.97%",
         "epsilon 18.66, delta 1e-06",
         "What others wrote about somebody",
         "licence",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dptext.privacy.vulnerability import rate_at_most
-from dptext.privacy.wording import odds, percent_at_most, sure
+from dptext.privacy.wording import odds, percent_at_most, percent_right
 
 
 def test_the_odds_on_the_page_are_those_that_the_library_says():
@@ -14,4 +14,4 @@ def test_the_odds_on_the_page_are_those_that_the_library_says():
     for epsilon, *said in rows:
         nats = float(epsilon)
         guesses = [percent_at_most(rate_at_most(nats, inputs)) for inputs in (10, 300, 100_000)]
-        assert said == [f"{odds(nats)} to 1", f"{sure(nats):g}%", *guesses]
+        assert said == [f"{odds(nats)} to 1", f"{percent_right(nats):g}%", *guesses]

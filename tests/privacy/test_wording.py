@@ -14,7 +14,7 @@ from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.privacy.wording import Strength, not_protected, odds, sure
+from dptext.privacy.wording import Strength, not_protected, odds, percent_right
 
 ONE_OF_EACH_KIND = [
     PureDP(1.5),
@@ -46,7 +46,10 @@ def said(made):
 
 SAYS = [
     (PureDP(1.5), ["1.5", "pure"]),
-    (ApproxDP(2.5, 1e-6), ["2.5", "1e-06", "likelier by a probability of at most 1e-06"]),
+    (
+        ApproxDP(2.5, 1e-6),
+        ["2.5", "1e-06", "for the other, plus 1e-06 (epsilon 2.5, delta 1e-06)", "with probability at most 92.42%"],
+    ),
     (ZCDP(0.25), ["0.25", "zero-concentrated"]),
     (MetricDP(4.5, "euclidean", 8.0), ["4.5", "euclidean", "epsilon 36"]),
     (MetricDP(4.5, "euclidean"), ["4.5", "euclidean", "Nothing bounds the loss"]),
@@ -183,14 +186,14 @@ def test_a_slack_is_never_rounded_down_where_at_most_is_said(slack):
 
 @pytest.mark.parametrize("delta", [1.0004e-6, 0.12349])
 def test_a_delta_is_never_rounded_down_where_at_most_is_said(delta):
-    found = re.search(r"probability of at most (\S+)\.(?: |$)", said(statement(guarantee=ApproxDP(1.0, delta))))
+    found = re.search(r", delta (\S+)\)\. If", said(statement(guarantee=ApproxDP(1.0, delta))))
     assert delta <= float(found[1]) <= 1.1 * delta
 
 
 @pytest.mark.parametrize("epsilon", [1.00004, 0.123449, 35.4999, 12345.6])
 def test_an_epsilon_is_never_rounded_down_in_a_sentence(epsilon):
     for guarantee in (PureDP(epsilon), ApproxDP(epsilon, 1e-6), MetricDP(1.0, "euclidean", epsilon)):
-        found = re.search(r"\(epsilon ([^)]+)\)", said(statement(guarantee=guarantee)))
+        found = re.search(r"\(epsilon ([^),]+)", said(statement(guarantee=guarantee)))
         assert epsilon <= float(found[1]) <= 1.001 * epsilon
     found = re.search(r"at most e\^\((\S+) d\)", said(statement(guarantee=MetricDP(epsilon, "euclidean"))))
     assert epsilon <= float(found[1]) <= 1.001 * epsilon
@@ -359,12 +362,12 @@ def test_odds_never_use_powers_of_ten_and_are_never_rounded_down(epsilon):
 
 @given(st.floats(min_value=0, max_value=2000))
 def test_how_sure_somebody_can_be_is_never_rounded_down(epsilon):
-    assert 1 / (1 + math.exp(-epsilon)) <= sure(epsilon) / 100 <= 1
+    assert 1 / (1 + math.exp(-epsilon)) <= percent_right(epsilon) / 100 <= 1
 
 
 def test_nobody_is_called_certain_who_is_not():
-    assert f"{sure(10.0):g}" == "99.996"  # a promise of 10 is made, and 99.995% is not 100%
-    assert sure(13.0) < 100
+    assert f"{percent_right(10.0):g}" == "99.996"  # a promise of 10 is made, and 99.995% is not 100%
+    assert percent_right(13.0) < 100
 
 
 def test_parameters_that_are_losses_are_never_rounded_down():
@@ -394,7 +397,7 @@ BANK = {"bank": "a bank", "bank_sha256": "0" * 64, "unit_of_epsilon": "sentence"
 
 def test_one_guess_under_a_pure_promise_is_put_into_words():
     text = said(statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, condition=Condition()))
-    assert "who held two documents for equally likely is at most 99.97% sure of one of them afterwards" in text
+    assert "considers two documents equally likely names the right one with a probability of at most 99.97%" in text
     assert (
         "who holds 300 candidates, all equally likely before, names the right one with a chance of at most 91%;" in text
     )

@@ -225,7 +225,7 @@ def test_a_changed_file_is_refuted_and_no_word_is_recovered_from_it(folder, tmp_
     write_statement(tmp_path / "out.jsonl.privacy.json", statement)
     report = dptext.report(ask(folder, private=changed, original=folder / "in.jsonl"))
     assert report.refuted
-    assert "NO: the promise was refuted" in report.html()
+    assert "NO: the guarantee was refuted" in report.html()
     assert any("Word recovery was not tried" in each for each in report.notes)
 
 

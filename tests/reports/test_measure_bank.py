@@ -92,7 +92,7 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
         "The words are the bank&#39;s: names, numbers and claims in them are those of its authors",
         "one that learns from texts of the bank at random",
         "finds the right one for",
-        "for all pairs of texts that were looked at",
+        "for the audited pairs of texts",
         "This page is for the owner of the data",
     ):
         assert said in page

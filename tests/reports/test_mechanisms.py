@@ -43,7 +43,7 @@ def test_what_cannot_be_built_says_why(tmp_path):
     other = dptext.TextBank(["tea", "milk", "law"], encoder="words", cache=False)
     refused = [
         (statement, {}, DataError, "in which folder the bank is"),
-        (statement, {"bank": other}, DataError, "fingerprint differs"),
+        (statement, {"bank": other}, ParameterError, "is not the bank of the statement"),
         (statement, {"bank": tmp_path / "none"}, (DataError, StorageError), "none"),
         (statement, {"bank": bank(), "vectors": "x"}, ParameterError, "leave vectors out"),
         (changed(statement, size=len(bank())), {"bank": bank()}, DataError, "cannot be: size must be"),

@@ -10,6 +10,7 @@ import pytest
 
 from dptext import ApproxDP, MetricDP, PrivacyStatement, PureDP
 from dptext.attacks.attack_score import AttackScore
+from dptext.audits.draws import DrawTest
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate
@@ -37,7 +38,7 @@ def _statement(guarantee, **more):
     )
 
 
-def _verdict(outcome, loss, strongest=9.0):
+def _verdict(outcome, loss, strongest=9.0, draws=None):
     return Verdict(
         outcome=outcome,
         claim=PureDP(4.0),
@@ -47,6 +48,7 @@ def _verdict(outcome, loss, strongest=9.0):
         strongest=strongest,
         witness="x against x'",
         coverage="one pair",
+        draws=draws,
     )
 
 
@@ -79,6 +81,7 @@ def _report(**more):
     return Report(title=NASTY, statement=_statement(PureDP(4.0)), **more)
 
 
+AGREE = DrawTest(agree=True, draws=1000, inputs=2, error=1e-6, found="")
 _VOID = {"meta", "img", "br", "link"}
 
 
@@ -130,13 +133,13 @@ def test_sections_without_content_are_not_there():
 @pytest.mark.parametrize(
     ("guarantee", "page", "card"),
     [
-        (PureDP(2.0), "can be at most 88.08% sure", "at most 7.4 times likelier"),
+        (PureDP(2.0), "the right one with probability at most 88.08%", "at most 7.4 times as large"),
         (
             PureDP(20.0),
             "which of the two it was (epsilon 20). A bound of this size does not protect by itself.",
-            "times likelier",
+            "times as large for one",
         ),
-        (ApproxDP(2.0, 1e-5), "but for a probability of 1e-05", "but for a probability of 1e-05"),
+        (ApproxDP(2.0, 1e-5), "at most 88.08% (epsilon 2, delta 1e-05)", "for the other, plus 1e-05 (epsilon 2)"),
         (
             MetricDP(2.0, "euclidean", 9.0),
             "the exact choice among neighbours in meaning",
@@ -153,7 +156,9 @@ def test_the_strength_is_said_in_words(guarantee, page, card):
 
 def test_how_sure_an_attacker_can_be_is_never_rounded_down():
     for epsilon in (0.1, 1.0, 2.0, 8.0, 9.9):
-        said = re.search(r"at most ([0-9.]+)% sure", Report(title="x", statement=_statement(PureDP(epsilon))).html())
+        said = re.search(
+            r"probability at most ([0-9.]+)%", Report(title="x", statement=_statement(PureDP(epsilon))).html()
+        )
         assert 1 / (1 + math.exp(-epsilon)) <= float(said[1]) / 100 < 1.0001 / (1 + math.exp(-epsilon))
 
 
@@ -167,7 +172,7 @@ def test_a_seed_is_warned_of():
 def test_a_failed_check_refutes_and_is_said_first():
     report = _report(checks=[Check("the data is the data of the statement", False, "its SHA-256 DIFFERS")])
     assert report.refuted
-    assert "NO: the promise was refuted" in report.html()
+    assert "NO: the guarantee was refuted" in report.html()
     assert "- NO: the data is the data of the statement" in report.card()
     assert not _report(checks=[Check("the data", None, "there is none")]).refuted
 
@@ -278,7 +283,8 @@ def test_no_name_of_a_column_breaks_a_picture(name):
     ("verdict", "says"),
     [
         (_verdict(Outcome.REFUTED, 6.0), "REFUTED: 6 nats"),
-        (_verdict(Outcome.EXACT, 3.9), "kept, computed exactly"),
+        (_verdict(Outcome.EXACT, 3.9, draws=AGREE), "kept, computed exactly"),
+        (_verdict(Outcome.EXACT, 3.9), "CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot"),
         (_verdict(Outcome.CONSISTENT, 2.0), "not refuted: 2 nats"),
         (_verdict(Outcome.CONSISTENT, 2.0, strongest=3.0), "not tested: these samples can show 3 nats"),
     ],
@@ -338,7 +344,8 @@ def test_what_is_said_of_use_is_its_grade(low, high, row, good):
     assert f'<td class="{sign}">{row.replace("the majority", "without the texts")}' in report.html()
 
 
-EXACT, SAMPLED, BLIND = (
+EXACT, STATED, SAMPLED, BLIND = (
+    _verdict(Outcome.EXACT, 3.9, draws=AGREE),
     _verdict(Outcome.EXACT, 3.9),
     _verdict(Outcome.CONSISTENT, 2.0),
     _verdict(Outcome.CONSISTENT, 2.0, strongest=3.0),
@@ -348,24 +355,30 @@ EXACT, SAMPLED, BLIND = (
 @pytest.mark.parametrize(
     ("guarantee", "verdicts", "words", "good"),
     [
-        (PureDP(2.0), [EXACT], "The promise holds: it was put to the test and computed exactly", True),
-        (PureDP(2.0), [EXACT], ", and it is strong enough to protect each document by itself.", True),
-        (PureDP(2.0), [SAMPLED], "could not be refuted, which is evidence and no proof, and it is strong", True),
-        (PureDP(2.0), [BLIND], "The test could not have refuted the promise, which rests on its proof, and", None),
-        (PureDP(2.0), [], "was not put to the test here and rests on its proof, and it is strong", None),
-        (PureDP(8.0), [EXACT], "looked at, and by itself it says little.", None),
-        (PureDP(20.0), [EXACT], "looked at, and it is too weak to protect by itself.", False),
-        (PureDP(20.0), [SAMPLED], "and no proof, and it is too weak to protect by itself.", False),
-        (MetricDP(2.0, "euclidean"), [EXACT], "and it is too weak to protect by itself.", False),
-        (NoGuarantee("it is a copy"), [], "Nothing is promised", False),
-        (PureDP(2.0), [_verdict(Outcome.REFUTED, 6.0)], "NO: the promise was refuted.", False),
+        (PureDP(2.0), [EXACT], "The guarantee was computed exactly and holds, for the audited pairs of words", True),
+        (PureDP(2.0), [EXACT], ", and it is strong enough to protect each document on its own.", True),
+        (
+            PureDP(2.0),
+            [STATED],
+            "cannot show that this noise was really drawn. If it was drawn, the guarantee is",
+            None,
+        ),
+        (PureDP(20.0), [STATED], "If it was drawn, the guarantee is too weak to protect on its own.", False),
+        (PureDP(2.0), [SAMPLED], "tested and not refuted, which is evidence and no proof, and it is strong", True),
+        (PureDP(2.0), [BLIND], "The test could not have refuted the guarantee, which has a proof, and", None),
+        (PureDP(2.0), [], "was not tested here. It has a proof, and it is strong", None),
+        (PureDP(8.0), [EXACT], "words, and it says little on its own.", None),
+        (PureDP(20.0), [EXACT], "words, and it is too weak to protect on its own.", False),
+        (PureDP(20.0), [SAMPLED], "and no proof, and it is too weak to protect on its own.", False),
+        (MetricDP(2.0, "euclidean"), [EXACT], "and it is too weak to protect on its own.", False),
+        (NoGuarantee("it is a copy"), [], "There is no guarantee that could hold", False),
+        (PureDP(2.0), [_verdict(Outcome.REFUTED, 6.0)], "NO: the guarantee was refuted.", False),
     ],
 )
 def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence(guarantee, verdicts, words, good):
     report = Report(title="x", statement=_statement(guarantee), verdicts=verdicts)
     [found] = [each for each in answers(report) if each.question == "Does the promise hold, and does it protect?"]
     assert words in found.words
-    assert found.words.count(".") == 1 + found.words.startswith("NO")
     assert found.good is good
     assert "Is the promise true?" not in report.html()
 
@@ -438,7 +451,13 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
 @pytest.mark.parametrize(
     ("guarantee", "more", "decision", "says", "to_others"),
     [
-        (PureDP(2.0), {}, Decision.HAND_ON, "may be handed on to anybody", "You may use this release and pass it on"),
+        (
+            PureDP(2.0),
+            {},
+            Decision.HAND_ON,
+            "You may publish this: ",
+            "there is no other release about the same documents",
+        ),
         (PureDP(8.0), {}, Decision.TO_SOME, "not to the public", "do not pass it on"),
         (
             PureDP(8.0),
@@ -504,6 +523,36 @@ def test_what_to_do_with_it_stands_last_and_follows(guarantee, more, decision, s
     assert page.index("What to do with it") > page.index("Does the promise hold")
     assert to_others in " ".join(card.split())
     assert card.index("## What to do with it") > card.index("## Not protected")
+
+
+@pytest.mark.parametrize(("licence", "says"), [(None, "(none is stated)"), ("CC0-1.0", "(stated: CC0-1.0)")])
+def test_a_release_is_for_anybody_under_conditions_only(licence, says):
+    """Without a draw that was compared, not even these make it good news."""
+    known = {"pool": "posts", "pool_sha256": "0" * 64} | ({} if licence is None else {"pool_licence": licence})
+    statement = replace(_statement(PureDP(1.0), parameters=known, software="dptext 9"), unit="user")
+    for verdict, good in ((EXACT, True), (STATED, None)):
+        report = Report(title="x", statement=statement, verdicts=[verdict])
+        found = recommendation(report)
+        assert (found.decision, found.good) == (Decision.HAND_ON, good)
+        for text in (report.html(), report.card()):
+            assert "This holds if there is no other release about the same users" in text
+            assert "each person has exactly one user id" in text
+            assert f"the licence of the public pool allows it {says}" in text
+            assert ("the software drew the stated noise (dptext 9)" in text) == (good is None)
+            assert not re.search("(?i)anybody: the|whatever else", text)
+
+
+def test_a_check_that_used_original_texts_is_on_no_card_unless_it_failed():
+    check = Check("the noise has the stated distribution", True, "1.003 times", owner_only=True)
+    report = _report(verdicts=[STATED], checks=[check])
+    assert report.has_owner_numbers
+    assert "agrees with it" in report.html()
+    assert "agrees with it" not in report.card()
+    assert check.name not in report.card()
+    failed = _report(verdicts=[STATED], checks=[replace(check, held=False)])
+    assert failed.refuted
+    assert f"NO: {check.name}" in failed.card()
+    assert "1.003" not in failed.card()
 
 
 @pytest.mark.parametrize(
@@ -599,6 +648,6 @@ def test_who_is_not_a_neighbour_is_not_said_to_be_protected():
         condition=Condition(requirements=(Stated("any two texts"), SameLayout(), OneGroup("2 groups")))
     )
     page = Report(title="x", statement=limited).html()
-    strength = re.search(r"How strong is the promise\?.*?sure of one of them", page, re.DOTALL)[0]
-    assert "any two texts for equally likely" not in strength
+    strength = re.search(r"How strong is the promise\?.*?guesses the right one", page, re.DOTALL)[0]
+    assert "any two texts are equally likely" not in strength
     assert "words of one group of the public partition" in strength

@@ -2,11 +2,17 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
+from dptext.noise.clipped_sums import CELL, count_off_grid, grid_step, noisy_matrix
+from dptext.privacy.randomness import RandomBits
 from dptext.release.release import statement_path
+from dptext.reports.answers import answers, recommendation
+from dptext.reports.file_audit import check_noise
+from dptext.synthesis import synthesizer
 from repeated import same_draws
 from reports.corpora import SECRET, edit, make
 
@@ -185,7 +191,58 @@ def test_a_promise_that_does_not_hold_is_on_top(folder, tmp_path):
     edit(statement_path(made), sigma=0.9)
     found = dptext.report(made, seed=1)
     assert found.refuted
-    assert "NO: the promise was refuted" in found.html()
+    assert "NO: the guarantee was refuted" in found.html()
+
+
+BROKEN = {
+    "no noise": lambda cells, _sigma, _bits: cells * CELL,
+    "floating-point noise": lambda cells, sigma, bits: cells * CELL + sigma * bits.normal(*cells.shape),
+    "no noise, on the grid": lambda cells, sigma, _bits: np.rint(cells * CELL / grid_step(sigma)) * grid_step(sigma),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_release_without_its_noise_is_refuted(name, tmp_path, monkeypatch):
+    """On the grid, by the grid; with the original, also if its numbers were rounded to the grid."""
+    monkeypatch.setattr(synthesizer, "noisy_matrix", BROKEN[name])
+    made = make(tmp_path)
+    owner = {"original": tmp_path / "in.jsonl", "user": "who"}
+    for options in {}, owner, {**owner, "held_out": tmp_path / "held.jsonl"}:
+        found = dptext.report(made, seed=1, **options)
+        failed = {each.name for each in found.checks if each.held is False}
+        of_grid, of_noise = name != "no noise, on the grid", bool(options) and name != "floating-point noise"
+        assert ("the numbers lie on the grid of the stated noise" in failed) == of_grid
+        assert ("the noise has the stated distribution" in failed) == of_noise
+        assert found.refuted == (of_grid or of_noise)
+        decision = recommendation(found, to_recipient=True)
+        assert decision.good is (False if found.refuted else None)
+        assert "the guarantee was refuted" in found.card() or "cannot show that this noise" in found.card()
+
+
+def test_an_honest_release_is_consistent_and_agrees_with_its_original(folder, alone, everything):
+    question = "Does the promise hold, and does it protect?"
+    [stated] = [each for each in answers(alone) if each.question == question]
+    assert stated.words.startswith("CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot show")
+    assert stated.good is None
+    [compared] = [each for each in answers(everything) if each.question == question]
+    assert "the noise of this release agrees with it" in compared.words
+    assert compared.owner_only
+    assert "agrees with it" not in everything.card()
+    unnamed = report(folder, original=folder / "in.jsonl")
+    assert any("name the column of users" in each for each in unnamed.notes)
+
+
+@pytest.mark.parametrize("scale", [0.9, 1.0, 1.1])
+def test_noise_of_another_scale_is_seen(scale):
+    """Too much of it is no proof against a release: the file may be of other people."""
+    exact, sigma, count = np.ones((12, 500)), 3.0, 30 if scale == 1 else 3
+    for seed in range(count):
+        matrix = noisy_matrix((exact / CELL).astype(np.int64), scale * sigma, RandomBits(seed))
+        assert count_off_grid(matrix, scale * sigma) == 0
+        assert check_noise(matrix, exact, sigma).held is {0.9: False, 1.0: True, 1.1: None}[scale]
+        assert check_noise(matrix, exact + sigma, sigma).held is None
+    laplace = sigma / np.sqrt(2) * np.log(RandomBits(1).uniform(6000) / RandomBits(2).uniform(6000)).reshape(12, 500)
+    assert check_noise(exact + laplace, exact, sigma).held is False
 
 
 def test_what_a_corpus_has_not_is_refused(folder, tmp_path):

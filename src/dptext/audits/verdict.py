@@ -33,7 +33,7 @@ from dptext.privacy.guarantee import (
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import UNBOUNDED
+from dptext.privacy.wording import UNBOUNDED, UNCOMPARED
 from dptext.showing import Facts, Showing
 
 __all__ = [
@@ -129,7 +129,7 @@ class Verdict(Showing):
             case Outcome.REFUTED:
                 return "REFUTED: the promise is broken."
             case Outcome.EXACT if self.draws is None:
-                return "KEPT BY WHAT IS SHOWN: the shown distribution keeps the promise; no draw was compared with it."
+                return f"CONSISTENT: {UNCOMPARED}"
             case Outcome.EXACT:
                 return "KEPT: the promise holds for everything that was looked at, by exact computation."
             case Outcome.CONSISTENT if self.refutable:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -18,7 +19,7 @@ import typer
 
 from dptext.cli.console import Stopped, say, say_error
 from dptext.cli.streams import ReaderLeftError
-from dptext.errors import DptextError
+from dptext.errors import DptextError, ProtectionWarning
 from dptext.progress import switch_off
 
 __all__ = ["program", "run"]
@@ -133,7 +134,8 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """
     switch_off()  # commands show their own progress
     try:
-        with _terminated_like_interrupted():
+        with _terminated_like_interrupted(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ProtectionWarning)  # commands print it before they start
             code = app(args=list(arguments), standalone_mode=False)
         sys.stdout.flush()
     except ReaderLeftError as error:

@@ -6,6 +6,7 @@ import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,14 +83,12 @@ def audit(
     if kind in (FolderKind.BANK, FolderKind.OTHER):
         raise ParameterError(other_than_audited(folder, kind))
     beside = folder / _IN_A_FOLDER
-    if kind is FolderKind.DESCRIPTION:
-        output.say("Auditing the description ...")
-        return _report(_Audited(*audit_description(folder), beside, "people"), output)
-    if kind is FolderKind.VECTORS:
-        output.say("Auditing the vectors ...")
-        return _report(_Audited(*audit_embeddings(folder), beside, "learned"), output)
-    output.say("Auditing the encoder ...")
-    return _report(_Audited(*audit_device(folder, **how), beside, "vectors"), output)
+    name, check, of = {
+        FolderKind.DESCRIPTION: ("description", audit_description, "people"),
+        FolderKind.VECTORS: ("vectors", audit_embeddings, "learned"),
+    }.get(kind, ("encoder", partial(audit_device, **how), "vectors"))
+    output.say(f"Auditing the {name} ...")
+    return _report(_Audited(*check(folder), beside, of), output)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class ProtectionOptions:
         ),
     ] = "user"
     epsilon: Annotated[float | None, typer.Option(help="Nats: what a user may lose (or --levels).")] = None
-    delta: Annotated[float, typer.Option(help="The probability that this may fail for a user.")] = 1e-6
+    delta: Annotated[float, typer.Option(help="Delta: added to the bound on every probability.")] = 1e-6
     level: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="A public column that says how strictly a user wants to be protected."),

@@ -18,7 +18,7 @@ from dptext.privacy.wording import strength_in_brief
 from dptext.release.release import data_agrees, data_and_statement, read_statement, statement_path
 from dptext.reports.folders import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.representations.device_folder import check_device
-from dptext.synthesis.distribution import announces_description, read_description
+from dptext.synthesis.distribution import read_description
 from dptext.vectors.folder import announces_vectors, check_folder
 
 __all__ = ["explain"]
@@ -53,7 +53,7 @@ def explain(
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
     agrees = data_agrees(statement, data)
-    if agrees is None and (_is_of_vectors(beside) or _is_description(beside) or _is_of_a_device(beside)):
+    if agrees is None and _is_of_checked_folder(beside):
         data, agrees = beside.parent.resolve(), True
     if output.as_json:
         print_json({"statement": json.loads(statement.to_json()), "data_agrees": agrees})
@@ -70,31 +70,19 @@ def explain(
 _IN_A_FOLDER = "privacy.json"
 
 
-def _is_of_vectors(statement: Path) -> bool:
-    """Whether it is one of a folder of vectors, which are checked; not where another file there cannot be read."""
-    is_announced = False
-    with suppress(StorageError):
-        is_announced = announces_vectors(statement.parent)
-    return is_announced and statement.name in check_folder(statement.parent)
-
-
-def _is_description(statement: Path) -> bool:
-    """Whether it is the one of a description of texts, which is checked."""
-    is_announced = False
-    with suppress(StorageError):
-        is_announced = announces_description(statement.parent)
-    if is_announced and statement.name == _IN_A_FOLDER:
-        read_description(statement.parent)
-        return True
-    return False
-
-
-def _is_of_a_device(statement: Path) -> bool:
-    """Whether it is the one of an encoder for devices, which is checked."""
-    is_one = statement.name == _IN_A_FOLDER and folder_kind(statement.parent) is FolderKind.DEVICE
-    if is_one:
-        check_device(statement.parent)
-    return is_one
+def _is_of_checked_folder(statement: Path) -> bool:
+    """Return whether a statement belongs to a folder that dptext wrote; raise if a file of the folder was changed."""
+    kind = folder_kind(statement.parent)
+    if kind is FolderKind.VECTORS:
+        is_whole = False
+        with suppress(StorageError):
+            is_whole = announces_vectors(statement.parent)
+        return is_whole and statement.name in check_folder(statement.parent)
+    check = {FolderKind.DESCRIPTION: read_description, FolderKind.DEVICE: check_device}.get(kind)
+    if check is None or statement.name != _IN_A_FOLDER:
+        return False
+    check(statement.parent)
+    return True
 
 
 def _explain_files(folder: Path, output: options.Output) -> None:

@@ -125,7 +125,7 @@ class Budget:
     """What is promised."""
 
     epsilon: Annotated[float | None, typer.Option(help="Nats: what a user may lose, labels and all.")] = None
-    delta: Annotated[float, typer.Option(help="The probability that this may fail for a user.")] = 1e-6
+    delta: Annotated[float, typer.Option(help="Delta: added to the bound on every probability.")] = 1e-6
     public_users: Annotated[
         int | None,
         typer.Option(metavar="N", help="A public number that the users do not exceed, to check delta. Never a count."),

@@ -27,6 +27,7 @@ from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation
+from dptext.privacy.wording import warn_unprotected
 from dptext.showing import Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.users.grouping import Person, UserUnit, users_of
@@ -266,6 +267,7 @@ class Cooccurrence(Shareable, Showing):
         matrix.flags.writeable = False
         self.statements_ = plan.statements(seeded=bits.seeded, release_id=release_id)
         self.statement_ = self.statements_[plan.levels.most]
+        warn_unprotected(self.statement_)
         self.release_, self.budgets_ = matrix, plan.budgets
         self.vectors_ = plan.vectors(matrix, sigma, self.statement_)
         self.doubts_ = plan.doubts(self.vectors_)

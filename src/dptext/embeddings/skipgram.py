@@ -33,6 +33,7 @@ from dptext.privacy.public_users import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.randomness import NoiseKey, RandomBits, seed_bytes
 from dptext.privacy.statement import Parameter
 from dptext.privacy.unit import Relation
+from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
 from dptext.showing import Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
@@ -630,6 +631,7 @@ class SkipGram(Shareable, Showing):
         if plan.mode == "private":
             total = as_approx(statement.guarantee).delta  # words and vectors from before included
             warn_of_delta(total, public_users=self.public_users)
+            warn_unprotected(statement)
 
         unit: UserUnit = "user" if plan.unit == "user" else "document"
         with (

@@ -33,7 +33,16 @@ import numpy.typing as npt
 from dptext.noise.rounded import rounded_gaussian
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["CELL", "MOST_USERS", "Floats", "Integers", "clipped_matrices", "noisy_matrix"]
+__all__ = [
+    "CELL",
+    "MOST_USERS",
+    "Floats",
+    "Integers",
+    "clipped_matrices",
+    "count_off_grid",
+    "grid_step",
+    "noisy_matrix",
+]
 
 CELL = 2.0**-24
 """The grid of a person's numbers."""
@@ -99,10 +108,23 @@ def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -
     exact = cells.astype(np.float64)
     if sigma == 0.0:
         return exact * CELL
-    scaled = sigma / CELL
-    step = 2.0 ** (math.floor(math.log2(scaled)) - _STEPS)
+    step = grid_step(sigma)
     for start in range(0, len(exact), _ROWS_AT_ONCE):
         block = slice(start, start + _ROWS_AT_ONCE)
-        exact[block] = rounded_gaussian(bits, exact[block], sigma=scaled, step=step)
-    exact *= step * CELL
+        exact[block] = rounded_gaussian(bits, exact[block], sigma=sigma / CELL, step=step / CELL)
+    exact *= step
     return exact
+
+
+def grid_step(sigma: float) -> float:
+    """Return the step of the public grid of `noisy_matrix`: the power of two in (sigma 2^-13, sigma 2^-12]."""
+    return 2.0 ** (math.floor(math.log2(min(sigma / CELL, 2.0**1000))) - _STEPS) * CELL
+
+
+def count_off_grid(matrix: Floats, sigma: float) -> int:
+    """Return how many numbers are not whole multiples of `grid_step`: none in any output of `noisy_matrix`.
+
+    The step is a power of two, so the multiples and this test are exact. A sum without noise is a multiple of `CELL`
+    only, and floating-point noise of 2^-52 of its size.
+    """
+    return int(np.count_nonzero(np.fmod(matrix, grid_step(sigma))))

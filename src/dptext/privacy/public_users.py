@@ -1,6 +1,6 @@
 """Is delta small enough for so many people? Asked of a public number, never of the data.
 
-Delta is the chance that the promise breaks, and it is spent on each person. A mechanism that publishes one random user
+Delta is added to the bound on every probability, for each person. A mechanism that publishes one random user
 of n entirely is (0, 1/n)-DP, so a delta of 1/n or more forbids nothing worth forbidding. The check that suggests
 itself, delta < 1 / (number of users in the data), must not be made:
 
@@ -29,7 +29,7 @@ ASSUMED_USERS = 100_000
 
 
 class DeltaWarning(UserWarning):
-    """Delta is too large for the public number of users: the promise would allow to publish one of them."""
+    """Delta is too large for the public number of users: the guarantee would allow publishing one of them."""
 
 
 def delta_too_large(delta: float, *, public_users: int | None = None) -> str | None:

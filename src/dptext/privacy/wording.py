@@ -18,6 +18,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from dptext.errors import ProtectionWarning, warn
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -39,6 +40,7 @@ __all__ = [
     "OF_A_CLAIM",
     "RELINKING",
     "UNBOUNDED",
+    "UNCOMPARED",
     "Strength",
     "audited",
     "before_bank",
@@ -62,6 +64,7 @@ __all__ = [
     "held_in_brief",
     "in_a_table",
     "in_running_text",
+    "is_unprotected",
     "measured",
     "not_protected",
     "odds",
@@ -69,12 +72,13 @@ __all__ = [
     "of_words",
     "paragraphs",
     "percent_at_most",
+    "percent_right",
     "protected",
     "strength_in_brief",
     "strength_of_documents",
     "strength_sentence",
-    "sure",
     "unprotected_from",
+    "warn_unprotected",
 ]
 
 _WIDTH = 79
@@ -92,6 +96,8 @@ GUESSED_AMONG = 300
 """Among how many candidates a guess is put into words."""
 UNBOUNDED = "Nothing bounds what an output may give away. Treat it like the original."
 """What there is to say of an output of which nothing is proved."""
+UNCOMPARED = "the stated noise is sufficient for the guarantee. The file cannot show that this noise was really drawn."
+"""The result of an exact audit that compared no draws with the stated noise."""
 RELINKING = f"relinking_among_{GUESSED_AMONG}"
 """The parameter in which a mechanism says how often the best attacker names the right one of them, at most."""
 
@@ -106,7 +112,7 @@ class Strength(Enum):
     """How much a bound of a size promises by itself, with the sentence that says so everywhere."""
 
     PROTECTS = ""
-    """Up to 3 nats: who held two inputs for equally likely is at most 95.3% sure of one afterwards."""
+    """Up to 3 nats: a guess between two equally likely neighbours is right with probability at most 95.3%."""
     WEAK = "A bound of this size says little by itself."
     """Up to 10 nats: nothing better is proved, and attacks say more."""
     TOO_LARGE = "A bound of this size does not protect by itself."
@@ -154,15 +160,15 @@ def _few_digits(factor: float) -> str:
     return f"{math.ceil(factor):,}" if factor > 99 else at_most(factor, 2)
 
 
-def sure(epsilon: float) -> float:
-    """The same odds as a percentage: how sure of one input somebody can be who held two for equally likely.
+def percent_right(epsilon: float, delta: float = 0.0) -> float:
+    """Upper bound, in percent, on the probability of a right guess between two equally likely neighbours.
 
-    With two decimals, or three or four where fewer would make it 100, which it is where it is certainty to four.
+    It is `rate_at_most` of two inputs, rounded up to two decimals, or to three or four if fewer would give 100.
 
-    >>> sure(1.0), sure(8.0), sure(10.0), sure(800.0)
-    (73.11, 99.97, 99.996, 100.0)
+    >>> percent_right(1.0), percent_right(1.0, 1e-3), percent_right(10.0), percent_right(800.0)
+    (73.11, 73.14, 99.996, 100.0)
     """
-    chance = 1 / (1 + math.exp(-min(epsilon, 700.0)))
+    chance = rate_at_most(epsilon, 2, delta)
     for power in (100, 1000, 10_000):
         found = (math.floor(100 * power * chance) + 1) / power
         if found < 100:
@@ -288,8 +294,29 @@ def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = Tru
         any_two=any_two,
         follow=attacks_follow,
     )
-    good = None if bounded and Strength.of_promise(statement) is not Strength.TOO_LARGE else False
-    return " ".join(words.split()), good
+    return " ".join(words.split()), None if bounded and not is_unprotected(statement) else False
+
+
+def is_unprotected(statement: PrivacyStatement) -> bool:
+    """Return whether a guarantee is too weak to protect on its own."""
+    return not _is_bounded(statement) or Strength.of_promise(statement) is Strength.TOO_LARGE
+
+
+def warn_unprotected(statement: PrivacyStatement) -> None:
+    """Warn with `ProtectionWarning`, once per process, that a guarantee does not protect on its own.
+
+    Commands say so before they start.
+    """
+    message = (
+        f"NOT PROTECTED: a guarantee with epsilon {at_most(statement.epsilon, 4)} for one {statement.unit} does not "
+        "protect on its own. Use a smaller epsilon, or compare the methods with `dptext advise`."
+    )
+    if is_unprotected(statement) and message not in _WARNINGS:
+        warn(message, ProtectionWarning)
+        _WARNINGS.add(message)
+
+
+_WARNINGS: set[str] = set()
 
 
 def _is_bounded(statement: PrivacyStatement) -> bool:
@@ -307,12 +334,13 @@ def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
     return [*found, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else found
 
 
-Test = Literal["refuted", "exact", "evidence", "untestable", "untested"]
-"""How an audit ended: the promise is false; computed; not refuted by samples; samples too few to refute; no audit."""
+Test = Literal["refuted", "exact", "compared", "stated", "evidence", "untestable", "untested"]
+"""Result of an audit: refuted; computed, with draws of the mechanism, with the noise of this release, or without any
+draw; not refuted by samples; too few samples to refute; no audit."""
 
 
 def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
-    """Whether a promise holds *and* whether it protects, in one sentence: either alone could be read as the other.
+    """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other.
 
     Args:
         statement: what was promised.
@@ -327,7 +355,7 @@ def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = ""
     words = " ".join(words.split()).replace(" ,", ",")
     if how == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
         return words, False
-    return words, True if strength is Strength.PROTECTS and how in ("exact", "evidence") else None
+    return words, True if strength is Strength.PROTECTS and how in ("exact", "compared", "evidence") else None
 
 
 def in_a_table(
@@ -345,10 +373,15 @@ def in_a_table(
         "statement": statement,
         "person": person,
         "texts": texts,
-        "guessed": rate_at_most(statement.epsilon, GUESSED_AMONG) if among is None else among,
+        "guessed": _rate_among(statement) if among is None else among,
+        "guessed_of_person": _rate_among(person or statement),
     }
     promise, attack = paragraphs("privacy/templates/in_a_table.txt", **values)
     return promise, attack
+
+
+def _rate_among(statement: PrivacyStatement) -> float:
+    return rate_at_most(statement.epsilon, GUESSED_AMONG, getattr(statement.guarantee, "delta", 0.0))
 
 
 def protected(statement: PrivacyStatement) -> list[str]:
@@ -384,12 +417,7 @@ def of_words(statement: PrivacyStatement) -> bool:
 
 
 def before_words(mechanism: Any, *, word: Guarantee) -> str:
-    """What a file of texts is promised by a word mechanism, for a person who is about to release it.
-
-    Args:
-        mechanism: the mechanism.
-        word: its guarantee for a word.
-    """
+    """Return the guarantee of a word mechanism (``word``: for one word), to print before a release."""
     values = {"mechanism": mechanism, "word": word, "strength": strength_of_documents(mechanism, "words")}
     return filled("privacy/templates/before_words.txt", **values).rstrip("\n")
 
@@ -447,19 +475,15 @@ def unprotected_from(mechanism: Any) -> int | None:
 
     None where no document of up to ten thousand parts is one. Documents lose the more the longer they are.
     """
-
-    def is_unprotected(parts: int) -> bool:
-        return strength_in_brief(mechanism.document_statement(parts))[1] is False
-
     longest = mechanism.longest_document or _LONG
     low, high = 0, 1
-    while not is_unprotected(high):  # in steps that double: a statement for many parts takes long
+    while not is_unprotected(mechanism.document_statement(high)):  # doubled: a statement for many parts takes long
         if high == longest:
             return None
         low, high = high, min(2 * high, longest)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_unprotected(middle) else (middle, high)
+        low, high = (low, middle) if is_unprotected(mechanism.document_statement(middle)) else (middle, high)
     return high
 
 
@@ -488,7 +512,7 @@ def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) ->
 
 def cautioned_of(statements: Iterable[PrivacyStatement], *, source: str) -> str:
     """The same for a release whose statements are known before it starts, as many as it has levels."""
-    weak = any(strength_in_brief(each)[1] is False for each in statements)
+    weak = any(map(is_unprotected, statements))
     return cautioned(first=1 if weak else None, most_stay=False, source=source, parts="texts")
 
 
@@ -506,7 +530,7 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
     if not tally.words:
         return ""
     parts = "sentences" if of_bank(statement) else "words"
-    many = tally.unchanged > _MANY * (documents or 0) and strength_in_brief(statement)[1] is False
+    many = tally.unchanged > _MANY * (documents or 0) and is_unprotected(statement)
     values = {"tally": tally, "documents": documents, "parts": parts, "many": many}
     return _for_a_terminal(filled("privacy/templates/came_out.txt", **values))
 
@@ -517,11 +541,7 @@ def before_ledger(guarantee: Guarantee) -> str:
 
 
 def before_people(user: str) -> str:
-    """That a promise is one for each text, where a column says whose they are, before it is released.
-
-    Args:
-        user: the column.
-    """
+    """Return the warning that a guarantee is for one text, although the column ``user`` names their authors."""
     return filled("privacy/templates/before_people.txt", user=user).rstrip("\n")
 
 
@@ -564,18 +584,9 @@ def before_embedding(
 
 
 def before_synthesis(plan: Any, *, user: str | None) -> str:
-    """What people are promised by a description of their texts.
-
-    Args:
-        plan: of the release: labels, features, statement.
-        user: the column that names a user.
-    """
-    values = {
-        "plan": plan,
-        "promise": plan.promise,
-        "substituted": plan.terms.under_substitution(plan.features),
-        "user": user,
-    }
+    """Return the guarantee of a description of texts, to print before a release; ``user`` is the column of users."""
+    substituted = plan.terms.under_substitution(plan.features)
+    values = {"plan": plan, "promise": plan.promise, "substituted": substituted, "user": user}
     return filled("privacy/templates/before_synthesis.txt", **values).rstrip("\n")
 
 
@@ -656,12 +667,13 @@ def _templates(kind: str) -> Any:
     environment.globals.update(
         Strength=Strength,
         UNBOUNDED=UNBOUNDED,
+        UNCOMPARED=UNCOMPARED,
         line=_labelled,
         inf=math.inf,
         odds=odds,
         quoted="{!r}".format,
         of_bank=of_bank,
-        sure=sure,
+        percent_right=percent_right,
         percent_at_most=percent_at_most,
         rate_at_most=rate_at_most,
         GUESSED_AMONG=GUESSED_AMONG,

@@ -16,6 +16,7 @@ from dptext.files.documents import DocumentWriter, OnError, PathLike, check_kept
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
 from dptext.release.mechanism import TextMechanism, text_mechanism
 from dptext.release.people import TextsOfPeople
@@ -112,8 +113,10 @@ def privatize(
     warning = rewriter.warning()
     if warning is not None:
         _logger.warning(warning)
+    statement = with_columns(rewriter.statement(), keep)
+    warn_unprotected(statement)
     return Release(
-        statement=with_columns(rewriter.statement(), keep),
+        statement=statement,
         documents=len(private),
         tally=rewriter.tally,
         people=people,
@@ -211,7 +214,9 @@ def privatize_file(
             "mechanism": replaces.name,
             "output": asdict(writer.format),
         }
-        return release_file(rows, Path(out), begin, settings, options=options, is_assembled=writer.is_assembled)
+        release = release_file(rows, Path(out), begin, settings, options=options, is_assembled=writer.is_assembled)
+        warn_unprotected(release.statement)
+        return release
     if to is None or statement_file is None:
         raise ParameterError(
             "a stream has no name: say its format with to, and where the statement goes with statement_file"
@@ -221,7 +226,9 @@ def privatize_file(
     writer = DocumentWriter(Path(f"-{to}"), text=text, keep=keep)
     if writer.is_assembled:
         raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")
-    return release_stream(rows, out, begin, settings, statement_file=Path(statement_file))
+    release = release_stream(rows, out, begin, settings, statement_file=Path(statement_file))
+    warn_unprotected(release.statement)
+    return release
 
 
 class _Rewriting:
@@ -346,4 +353,5 @@ class BatchPrivatizer:
             # the same texts are the same release, however often they are asked about
             release_id=Block(texts, {}).digest().hex()[:32],
         )
+        warn_unprotected(statement)
         return with_columns(statement, keep)

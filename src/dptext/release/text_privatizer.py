@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from dptext.files.column import is_missing, one_column
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import warn_unprotected
 from dptext.release.mechanism import TextMechanism
 from dptext.release.rewriting import Rewriter
 from dptext.text.scikit_learn import TextEstimator, TransformerMixin, check_is_fitted
@@ -50,6 +51,7 @@ class TextPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # 
         rewriter = Rewriter(self.mechanism_, seed=self.seed)
         private = list(rewriter.rewrite("" if is_missing(text) else text for text in one_column(texts)))
         self.statement_ = rewriter.statement()
+        warn_unprotected(self.statement_)
         result = np.empty(len(private), dtype=object)
         result[:] = private
         return result

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from dptext.attacks.attack_score import AttackScore
-from dptext.audits.verdict import Outcome
+from dptext.audits.verdict import Outcome, Verdict
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Unit
 from dptext.privacy.wording import (
@@ -37,6 +37,7 @@ __all__ = [
     "Recommendation",
     "answers",
     "is_exact",
+    "is_uncompared",
     "judged",
     "kind_of",
     "main_scores",
@@ -101,6 +102,11 @@ def is_exact(score: AttackScore | Measurement) -> bool:
     return score.score.high - score.score.low < _EXACT
 
 
+def is_uncompared(verdict: Verdict) -> bool:
+    """Return whether an exact audit compared no draws with the stated noise."""
+    return verdict.outcome is Outcome.EXACT and verdict.draws is None
+
+
 def _grade(score: AttackScore) -> Grade:
     return grade(score.score, score.baseline)
 
@@ -156,17 +162,15 @@ def _held(report: Report) -> Answer:
         how = "refuted"
     elif not report.verdicts:
         how = "untested"
+    elif any(map(is_uncompared, report.verdicts)):
+        how = "compared" if report.noise_agrees else "stated"
     elif all(each.outcome is Outcome.EXACT for each in report.verdicts):
         how = "exact"
     elif any(each.refutable for each in report.verdicts):
         how = "evidence"
-    looked_at = (
-        f"every {report.statement.unit}"
-        if report.corpus is not None
-        else f"all pairs of {'texts' if of_bank(report.statement) else 'words'} that were looked at"
-    )
-    words, good = held_in_brief(report.statement, how, looked_at=looked_at)
-    return Answer("Does the promise hold, and does it protect?", words, good)
+    pairs = f"the audited pairs of {'texts' if of_bank(report.statement) else 'words'}"
+    words, good = held_in_brief(report.statement, how, looked_at=pairs)
+    return Answer("Does the promise hold, and does it protect?", words, good, owner_only=how == "compared")
 
 
 def _unchanged(statement: PrivacyStatement, unchanged: int, rows: int) -> Answer:
@@ -177,7 +181,7 @@ def _unchanged(statement: PrivacyStatement, unchanged: int, rows: int) -> Answer
     good: bool | None = not unchanged
     if unchanged and of_bank(statement):
         words, good = f"{words} They stand in the public bank as well.", None
-    elif unchanged and _strength(statement) is Strength.PROTECTS:
+    elif unchanged and Strength.of_promise(statement) is Strength.PROTECTS:
         words, good = f"{words} The promise leaves open for each text whether it did.", None
     return Answer("How many texts came out unchanged?", words, good, owner_only=True)
 
@@ -193,7 +197,7 @@ def _stayed(statement: PrivacyStatement, stayed: Sequence[Stayed]) -> Answer:
     good: bool | None = not any(each.whole or each.part for each in stayed)
     if not good and of_bank(statement):
         words, good = f"{words} They stand in the public bank as well.", None
-    elif not good and _strength(statement) is Strength.PROTECTS:
+    elif not good and Strength.of_promise(statement) is Strength.PROTECTS:
         words, good = f"{words} The promise leaves open of each whether it was there.", None
     return Answer("Which names, addresses and numbers stayed?", words, good, owner_only=True)
 
@@ -236,20 +240,20 @@ def _of_attack(kind: str, score: AttackScore) -> str:
     """How often an attacker is right, in words that say no more and no less than the grade."""
     _, can, verb, what = _asked(kind)
     share, blind, most = (_of_hundred(each) for each in (score.score.value, score.baseline, score.score.high))
+    right, guess = f"{verb} for {share} of 100 {what}", "a guess without the release"
     match _grade(score):
         case Grade.GUESS:
-            return f"{can} {verb} for {share} of 100 {what}, no more than a guess without the release ({blind})."
+            return f"{can} {right}, no more than {guess} ({blind})."
         case Grade.UNCLEAR:
             return (
-                f"{can} {verb} for {share} of 100 {what}, which chance explains (a guess without the release: "
-                f"{blind}); but the rows are too few to exclude {most}."
+                f"{can} {right}, which chance explains ({guess}: {blind}); but the rows are too few to exclude {most}."
             )
         case Grade.LITTLE:
-            return f"{can} {verb} for {share} of 100 {what}, a little more than a guess without the release ({blind})."
+            return f"{can} {right}, a little more than {guess} ({blind})."
         case Grade.NEARLY_ALL:
-            return f"{can} nearly always {verb}: for {share} of 100 {what}; a guess without the release, for {blind}."
+            return f"{can} nearly always {verb}: for {share} of 100 {what}; {guess}, for {blind}."
         case _:
-            return f"{can} {verb} for {share} of 100 {what}; a guess without the release, for {blind}."
+            return f"{can} {right}; {guess}, for {blind}."
 
 
 def _asked(kind: str) -> tuple[str, str, str, str]:
@@ -305,7 +309,7 @@ def _is_allowed(report: Report, score: AttackScore) -> bool:
         kind_of(score) == "membership"
         and limit is not None
         and score.score.low <= limit
-        and _strength(report.statement) is Strength.PROTECTS
+        and Strength.of_promise(report.statement) is Strength.PROTECTS
     )
 
 
@@ -401,10 +405,12 @@ class Recommendation:
     Attributes:
         decision: hand it on, to some people only, or not.
         sentences: the first one says it.
+        tested: whether the noise of the release was compared with its statement, where an audit left that open.
     """
 
     decision: Decision
     sentences: tuple[str, ...]
+    tested: bool = True
 
     @property
     def words(self) -> str:
@@ -414,7 +420,9 @@ class Recommendation:
     @property
     def good(self) -> bool | None:
         """Its sign."""
-        return {Decision.HAND_ON: True, Decision.TO_SOME: None, Decision.NOT: False}[self.decision]
+        if self.decision is Decision.HAND_ON:
+            return True if self.tested else None
+        return False if self.decision is Decision.NOT else None
 
 
 def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendation:
@@ -429,7 +437,7 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
         again = (
             "Ask whoever handed it to you for another."
             if to_recipient
-            else "Make it anew from the original, and report on that."
+            else "A new release from the original adds to the privacy loss if this one was already shared."
         )
         words = f"Do not {'rely on' if to_recipient else 'hand on'} this release: its statement promises what is false."
         return Recommendation(Decision.NOT, (words, again))
@@ -452,11 +460,7 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
             else f"Do not hand it on with {column}: make it again without keeping {it}."
         )
         sentences = [first, *sentences]
-    return Recommendation(decision, tuple(sentences))
-
-
-def _strength(statement: PrivacyStatement) -> Strength:
-    return Strength.of_promise(statement)
+    return Recommendation(decision, tuple(sentences), tested=not _noise_is_open(report))
 
 
 def _worst(scores: Sequence[AttackScore], *, of_attributes: bool) -> AttackScore | None:
@@ -476,7 +480,7 @@ def _is_loud(report: Report, score: AttackScore | None) -> bool:
 
 def _for_owner(report: Report) -> tuple[Decision, list[str]]:
     scores = [*report.owner_attacks, *report.attacks]
-    worst, strength = _worst(scores, of_attributes=False), _strength(report.statement)
+    worst, strength = _worst(scores, of_attributes=False), Strength.of_promise(report.statement)
     unit = report.statement.unit
     gets = "" if worst is None else _gets(kind_of(worst))
     some = bool(report.unchanged and report.unchanged[0])
@@ -513,7 +517,7 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
         )
     else:
         decision = Decision.HAND_ON
-        words = f"This may be handed on to anybody: the promise protects each {unit} by itself, whatever else is known."
+        words = f"You may publish this: the guarantee protects each {unit} on its own. {_conditions(report)}"
     sentences = [words]
     attribute = _worst(scores, of_attributes=True)
     if attribute is not None and _is_loud(report, attribute):
@@ -532,6 +536,27 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
     if report.utility and said(report.utility[0].grade, "model").good is False:
         sentences.append("For what was measured it is of no use: less noise, more texts or another way is needed.")
     return decision, sentences
+
+
+def _noise_is_open(report: Report) -> bool:
+    """Return whether nothing shows that the stated noise was drawn."""
+    return any(map(is_uncompared, report.verdicts)) and not report.noise_agrees
+
+
+def _conditions(report: Report) -> str:
+    """Return the conditions under which a guarantee that protects a unit is enough to publish a release."""
+    statement = report.statement
+    source = next((name for name in ("pool", "bank") if f"{name}_sha256" in statement.parameters), None)
+    conditions = [f"there is no other release about the same {statement.unit}s, because guarantees add up"]
+    if statement.unit is Unit.USER:
+        conditions.append("each person has exactly one user id")
+    if _noise_is_open(report):
+        conditions.append(f"the software drew the stated noise ({statement.software or 'no version is stated'})")
+    if source is not None:
+        licence = statement.parameters.get(f"{source}_licence")
+        terms = "none is stated" if licence is None else f"stated: {licence}"
+        conditions.append(f"the licence of the public {source} allows it ({terms})")
+    return f"This holds if {'; '.join(conditions)}."
 
 
 def _not_covered(statement: PrivacyStatement) -> list[str]:
@@ -580,32 +605,26 @@ def _better(report: Report) -> str:
 
 def _for_recipient(report: Report) -> tuple[Decision, list[str]]:
     """From what may be shared alone."""
-    strength, unit = _strength(report.statement), report.statement.unit
-    match strength:
-        case Strength.TOO_LARGE:
-            decision = Decision.NOT
-            words = (
-                "Treat this release like the texts it was made from: pass it on to nobody, and do not look for anybody "
-                "in it. The promise is too weak to protect them by itself."
-            )
-        case Strength.WEAK:
-            decision = Decision.TO_SOME
-            words = (
-                "Use this release for what it was handed to you, do not pass it on, and do not look for anybody in it: "
-                "by itself the promise says little."
-            )
-        case _ if (only := report.statement.condition.for_some_only) is not None:
-            decision = Decision.TO_SOME
-            words = (
-                "Use this release for what it was handed to you, do not pass it on, and do not look for anybody in it: "
-                f"the promise protects a {unit} by itself, but {only}."
-            )
-        case _:
-            decision = Decision.HAND_ON
-            words = (
-                f"You may use this release and pass it on, with its statement: the promise protects each {unit} by "
-                "itself, whatever else is known."
-            )
+    strength, unit = Strength.of_promise(report.statement), report.statement.unit
+    only = report.statement.condition.for_some_only
+    if strength is Strength.TOO_LARGE:
+        decision = Decision.NOT
+        words = (
+            "Treat this release like the texts it was made from: pass it on to nobody, and do not look for anybody "
+            "in it. The promise is too weak to protect them by itself."
+        )
+    elif strength is Strength.WEAK or only is not None:
+        decision = Decision.TO_SOME
+        why = (
+            "the guarantee says little" if strength is Strength.WEAK else f"the guarantee protects a {unit}, but {only}"
+        )
+        words = f"Use this release for its agreed purpose, do not pass it on, and do not look for anybody in it: {why}."
+    else:
+        decision = Decision.HAND_ON
+        words = (
+            f"You may use this release and pass it on, with its statement: the guarantee protects each {unit} on its "
+            f"own. {_conditions(report)}"
+        )
     sentences = [words, *(_not_covered(report.statement) if strength is Strength.PROTECTS else [])]
     attribute = _worst(report.attacks, of_attributes=True)
     if attribute is not None and _is_loud(report, attribute):

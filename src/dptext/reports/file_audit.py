@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussian
 from dptext.embeddings.sharing import check_copies
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, extra
 from dptext.features.pool import Pool
 from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
+from dptext.noise.clipped_sums import count_off_grid
 from dptext.privacy.agreement import disagreements
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP
@@ -55,10 +58,14 @@ __all__ = [
     "audit_synthetic_file",
     "audit_vector_file",
     "audit_word_file",
+    "check_noise",
     "description_folder",
     "is_of_vectors",
 ]
 
+Floats = npt.NDArray[np.float64]
+NOISE_ERROR = 1e-6
+"""Probability with which `check_noise` rejects an honest release."""
 _MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
@@ -68,17 +75,24 @@ _SEEN = {True: "its SHA-256 agrees", False: "its SHA-256 DIFFERS", None: "there 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked of a file beside the promise itself.
+    """Result of one check of a file, apart from the audit of its guarantee.
 
     Attributes:
-        name: what.
-        held: whether it held; None: there was nothing to check.
-        seen: what was seen.
+        name: the property that was checked.
+        held: whether the file has it; None: it could not be checked.
+        seen: the observed value.
+        owner_only: whether original texts were used. A shared card shows such a check only if it failed.
     """
 
     name: str
     held: bool | None
     seen: str
+    owner_only: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a card may show it."""
+        return not self.owner_only or self.held is False
 
 
 def is_of_vectors(statement: PrivacyStatement) -> bool:
@@ -301,15 +315,24 @@ def _judge_learned(statement: PrivacyStatement) -> Verdict:
 
 
 def _check_counted_in(statement: PrivacyStatement) -> Check:
-    """Whether the promise covers this release and all that was promised before and went into it."""
-    before = {name: str(said) for name, said in statement.parameters.items() if name.startswith("promise_of_")}
-    own = _own(statement)
+    """Check that the guarantee covers this release and all earlier releases that went into it."""
     level = statement.parameters.get("epsilon_for_level", 0.0)
-    parts = [(own.epsilon, own.delta), (float(level) * _DIGITS[0] if isinstance(level, int | float) else 0.0, 0.0)]
-    least = ApproxDP(*(sum(each) for each in zip(*parts, *map(_at_least, before.values()), strict=True)))
-    seen = f"{statement.guarantee}" + (f", of which {', '.join(before.values())} for what was before" if before else "")
-    name = "the promise covers the release and what went into it"
-    return Check(name, _covers(statement, least), seen)
+    covers, seen = _covers_earlier(statement, float(level) * _DIGITS[0] if isinstance(level, int | float) else 0.0)
+    return Check("the promise covers the release and what went into it", covers, seen)
+
+
+def _earlier(statement: PrivacyStatement) -> list[str]:
+    """Return the guarantees of earlier releases that went into this one, as the statement prints them."""
+    return [str(value) for name, value in statement.parameters.items() if name.startswith("promise_of_")]
+
+
+def _covers_earlier(statement: PrivacyStatement, epsilon: float = 0.0) -> tuple[bool, str]:
+    """Return whether the guarantee is at least the sum of all parts (and a pure epsilon), and the parts in words."""
+    own, earlier, guarantee = _own(statement), _earlier(statement), statement.guarantee
+    parts = [(own.epsilon, own.delta), (epsilon, 0.0), *map(_at_least, earlier)]
+    least_epsilon, least_delta = (math.fsum(values) * (1 - 1e-12) for values in zip(*parts, strict=True))
+    covers = isinstance(guarantee, ApproxDP) and guarantee.epsilon >= least_epsilon and guarantee.delta >= least_delta
+    return covers, f"{guarantee}" + (f", of which {', '.join(earlier)} for what was before" if earlier else "")
 
 
 def _real(statement: PrivacyStatement, name: str) -> float:
@@ -353,12 +376,15 @@ def audit_synthetic_file(
         described: the description that it was made from; None: not at hand.
 
     Raises:
+        ParameterError: the pool is not the pool of the statement.
         DataError: a row cannot be read; the parameters of the statement are none that a description could have.
     """
+    _require_pool(statement, pool)
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
         checks += _check_corpus(statement, data, text, pool, described)
     if described is not None:
+        checks.append(_check_grid(described))
         differ = _of_another_release(statement, described.statement)
         seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
         checks.append(Check("the description is the one that the corpus was made from", not differ, seen))
@@ -381,7 +407,40 @@ def audit_description(folder: Path) -> tuple[PrivacyStatement, list[Check], Verd
     checks.append(Check("the matrix is the one that was promised", fits, " x ".join(f"{each:,}" for each in shape)))
     same = described.sigma == said.get("sigma")
     checks.append(Check("the noise is that of the statement", same, f"standard deviation {described.sigma:g}"))
-    return statement, [*checks, _check_people(statement)], _judge_people(statement)
+    return statement, [*checks, _check_grid(described), _check_people(statement)], _judge_people(statement)
+
+
+def _check_grid(described: Described) -> Check:
+    """Check that the released numbers lie on the public grid of the stated noise, as all sums with this noise do."""
+    count = described.matrix.size
+    off = count_off_grid(described.matrix, described.sigma) if described.sigma > 0 else count
+    return Check("the numbers lie on the grid of the stated noise", off == 0, f"{off:,} of {count:,} do not")
+
+
+def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
+    """Compare the noise of a description, (matrix - exact) / sigma, with N(0, 1).
+
+    The check fails if the root mean square is too small (chi-square), or if too many numbers are too small
+    (one-sided Kolmogorov-Smirnov with the constant of Massart 1990). An honest release fails with probability at most
+    `NOISE_ERROR`. This holds for every ``exact`` that does not depend on the noise, such as the sum of another file:
+    a shift only makes the absolute value of a normal number larger (in distribution). For the same reason, noise that
+    is too large does not refute the guarantee: the file may not be the original, so nothing is concluded.
+    """
+    stats = extra("scipy.stats", "audit", "the comparison of noise")
+    residuals = np.sort(np.abs(matrix - exact), axis=None) / sigma
+    count, rounding = residuals.size, 2.0**-13  # the grid moves a residual by at most this much
+    scale = float(np.linalg.norm(residuals)) / math.sqrt(count)
+    low, high = np.sqrt(stats.chi2.isf([1 - NOISE_ERROR / 2, NOISE_ERROR / 2], count) / count)
+    excess = float((np.arange(1, count + 1) / count - stats.halfnorm.cdf(residuals)).max())
+    seen = f"{count:,} numbers, {scale:.3f} times the stated scale; below {low:.3f} refutes"
+    if scale + rounding < low or excess - rounding > math.sqrt(math.log(2 / NOISE_ERROR) / (2 * count)):
+        agrees: bool | None = False
+    elif scale - rounding > high:
+        agrees = None
+        seen += ". This may not be the original of the release: check --original, --user and --text"
+    else:
+        agrees = True
+    return Check("the noise has the stated distribution", agrees, seen, owner_only=True)
 
 
 def _check_corpus(
@@ -407,7 +466,9 @@ def _check_corpus(
         yield Check("every text is one of the public pool", None, "a generator wrote them")
     else:
         yield Check("no text stands there twice", len(seen) == count, f"{count - len(seen):,} texts do")
-        yield from _check_pool(statement, pool, foreign)
+        named = pool is not None
+        seen_of_pool = f"{foreign:,} texts are not" if named else "the pool was not named (--public)"
+        yield Check("every text is one of the public pool", foreign == 0 if named else None, seen_of_pool)
     if labels is None:
         yield Check("every label is one of the public set", None, "the description was not named (--distribution)")
     elif missing:
@@ -416,13 +477,16 @@ def _check_corpus(
         yield Check("every label is one of the public set", outside == 0, f"{outside:,} texts have another")
 
 
-def _check_pool(statement: PrivacyStatement, pool: Pool | None, foreign: int) -> Iterator[Check]:
-    if pool is None:
-        yield Check("every text is one of the public pool", None, "the pool was not named (--public)")
-        return
-    same = pool.sha256 == statement.parameters["pool_sha256"]
-    yield Check("the pool is the one of the statement", same, f"{len(pool):,} texts")
-    yield Check("every text is one of the public pool", foreign == 0, f"{foreign:,} texts are not")
+def _require_pool(statement: PrivacyStatement, pool: Pool | None) -> None:
+    """Raise ParameterError if this is not the pool of the statement."""
+    digest = statement.parameters.get("pool_sha256")
+    if pool is not None and digest is not None and pool.sha256 != digest:
+        count = statement.parameters.get("pool_texts")
+        texts = f"{count:,} texts, " if isinstance(count, int) else ""
+        raise ParameterError(
+            f"this pool ({len(pool):,} texts) is not the pool of the statement ({texts}SHA-256 digest {digest}): "
+            "pass that one as --public. Nothing was checked."
+        )
 
 
 def _code(described: Described | None, document: Document) -> int:
@@ -448,7 +512,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
         budget = PersonalBudgets(epsilon, delta=delta, floor=0.0)
     except ParameterError as problem:
         raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
-    before = {name: str(said) for name, said in statement.parameters.items() if name.startswith("promise_of_")}
+    before = _earlier(statement)
     again = of_release(
         guarantee=own,
         unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
@@ -463,11 +527,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
     check = _check_promise(statement, again, apart_from=summed)
     if not before or not check.held:
         return check
-    least = ApproxDP(
-        *(sum(each) for each in zip((own.epsilon, own.delta), *map(_at_least, before.values()), strict=True))
-    )
-    held = _covers(statement, least)
-    return Check(check.name, held, f"{statement.guarantee}, of which {', '.join(before.values())} for what was before")
+    return Check(check.name, *_covers_earlier(statement))
 
 
 _DIGITS = (1 - 1e-3, 1 - 1e-2)  # a promise in words has 4 digits of epsilon and 3 of delta, rounded up
@@ -484,41 +544,21 @@ def _at_least(promise: str) -> tuple[float, float]:
     return float(found["epsilon"] or found["pure"]) * _DIGITS[0], float(found["delta"] or 0.0) * _DIGITS[1]
 
 
-def _covers(statement: PrivacyStatement, least: ApproxDP) -> bool:
-    guarantee = statement.guarantee
-    return (
-        isinstance(guarantee, ApproxDP)
-        and guarantee.epsilon >= least.epsilon * (1 - 1e-12)
-        and guarantee.delta >= least.delta * (1 - 1e-12)
-    )
-
-
 def _judge_people(statement: PrivacyStatement) -> Verdict:
-    sigma = statement.parameters.get("sigma")
-    if isinstance(sigma, bool) or not isinstance(sigma, int | float):
-        raise DataError("the statement lacks the noise of its description: it is not one that dptext wrote")
+    sigma, own = _real(statement, "sigma"), _own(statement)
+    people = "people" if statement.unit is Unit.USER else "documents"
+    coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
     try:
-        return judge_gaussian(
-            statement,
-            sigma=sigma,
-            sensitivity=1.0,
-            own=_own(statement),
-            coverage=(
-                f"all {'people' if statement.unit is Unit.USER else 'documents'}, whoever takes part beside them: each "
-                "has length 1 at most, as long as the software that the statement names did what it says"
-            ),
-        )
+        return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, own=own, coverage=coverage)
     except ParameterError as problem:
         raise DataError(f"the statement speaks of noise that cannot be: {problem}") from None
 
 
 def _own(statement: PrivacyStatement) -> ApproxDP:
-    """What a description claims for itself, what was promised before not counted."""
-    said = [statement.parameters.get(name) for name in ("epsilon", "delta")]
-    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in said):
-        raise DataError("the statement lacks the epsilon and delta of its description: it is not one that dptext wrote")
+    """Return the guarantee of this release alone, without earlier releases."""
+    epsilon, delta = (_real(statement, name) for name in ("epsilon", "delta"))
     try:
-        return ApproxDP(*(float(each) for each in said if isinstance(each, int | float)))
+        return ApproxDP(epsilon, delta)
     except ParameterError as problem:
         raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
 

@@ -37,9 +37,9 @@ def mechanism_from_statement(
         bank: of texts as texts of a bank: the folder, or the bank.
 
     Raises:
-        DataError: the statement is of another kind, or lacks parameters; vectors or bank are not those of its
-            fingerprint; there is no bank.
-        ParameterError: what the mechanism has not.
+        DataError: the statement is of another kind, or lacks parameters; vectors have another fingerprint; no bank was
+            given.
+        ParameterError: an option that the mechanism does not have; the bank is not the bank of the statement.
         StorageError: vectors or bank cannot be read.
     """
     if is_of_bank(statement):
@@ -68,8 +68,11 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
     if not isinstance(bank, TextBank):
         bank = TextBank.load(bank)
     if bank.fingerprint != said["bank_sha256"]:
-        raise DataError(
-            "the bank is not that of the statement (its fingerprint differs): name the folder that was used"
+        count = said.get("bank_texts")
+        texts = f"{count:,} texts, " if isinstance(count, int) else ""
+        raise ParameterError(
+            f"this bank ({len(bank):,} texts) is not the bank of the statement ({texts}SHA-256 digest "
+            f"{said['bank_sha256']}): pass that one as --bank"
         )
     try:
         options: dict[str, Any] = {name: said[name] for name in ("epsilon", "max_sentences", "size")}

@@ -18,6 +18,7 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import (
+    UNCOMPARED,
     explanation_html,
     facts_of,
     filled,
@@ -26,7 +27,7 @@ from dptext.privacy.wording import (
     percent_at_most,
     protected,
 )
-from dptext.reports.answers import answers, is_exact, judged, kind_of, main_scores, recommendation
+from dptext.reports.answers import answers, is_exact, is_uncompared, judged, kind_of, main_scores, recommendation
 from dptext.reports.file_audit import Check
 from dptext.reports.grades import Grade, grade, said
 from dptext.reports.stayed import Stayed
@@ -301,9 +302,14 @@ class Report(Showing):
         return any(each.refuted for each in self.verdicts) or any(each.held is False for each in self.checks)
 
     @property
+    def noise_agrees(self) -> bool:
+        """Whether the noise of the release was compared with the original texts, and agrees with the statement."""
+        return any(each.owner_only and each.held for each in self.checks)
+
+    @property
     def has_owner_numbers(self) -> bool:
         """Whether original texts had a part in any number."""
-        measured = (*self.utility, *self.fairness)
+        measured: list[Check | Measurement] = [*self.checks, *self.utility, *self.fairness]
         of_corpus = self.corpus is not None and self.corpus.has_owner_numbers
         return bool(
             self.owner_attacks
@@ -326,6 +332,7 @@ class Report(Showing):
             )
         return replace(
             self,
+            checks=[replace(each, seen=_OWNER) if each.owner_only else each for each in self.checks if each.is_shared],
             owner_attacks=(),
             controls=(),
             utility=[each for each in self.utility if not each.owner_only],
@@ -414,9 +421,10 @@ class Report(Showing):
         """Whether a verdict is good news."""
         if self.refuted:
             return False
-        return True if verdict.refutable else None
+        return True if verdict.refutable and (self.noise_agrees or not is_uncompared(verdict)) else None
 
 
+_OWNER = "measured with the original texts"
 _COLUMNS = ("--label", "--attribute", "--group", "--user")
 
 
@@ -458,6 +466,8 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
 def _headline(verdict: Verdict) -> str:
     """A verdict in a line."""
     match verdict.outcome:
+        case Outcome.EXACT if is_uncompared(verdict):
+            return f"CONSISTENT: {UNCOMPARED}"
         case Outcome.REFUTED:
             return f"REFUTED: {verdict.loss:.3g} nats were shown where {verdict.allowed:.3g} are promised."
         case Outcome.EXACT:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,19 +26,19 @@ from dptext.estimates import Estimate
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
-from dptext.files.documents import read_documents
+from dptext.files.documents import OnError, read_documents
 from dptext.files.streams import shown
 from dptext.noise.clipped_sums import CELL
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Unit
 from dptext.reports.figures import plane_figure
-from dptext.reports.file_audit import Check, audit_synthetic_file, description_folder
+from dptext.reports.file_audit import Check, audit_synthetic_file, check_noise, description_folder
 from dptext.reports.inputs import chosen_rows, count_rows
 from dptext.reports.making import Making, picture_of_attacks
 from dptext.reports.page import Corpus, LabelOfCorpus, Measurement, Spread
 from dptext.synthesis.distribution import TextDistribution, read_description
 from dptext.synthesis.moments import MomentSum
-from dptext.users.texts import Author, texts_of
+from dptext.users.texts import Author, Authors, texts_of
 
 __all__ = ["OfSynthetic"]
 
@@ -86,6 +86,8 @@ class OfSynthetic(Making):
         if self._pool is None:
             self.notes.append("The public pool was not named (--public): the corpus was not compared with it.")
         self.attacks.append(self._best_attacker())
+        if self.asked.original is not None:
+            checks += self._check_noise(self.asked.original)
         if self._real is not None:
             self._measure_use(self._real)
             self._attack()
@@ -328,22 +330,42 @@ class OfSynthetic(Making):
             self.owner_attacks.append(replace(score, detail=detail))
             self.limits[score.measure] = limit
 
-    def _matrices(self, path: Path, most: int) -> list[Floats]:
-        """What people add to the sum, or would: of some of them, chosen at random."""
-        found, unit = self._distribution, self.statement.unit
-        labels, limit = found.labels, self.statement.parameters.get("most_documents")
-        person = self.asked.user if unit is Unit.USER else None
+    def _check_noise(self, original: Path) -> list[Check]:
+        """Compare the noise with the original texts, if their users are known."""
+        distribution = self._distribution
+        if self.statement.unit is Unit.USER and self.asked.user is None:
+            self.notes.append("The noise was not compared with the original texts: name the column of users (--user).")
+            return []
+        self.say("Comparing the noise with the original texts ...")
+        total = MomentSum(distribution.features, len(distribution.labels))
+        # rows that the release skipped, if any, are skipped here as well
+        with self._people(original, again=False, on_error="skip") as people:
+            total.add(people)
+        return [check_noise(distribution.matrix, np.asarray(total.cells * CELL, dtype=np.float64), distribution.sigma)]
+
+    @contextmanager
+    def _people(self, path: Path, *, again: bool, on_error: OnError = "fail") -> Iterator[Authors]:
+        """Group the texts of a file by user (or document), as the release did."""
+        labels, limit = self._distribution.labels, self.statement.parameters.get("most_documents")
+        is_user = self.statement.unit is Unit.USER
+        options: dict[str, Any] = {"text": self.asked.text, "user": self.asked.user if is_user else None}
         with (
-            closing(read_documents(path, text=self.asked.text, user=person, keep=labels.columns)) as reader,
+            closing(read_documents(path, keep=labels.columns, on_error=on_error, **options)) as reader,
             texts_of(
                 reader,
                 columns=labels.columns,
                 code=labels.code,
-                unit="user" if unit is Unit.USER else "document",
+                unit="user" if is_user else "document",
                 most_documents=limit if isinstance(limit, int) else None,
-                again=True,
+                again=again,
             ) as people,
         ):
+            yield people
+
+    def _matrices(self, path: Path, most: int) -> list[Floats]:
+        """Return the contributions of a random sample of users to the sum."""
+        found, labels = self._distribution, self._distribution.labels
+        with self._people(path, again=True) as people:
             count = sum(1 for _ in people)
             chosen = set(chosen_rows(count, most, self._bits).tolist())
             drawn = [list(each.chunks()) for place, each in enumerate(people) if place in chosen]

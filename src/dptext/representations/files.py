@@ -24,6 +24,7 @@ from dptext.files.parquet import as_vectors, assemble, segment, vector_blocks
 from dptext.own_files import HashedFile
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How
 from dptext.release.release import Release, Tally
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
@@ -95,7 +96,7 @@ def encode_file(
     def begin(key: NoiseKey, release_id: str) -> Run:
         return _Encoding(encoder, key, release_id, keep)
 
-    return release_file(
+    release = release_file(
         TextFiles(paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix),
         out,
         begin,
@@ -104,6 +105,8 @@ def encode_file(
         is_assembled=True,
         missing="",
     )
+    warn_unprotected(release.statement)
+    return release
 
 
 def vectors_in(path: PathLike) -> Iterator[Private]:

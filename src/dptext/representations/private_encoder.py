@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.privacy.wording import warn_unprotected
 from dptext.representations.bounds import BOUNDS, NATURAL, Bound, fit_bound
 from dptext.representations.device_encoder import DeviceEncoder, encoder_of
 from dptext.representations.dimension import USUAL, Kept, best_dimension, kept_of
@@ -215,6 +216,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         check_is_fitted(self, "release_")
         private = self.release_.encode(texts, seed=self.seed)
         self.statement_ = self.release_.statement.replace(seeded=self.seed is not None, release_id=new_release_id())
+        warn_unprotected(self.statement_)
         return private
 
     def save(self, folder: str | os.PathLike[str]) -> None:

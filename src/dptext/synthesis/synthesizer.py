@@ -20,7 +20,7 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.wording import facts_of
+from dptext.privacy.wording import facts_of, warn_unprotected
 from dptext.progress import How, watched
 from dptext.showing import Facts, Showing
 from dptext.synthesis.distribution import TextDistribution
@@ -259,6 +259,7 @@ class Synthesizer(Showing):
         if total.shape != (len(plan.labels), 1 + plan.features.dimension):
             raise ParameterError(f"expected the sum that the plan makes, got one of the shape {total.shape}")
         matrix = noisy_matrix(total, plan.terms.budget.sigma, bits)
+        warn_unprotected(plan.promise)
         return TextDistribution(
             matrix=matrix,
             sigma=plan.terms.budget.sigma,

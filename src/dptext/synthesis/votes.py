@@ -44,6 +44,7 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.wording import warn_unprotected
 from dptext.release.release import Release
 from dptext.showing import Showing
 from dptext.synthesis.labels import Labels
@@ -300,6 +301,7 @@ class VoteSynthesizer(Showing):
         writers.begin(features)
         statement = self.statement(features, source, n, seeded=bits.seeded, release_id=release_id)
         warn_of_delta(as_approx(statement.guarantee).delta, public_users=self.public_users)
+        warn_unprotected(statement)
         with texts_of(
             documents,
             columns=self.labels.columns,
