@@ -63,8 +63,8 @@ class LabelCheck:
             label = spelled_label(value)
             if label in labels:
                 self._in_column[column] += rows
-            elif label is not None and (meant := folded.get(_folded(label))) is not None:
-                self._spellings.setdefault(meant, label)
+            elif label is not None and (public := folded.get(_folded(label))) is not None:
+                self._spellings.setdefault(public, label)
 
     def decide(self) -> None:
         """Raise if no row has a label. On a terminal, show the counts and ask.
@@ -92,8 +92,8 @@ class LabelCheck:
         where = f"of {', '.join(map(repr, missing))}" if missing else "combinations"
         hint = ""
         if self._spellings:  # a script's messages are kept in logs, which must not hold values of private rows
-            found = "; ".join(self._respelled()) if is_terminal else "some values differ in case or punctuation only"
-            hint = f" ({found})"
+            spellings = "; ".join(self._respelled())
+            hint = f" ({spellings if is_terminal else 'some values differ in case or punctuation only'})"
         return (
             f"no row of IN has one of the --labels {where}{hint}. Nothing was released or charged. Correct --label or "
             "--labels, or add --labels-as-given to release all the same"
@@ -106,7 +106,7 @@ class LabelCheck:
         yield from (f"  {each}" for each in self._respelled())
 
     def _respelled(self) -> Iterable[str]:
-        return (f"the file writes {theirs!r} for {label!r}" for label, theirs in self._spellings.items())
+        return (f"the file writes {spelling!r} for {label!r}" for label, spelling in self._spellings.items())
 
 
 def _folded(label: str) -> str:

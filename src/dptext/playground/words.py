@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -122,10 +122,11 @@ class Words:
 
     Args:
         vectors: public word vectors.
+        check: called for each word; an exception stops the computation.
     """
 
-    def __init__(self, vectors: WordVectors) -> None:
-        self._vectors = vectors
+    def __init__(self, vectors: WordVectors, check: Callable[[], None] = lambda: None) -> None:
+        self._vectors, self._check = vectors, check
         self._tables = ExactDistances(vectors.matrix), ExactDistances(directions(vectors.matrix))
         self._text: _Text | None = None
         self._nearest: dict[int, list[int]] = {}
@@ -199,6 +200,7 @@ class Words:
 
     def _piece(self, row: int, chances: _Chances) -> tuple[float, tuple[tuple[str, float], ...]]:
         """How likely a word stays, and what else it becomes."""
+        self._check()
         stays, found = chances.of(row, [each for each in self._near(row) if each != row])
         if row == self._vectors.vocabulary.unknown_row:  # what stays is not the word that stood here
             stays, found = 0.0, [(row, stays), *found]
