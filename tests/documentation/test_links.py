@@ -20,7 +20,7 @@ READ = [
     *PAGES,
     *(
         ROOT / name
-        for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "THIRD_PARTY.md", "benchmarks/README.md")
+        for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "THIRD_PARTY.md", "benchmarks/README.md")
     ),
     *sorted((ROOT / "papers").glob("*/README.md")),
 ]

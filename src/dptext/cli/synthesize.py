@@ -283,7 +283,7 @@ class GeneratorOptions:
 
 
 def answers_path(out: Path) -> Path:
-    """Where the answers of a server are kept, so that an interrupted run asks nothing twice."""
+    """Path of the file that keeps the answers of a server, so that a resumed run asks for the missing ones only."""
     return out.with_name(f"{out.name}.answers.jsonl")
 
 
