@@ -36,10 +36,9 @@ class LabelCheck:
         self._labels, self._yes, self._output, self._bar = labels, yes, output, bar
         self._is_done = not labels.columns
         self._rows = self._labelled = 0
+        self._known = dict(zip(labels.columns, map(frozenset, labels.values), strict=True))
         self._in_column = dict.fromkeys(labels.columns, 0)
-        self._by_folded = [
-            {_folded(label): label for label in values if _folded(label)} for values in self._labels.values
-        ]
+        self._by_folded = [{_folded(label): label for label in values} for values in labels.values]
         self._spellings: dict[str, str] = {}  # public label: how the private rows spell it
 
     def watch(self, reader: DocumentReader) -> None:
@@ -57,14 +56,12 @@ class LabelCheck:
         """Count rows that have these values in the label columns."""
         self._rows += rows
         self._labelled += rows * (self._labels.code(values) != OUTSIDE)
-        for column, labels, folded, value in zip(
-            self._labels.columns, self._labels.values, self._by_folded, values, strict=True
-        ):
+        for column, folded, value in zip(self._labels.columns, self._by_folded, values, strict=True):
             label = spelled_label(value)
-            if label in labels:
+            if label in self._known[column]:
                 self._in_column[column] += rows
-            elif label is not None and (public := folded.get(_folded(label))) is not None:
-                self._spellings.setdefault(public, label)
+            elif label is not None and _folded(label) in folded:
+                self._spellings.setdefault(folded[_folded(label)], label)
 
     def decide(self) -> None:
         """Raise if no row has a label. On a terminal, show the counts and ask.
@@ -110,5 +107,5 @@ class LabelCheck:
 
 
 def _folded(label: str) -> str:
-    """The letters and digits of a label, without case."""
-    return "".join(each for each in unicodedata.normalize("NFKC", label).casefold() if each.isalnum())
+    """The letters and digits of a label, without case; the label itself if it has none."""
+    return "".join(each for each in unicodedata.normalize("NFKC", label).casefold() if each.isalnum()) or label

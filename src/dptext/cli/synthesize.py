@@ -357,11 +357,7 @@ def _check_is_a_draw(
     run: options.Run,
     ledger: Path | None,
 ) -> None:
-    """Whether nothing is asked of an earlier description that was decided when it was released.
-
-    Raises:
-        ParameterError: something is.
-    """
+    """Whether nothing is asked of an earlier description that was decided when it was released."""
     is_asked = {
         "--epsilon": budget.epsilon is not None,
         "--delta": budget.delta != Budget.delta,

@@ -331,12 +331,7 @@ def _offered(playground: Playground) -> dict[str, Any]:
 
 
 def _asked(body: bytes) -> dict[str, Any]:
-    """The arguments of `Playground.show`.
-
-    Raises:
-        ParameterError: they are none. No message, here or there, holds a text; one names the way, choice or number that
-            cannot be.
-    """
+    """Return the arguments of `Playground.show`. No error message holds a text."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
