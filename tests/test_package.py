@@ -74,3 +74,9 @@ def test_the_source_archive_holds_what_the_tests_and_the_site_are_made_of():
     listed = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout
     tracked = {line.split("/")[0] for line in listed.splitlines()}
     assert {name for name in tracked if not name.startswith(".")} == {*included["include"], "pyproject.toml"}
+
+
+def test_versions_of_typer_that_break_with_a_new_click_are_excluded():
+    """With click 8.2 or later, dptext does not start on typer 0.12 to 0.15."""
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "typer>=0.16" in project["dependencies"]

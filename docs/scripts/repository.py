@@ -16,6 +16,7 @@ RENDERED = {
     "Benchmarks": "benchmarks/README.md",
     "Changelog": "CHANGELOG.md",
     "Contributing": "CONTRIBUTING.md",
+    "Security": "SECURITY.md",
     "Third-party material": "THIRD_PARTY.md",
     "Licence": "LICENSE",
 }

@@ -1,6 +1,8 @@
 """``dptext synthesize`` in a shell as a user has it."""
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,78 @@ def test_a_corpus_its_statement_and_the_description_beside_it(synthesize, run):
     code, out, err = run("explain", "made.jsonl")
     assert code == 0
     assert "verified" in out
+
+
+def with_labels(labels, *more):
+    return tuple(labels if each == "drinks,rules" else each for each in HOW) + more
+
+
+MADE = ("in.jsonl", "-o", "made.jsonl", "-n", "10")
+
+
+def test_labels_that_no_row_has_are_refused_before_anything_is_spent(synthesize):
+    Ledger.create("book", epsilon=4, delta=1e-5)
+    for ledger in ([], ["--ledger", "book"]):
+        code, _, err = synthesize(*MADE, "-y", *ledger, how=with_labels("Drinks,taxes"))
+        assert code == 2
+        assert "no row of IN has one of the --labels of 'topic' (some values differ in case or punctuation only)" in err
+        assert "'drinks'" not in err  # a script's messages are kept in logs
+        assert Ledger("book").left(f"{MARKER}3").spent == 0.0
+        assert not list(Path().glob("made*"))
+    assert synthesize(*MADE, "-q", "--ledger", "book", how=with_labels("Drinks,taxes", "--labels-as-given"))[0] == 0
+    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
+
+
+def test_the_labels_of_standard_input_are_checked_too(synthesize, monkeypatch):
+    class Pipe:
+        buffer = io.BytesIO(Path("in.jsonl").read_bytes())
+
+    monkeypatch.setattr(sys, "stdin", Pipe)
+    code, _, err = synthesize("-", "--format", ".jsonl", *MADE[1:], how=with_labels("taxes"))
+    assert code == 2
+    assert "no row of IN has one of the --labels" in err
+
+
+def test_one_label_is_enough_for_a_script_and_it_reads_no_count(synthesize):
+    code, _, err = synthesize(*MADE, how=with_labels("drinks,Rules"))
+    assert code == 0
+    assert "rows have" not in err
+    assert "'rules'" not in err
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
+def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkeypatch, answer, code):
+    monkeypatch.setattr("dptext.cli.label_check.can_ask", lambda: True)
+    monkeypatch.setattr("dptext.cli.console.can_ask", lambda: True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{answer}\n"))
+    found, out, err = synthesize(*MADE, how=with_labels("drinks,Rules"))
+    assert found == code
+    assert "  150 of 300 rows have one of the --labels.\n  the file writes 'rules' for 'Rules'\n" in err
+    assert err.count("[y/N]") == 1
+    assert Path("made.jsonl.distribution").exists() == (answer == "y")
+    assert "150" not in out
+    if answer == "y":  # an earlier description is used as it is: nothing private is read, and nothing is asked
+        Path("made.jsonl").unlink()
+        _, _, err = synthesize(*MADE, "--resume", how=with_labels("drinks,Rules"))
+        assert "rows have" not in err
+
+
+def test_each_column_is_counted(synthesize, monkeypatch):
+    several = (*with_labels("drinks,rules"), "--label", "author", "--labels", "nobody")
+    code, _, err = synthesize(*MADE, how=(*several[2:], "--unit", "document"))
+    assert code == 2
+    assert "one of the --labels of 'author'." in err
+
+
+@pytest.mark.parametrize("labels", ["LABEL1,LABEL2", "drinks,LABEL2"])
+def test_placeholders_of_advise_are_refused(synthesize, labels):
+    for plan in ([], ["--plan", "--people", "9"]):
+        code, _, err = synthesize(*MADE, *plan, how=with_labels(labels))
+        assert code == 2
+        assert "--labels LABEL1,LABEL2 is a placeholder" in err
+    code, _, err = synthesize(*MADE, "--licence", "LICENCE")
+    assert code == 2
+    assert "--licence LICENCE is a placeholder" in err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.zst"])

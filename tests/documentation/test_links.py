@@ -18,10 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 URLS = PROJECT["project"]["urls"]
 READ = [
     *PAGES,
-    *(
-        ROOT / name
-        for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "THIRD_PARTY.md", "benchmarks/README.md")
-    ),
+    *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "THIRD_PARTY")),
+    ROOT / "benchmarks/README.md",
     *sorted((ROOT / "papers").glob("*/README.md")),
 ]
 GENERATED = ("docs/commands/", "docs/mechanisms/figures/", "docs/notebooks/")

@@ -53,6 +53,16 @@ def test_rows_are_plain_values_and_dates_their_spelling(book):
     ]
 
 
+def test_a_row_that_does_not_fit_into_memory_is_refused(book, tmp_path):
+    """A few kilobytes that unpack to one cell of 20 MB."""
+    whole, bomb = book(S=[["text"], ["a cell"], ["another"]]), tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"a cell", b"a" * 20_000_000))
+    with pytest.raises(DataError, match="a row must have at most 16,777,216 bytes of XML, got more"):
+        read(bomb)
+
+
 def test_a_formula_counts_as_its_stored_value(book):
     # a program that does not compute stores none: the text is then missing, and never the formula
     assert read(book(S=[["text", "n"], ["=1+1", 1], ["a", 2]])) == [(None, None), ("a", None)]

@@ -4,6 +4,8 @@ import asyncio
 import json
 import socket
 import threading
+import time
+from contextlib import suppress
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -13,7 +15,7 @@ import pytest
 from dptext.errors import MissingExtraError, ParameterError, StorageError
 from dptext.playground.server import HEADERS, MOST_BYTES, Server, app
 from dptext.playground.shown import Attacker, Neighbours, Piece, Shown
-from dptext.playground.ways import WAYS
+from dptext.playground.ways import WAYS, DroppedError
 
 TOKEN = "0123456789abcdef"
 ORIGIN = "http://127.0.0.1:8123"
@@ -27,12 +29,20 @@ class Fake:
     samples = (("A title", "a text"),)
 
     def __init__(self):
-        self.asked, self.goes_on = [], threading.Event()
+        self.asked, self.goes_on, self.began, self.dropped = [], *(threading.Event() for _ in range(3))
         self.goes_on.set()
 
-    def show(self, way, text, epsilon, choice=None, neighbour=None, draws=3):
+    def show(self, way, text, epsilon, choice=None, neighbour=None, draws=3, *, is_wanted=lambda: True):
         self.asked.append(epsilon)
         self.goes_on.wait(10)
+        if epsilon == 12:
+            self.began.set()
+            until = time.monotonic() + 20
+            while time.monotonic() < until:
+                if not is_wanted():
+                    self.dropped.set()
+                    raise DroppedError
+                time.sleep(0.01)
         if epsilon == 13:
             raise ParameterError("epsilon must not be 13")
         if epsilon == 14:
@@ -192,6 +202,50 @@ def test_of_requests_that_wait_the_newest_is_answered(model):
 
     assert asyncio.run(go()) == (200, [200, 409, 409, 200])
     assert model.asked == [1, 4]
+
+
+def test_a_dropped_request_is_not_computed_to_its_end(model):
+    with Server(model).in_background() as address:
+        with pytest.raises(httpx.TimeoutException):
+            httpx.post(address + "show", json={**ASKED, "epsilon": 12}, timeout=0.3, trust_env=False)
+        assert httpx.post(address + "show", json=ASKED, timeout=5, trust_env=False).status_code == 200
+    assert model.dropped.is_set()
+
+
+def test_a_stopped_server_stops_computing(model):
+    with Server(model).in_background() as address:
+        url = address + "show"
+        asking = threading.Thread(target=_post, args=(url, {**ASKED, "epsilon": 12}))
+        asking.start()
+        assert model.began.wait(10)
+    assert model.dropped.wait(5)
+    asking.join()
+
+
+def _post(url, content):
+    with suppress(httpx.HTTPError):
+        httpx.post(url, json=content, timeout=30, trust_env=False)
+
+
+def test_answers_on_an_open_connection_are_not_delayed(model):
+    """Without TCP_NODELAY, every answer waits 40 ms for the acknowledgement of the one before it."""
+    with Server(model).in_background() as address, httpx.Client(trust_env=False) as client:
+        taken = []
+        for _ in range(10):
+            begun = time.perf_counter()
+            client.get(address + "ways")
+            taken.append(time.perf_counter() - begun)
+    assert min(taken[2:]) < 0.03
+
+
+def test_idle_connections_do_not_use_up_the_file_descriptors(model):
+    server = Server(model)
+    with server.in_background() as address:
+        idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
+        assert httpx.get(address, trust_env=False).status_code == 200
+        assert len(server._server.server_state.connections) < 40
+        for each in idle:
+            each.close()
 
 
 def test_server_listens_on_this_machine_alone_and_says_nothing(model, caplog, capfd):

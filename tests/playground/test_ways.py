@@ -9,7 +9,7 @@ import pytest
 
 from dptext.errors import DptextError
 from dptext.playground.shown import NOTE
-from dptext.playground.ways import MOST_CHARACTERS, WAYS, Playground
+from dptext.playground.ways import MOST_CHARACTERS, WAYS, DroppedError, Playground
 
 SECRET = "Zxqvy"
 CHOICES = [(way, choice) for way, each in WAYS.items() for choice in each.choices]
@@ -52,6 +52,13 @@ def test_any_text_is_shown_as_it_is(playground, way, text):
     found = playground.show(way, text, 4.0, draws=1)
     assert "".join(each.text for each in found.pieces) == text
     playground.show(way, "other text", 4.0, neighbour=text, draws=1)
+
+
+def test_a_long_computation_stops_when_it_is_not_wanted_any_more(playground):
+    answers = iter([True] * 3 + [False])  # the fourth word is not computed
+    with pytest.raises(DroppedError):
+        playground.show("words", "tea and milk with sugar or honey", 4.0, "Madlib", is_wanted=lambda: next(answers))
+    assert playground.show("words", "tea", 4.0, "Madlib").pieces
 
 
 @pytest.mark.parametrize(

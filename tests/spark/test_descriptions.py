@@ -251,6 +251,10 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     assert found[0] == found[1] == found[2]
     Ledger.create("ledger.db", epsilon=5.0, delta=1e-5)
     on_spark = ["synthesize", str(tmp_path / "in.parquet"), "-o", "charged.jsonl", "--engine", "spark", *usual]
+    wrong = ["taxes" if each == "drinks,rules" else each for each in on_spark]
+    assert main([*wrong, "--ledger", "ledger.db"]) == 2
+    assert "no row of IN has one of the --labels of 'topic'" in capsys.readouterr().err
+    assert not Ledger("ledger.db").releases()
     assert main([*on_spark, "--ledger", "ledger.db"]) == 0, capsys.readouterr().err
     assert [(each.state, each.units) for each in Ledger("ledger.db").releases()] == [("released", 120)]
     assert main([*on_spark, "--resume", "--force", "--ledger", "ledger.db"]) == 0  # of the same description

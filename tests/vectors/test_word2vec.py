@@ -240,6 +240,11 @@ def test_a_broken_file_is_named_by_its_row(refused, file, content, message):
     refused(file(content, "a.bin"), message)
 
 
+def test_text_has_at_most_as_many_dimensions_as_a_header_may_name(refused, file):
+    content = b"word" + b" 1" * 1_000_001 + b"\n"
+    refused(file(content, "a.txt"), "a.txt, line 1: vectors must have at most 1,000,000 dimensions, got 1,000,001")
+
+
 # -- the line of rows and dimension --------------------------------------------------------------------------------
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from dptext.advice.data import Data
-from dptext.advice.public import PublicTexts
+if TYPE_CHECKING:
+    from dptext.advice.data import Data
+    from dptext.advice.public import PublicTexts
 
 __all__ = [
     "LABELS",

@@ -67,7 +67,7 @@ def bank(
         ),
     ] = (),
     name: Annotated[str | None, typer.Option(help="What statement and card call the source of the texts.")] = None,
-    licence: Annotated[str | None, typer.Option(help="Of the source, for statement and card.")] = None,
+    licence: options.Licence = None,
     force: options.Force = False,
     output: options.Output,
 ) -> None:

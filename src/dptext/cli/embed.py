@@ -477,11 +477,7 @@ def _learn(
 
 
 def _check_ledger(unit: Unit, run: options.Run, training: TrainingOptions) -> None:
-    """Whether a ledger can count this release.
-
-    Raises:
-        ParameterError: it cannot.
-    """
+    """Whether a ledger can count this release."""
     if run.seed is not None:
         raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
     if unit == "pair":
@@ -631,12 +627,7 @@ def _plan(
     training: TrainingOptions,
     output: options.Output,
 ) -> None:
-    """From public numbers and public texts alone.
-
-    Raises:
-        ParameterError: private texts, no public number of people, no public texts, no epsilon where one is needed.
-        DataError, StorageError, MissingExtraError: as the release.
-    """
+    """From public numbers and public texts alone."""
     if texts.sources:
         raise ParameterError("--plan reads no private text: leave out IN")
     if asked.people is None:
@@ -715,11 +706,7 @@ class Promise:
 
 
 def _promises(plan: ReleasePlan, more: ApproxDP | None, *, seeded: bool) -> dict[str, Promise]:
-    """By level, before anything is read.
-
-    Raises:
-        RefusedError: the vectors were released under a statement that cannot be added.
-    """
+    """By level, before anything is read."""
     found = {}
     for level in plan.levels.shares:
         statement = plan.statement(level, seeded=seeded)

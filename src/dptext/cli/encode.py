@@ -233,12 +233,7 @@ NOT PROTECTED by the training: the documents that the encoder was trained on,
 def _compare(
     epsilons: str, asked: EncoderOptions, released: Sequence[str], hiding: HidingOptions, output: options.Output
 ) -> None:
-    """The table of `dptext.evaluation.epsilons`.
-
-    Raises:
-        ParameterError: something that a release has, no public labelled texts, or epsilons that are none.
-        DataError, StorageError, MissingExtraError: the texts cannot be read or encoded.
-    """
+    """The table of `dptext.evaluation.epsilons`."""
     if released or hiding.hide or asked.save is not None or asked.epsilon is not None:
         raise ParameterError(
             "--compare encodes public texts at several epsilons, and releases nothing: leave out IN, --out, --epsilon, "
@@ -286,13 +281,7 @@ def _compare(
 
 
 def _fit(asked: EncoderOptions, sources: Sequence[Path], output: options.Output) -> DeviceEncoder:
-    """Fit centre and projection.
-
-    Raises:
-        ParameterError: an option that cannot be, or not together with another; no epsilon; public texts that are to be
-            protected; labels without texts.
-        MissingExtraError: a package for the encoder, or scikit-learn, is not installed.
-    """
+    """Fit centre and projection."""
     texts: list[str | None] | None = None
     labels: list[Any] | None = None
     if asked.public:
@@ -411,12 +400,7 @@ def _randomizer_named(name: str) -> Any:
 
 
 def _as_published(build: Any, asked: EncoderOptions, settings: options.Settings) -> Randomizer:
-    """A protocol as its paper prints it.
-
-    Raises:
-        RefusedError: it was not asked for as such; the message has the true epsilon, and what does the same.
-        ParameterError: an option that it has not, or that it has under another name; it is to be kept for devices.
-    """
+    """A protocol as its paper prints it."""
     if asked.delta is not None:
         raise ParameterError(f"{build.name} has no delta: leave --delta out")
     has = {each.name for each in fields(build)} - {"epsilon", "dimension", "unsafe_as_published"}
@@ -465,11 +449,7 @@ def _save(device: DeviceEncoder, folder: Path) -> None:
 def _check_hiding(
     hiding: HidingOptions, asked: EncoderOptions, rows: options.Rows, *, resume: bool, ledger: bool
 ) -> None:
-    """Refuse options that do not go together, before anything is read.
-
-    Raises:
-        ParameterError: some do not.
-    """
+    """Refuse options that do not go together, before anything is read."""
     if not hiding.hide:
         given = {"task": hiding.task, "train": hiding.train or None, "alpha": hiding.alpha, "epochs": hiding.epochs}
         lonely = [f"--{name}" for name, value in given.items() if value is not None]
@@ -501,12 +481,7 @@ def _check_hiding(
 
 
 def _confirm_training_on_input(output: options.Output, *, yes: bool) -> None:
-    """Whether to train on documents that the training does not protect: only where somebody says so.
-
-    Raises:
-        ParameterError: nobody can be asked, and ``--yes`` was not given.
-        typer.Exit: the person at the terminal said no.
-    """
+    """Whether to train on documents that the training does not protect: only where somebody says so."""
     if not yes and not can_ask():
         raise ParameterError(
             "--hide without --train trains on IN itself, and does not protect its documents from whoever gets the "
@@ -528,13 +503,7 @@ def _train(
     yes: bool,
     seed: int | None,
 ) -> DeviceEncoder:
-    """Train on the files of ``--train``, or on the rows of IN where somebody says that this is meant.
-
-    Raises:
-        ParameterError: a fitted encoder; a pipe that would have to be read twice; an option out of range.
-        DataError: no rows, labels that cannot be learnt.
-        MissingExtraError: torch, or what the encoder needs, is not installed.
-    """
+    """Train on the files of ``--train``, or on the rows of IN where somebody says that this is meant."""
     if _is_saved(Path(asked.encoder)):
         raise ParameterError(f"{asked.encoder!r} is a fitted encoder, and --hide trains one: leave one of them out")
     randomizer = build_randomizer(asked)

@@ -21,6 +21,7 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 
+from dptext.advice.pasted import LICENCE
 from dptext.attacks.learners import ATTACKERS
 from dptext.cli.console import say
 from dptext.errors import DataError, ParameterError, StorageError
@@ -368,6 +369,18 @@ People = Annotated[
 PoolBehind = Annotated[
     tuple[str, ...],
     typer.Option(metavar="POOL", help="Of a synthetic corpus: the public texts behind it (may be repeated)."),
+]
+
+
+def _validate_licence(licence: str | None) -> str | None:
+    if licence == LICENCE:
+        raise ParameterError(f"--licence {LICENCE} is a placeholder: replace it by the licence of the public texts")
+    return licence
+
+
+Licence = Annotated[
+    str | None,
+    typer.Option(callback=_validate_licence, help="Licence of the public texts, shown in the statement and the card."),
 ]
 PublicText = Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")]
 

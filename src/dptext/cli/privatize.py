@@ -334,9 +334,6 @@ def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]
     Args:
         rows, out: as given.
         foreign: options of the other engine, and whether each was asked for.
-
-    Raises:
-        ParameterError: one was.
     """
     asked = [f"--{name}" for name, value in foreign.items() if value]
     if asked:

@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from dptext.advice.pasted import LABELS
 from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
+from dptext.cli.label_check import LabelCheck
 from dptext.cli.outputs import as_input, begin
 from dptext.errors import ParameterError
 from dptext.features.features import NAMES
@@ -43,6 +45,7 @@ from dptext.synthesis.synthesizer import Synthesizer
 
 __all__ = ["synthesize"]
 
+_PLACEHOLDERS = LABELS.split(",")
 _SEED = 0  # of the noise that a prediction draws: the same in every run; it is of public numbers alone
 
 
@@ -75,13 +78,15 @@ class PrivateTexts:
     ] = MOST_DOCUMENTS
     engine: options.Engine = "local"
 
-    def rows(self, labels: Sequence[str], watch: Callable[[DocumentReader], None]) -> PrivateRows:
-        """What the library reads; ``watch`` is shown the reader of files, for progress.
+    def rows(
+        self, labels: Sequence[str], watch: Callable[[DocumentReader], None], check: LabelCheck | None
+    ) -> PrivateRows:
+        """Return the private rows. ``watch`` shows the progress of files, ``check`` checks their labels.
 
         Raises:
             ParameterError, DataError, StorageError: they cannot be read.
         """
-        return self._files(watch) if self.engine == "local" else self._frame(labels)
+        return self._files(watch, check) if self.engine == "local" else self._frame(labels)
 
     def check(self) -> None:
         """Whether it is said what is read, and who is protected.
@@ -95,15 +100,16 @@ class PrivateTexts:
             )
         options.check_user(self.unit, self.user)
 
-    def _files(self, watch: Callable[[DocumentReader], None]) -> PrivateFiles:
+    def _files(self, watch: Callable[[DocumentReader], None], check: LabelCheck | None) -> PrivateFiles:
         found = [path for path, _ in find_files(self.sources or (), any_format=self.in_format is not None)]
-        return PrivateFiles(
+        return _CheckedFiles(
             paths=found,
             text=self.text,
             user=self.user,
             on_error=self.on_error,
             suffix=self.in_format,
             watch=watch,
+            check=check,
         )
 
     def _frame(self, labels: Sequence[str]) -> PrivateRows:
@@ -118,6 +124,19 @@ class PrivateTexts:
         keep = [*labels, *([] if self.user is None else [self.user])]
         frame = read_files(sources, text=self.text, keep=keep, kind=self.in_format)
         return PrivateFrame(frame, text=self.text, user=self.user)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CheckedFiles(PrivateFiles):
+    """Private files whose labels are checked at the end of the first pass, which comes before any charge or release."""
+
+    check: LabelCheck | None
+
+    def read(self, columns: Sequence[str]) -> DocumentReader:
+        reader = super().read(columns)
+        if self.check is not None:
+            self.check.watch(reader)
+        return reader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +161,16 @@ class LabelOptions:
     ] = ()
     labels: Annotated[
         tuple[str, ...],
-        typer.Option(metavar="A,B,...", help="The public labels of that column, never read from IN (one for each)."),
+        typer.Option(
+            metavar="A,B,...",
+            help="The public labels of that column, never read from IN (one for each). Before the release, a terminal "
+            "shows you alone how many rows have one of them, and asks. The command fails if no row has one, so its "
+            "exit status depends on private rows.",
+        ),
     ] = ()
+    labels_as_given: Annotated[
+        bool, typer.Option("--labels-as-given", help="Do not compare --labels with the rows of IN.")
+    ] = False
 
     def found(self) -> Labels:
         """The label set.
@@ -158,7 +185,11 @@ class LabelOptions:
             )
         if len(set(self.label)) < len(self.label):
             raise ParameterError("each --label must be another column, got one twice: give all its labels in one list")
-        lists = ([each.strip() for each in given.split(",") if each.strip()] for given in self.labels)
+        lists = [[each.strip() for each in given.split(",") if each.strip()] for given in self.labels]
+        if not self.labels_as_given and any(each in _PLACEHOLDERS for labels in lists for each in labels):
+            raise ParameterError(
+                f"--labels {','.join(_PLACEHOLDERS)} is a placeholder: replace it by the public labels of the column"
+            )
         return Labels.of(dict(zip(self.label, lists, strict=True)) or None)
 
 
@@ -175,7 +206,7 @@ class CorpusOptions:
     ] = ()
     public_text: options.PublicText = "text"
     public_name: Annotated[str | None, typer.Option(metavar="NAME", help="What statement and card call POOL.")] = None
-    licence: Annotated[str | None, typer.Option(help="Of the texts of POOL, for statement and card.")] = None
+    licence: options.Licence = None
     count: Annotated[int | None, typer.Option("-n", "--count", metavar="N", help="How many texts to make.")] = None
     variety: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="0: the most typical texts; 1: any that is likely at all.")
@@ -252,7 +283,7 @@ class GeneratorOptions:
 
 
 def answers_path(out: Path) -> Path:
-    """Where the answers of a server are kept, so that an interrupted run asks nothing twice."""
+    """Path of the file that keeps the answers of a server, so that a resumed run asks for the missing ones only."""
     return out.with_name(f"{out.name}.answers.jsonl")
 
 
@@ -307,7 +338,11 @@ def synthesize(
             made = draw_file(distribution, out, draw, text=private.text, force=run.force)
         else:
             synthesizer = _synthesizer(budget, labels.found(), corpus, private, run.seed)
-            made = _released(private, synthesizer, draw, Places(out, distribution, ledger), run, output, bar, yes=yes)
+            check = None
+            if not labels.labels_as_given:
+                check = LabelCheck(synthesizer.labels, yes=yes, output=output, bar=bar)
+            places = Places(out, distribution, ledger)
+            made = _released(private, synthesizer, draw, places, check, run, output, bar, yes=yes)
     if generator.generator is not None:
         with suppress(OSError):
             answers_path(out).unlink(missing_ok=True)
@@ -322,11 +357,7 @@ def _check_is_a_draw(
     run: options.Run,
     ledger: Path | None,
 ) -> None:
-    """Whether nothing is asked of an earlier description that was decided when it was released.
-
-    Raises:
-        ParameterError: something is.
-    """
+    """Whether nothing is asked of an earlier description that was decided when it was released."""
     is_asked = {
         "--epsilon": budget.epsilon is not None,
         "--delta": budget.delta != Budget.delta,
@@ -336,6 +367,7 @@ def _check_is_a_draw(
         "--most-documents": private.most_documents != PrivateTexts.most_documents,
         "--label": bool(labels.label),
         "--labels": bool(labels.labels),
+        "--labels-as-given": labels.labels_as_given,
         "--features": corpus.features is not None,
         "--ledger": ledger is not None,
         "--seed": run.seed is not None,
@@ -381,6 +413,7 @@ def _released(
     synthesizer: Synthesizer,
     draw: Draw,
     places: Places,
+    check: LabelCheck | None,
     run: options.Run,
     output: options.Output,
     bar: Bar,
@@ -390,7 +423,7 @@ def _released(
     """A new description, or that of an interrupted run, and texts of it."""
     assert draw.public is not None
     columns = synthesizer.labels.columns
-    rows = private.rows(columns, lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")))
+    rows = private.rows(columns, lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")), check)
     pool: Pool = draw.public
     folder = places.distribution or distribution_path(places.out)
     going: dict[str, Any] = {"ledger": places.ledger, "resume": run.resume, "force": run.force}
@@ -405,6 +438,11 @@ def _released(
     problem = delta_too_large(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
     if problem is not None:
         output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
+    if check is not None and columns and private.engine == "spark" and not (run.resume and folder.exists()):
+        frame: Any = rows
+        for values, count in frame.label_counts(synthesizer.labels):
+            check.add(values, count)
+        check.decide()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages

@@ -175,6 +175,7 @@ class DocumentReader(Iterator[Document]):
         self.skipped = 0
         self.count = 0
         self._watchers: list[Callable[[Block], None]] = []
+        self._at_end: list[Callable[[], None]] = []
         self._current: Source | None = None
         self._done = 0
         self._turns: list[Source | Callable[[], Source]] = []  # open, or to be opened
@@ -197,9 +198,10 @@ class DocumentReader(Iterator[Document]):
         """Bytes of the files read so far."""
         return self._done + (0 if self._current is None else self._current.position)
 
-    def watch(self, watcher: Callable[[Block], None]) -> None:
-        """Show every block to this function as well, before it is worked on: for progress, and to compare readings."""
+    def watch(self, watcher: Callable[[Block], None], *, at_end: Callable[[], None] | None = None) -> None:
+        """Call a function with every block before it is used, and another one after the last row."""
         self._watchers.append(watcher)
+        self._at_end += [] if at_end is None else [at_end]
 
     def close(self) -> None:
         """Close the files."""
@@ -238,6 +240,8 @@ class DocumentReader(Iterator[Document]):
         if self.count == 0:
             names = ", ".join(self._names[:3]) or "nothing"
             raise NoDocumentsError(f"{names} holds no documents: expected at least one row")
+        for each in self._at_end:
+            each()
 
     def _remember(self, rejects: Sequence[Reject]) -> None:
         self.skipped += sum(each.count for each in rejects)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from zipfile import ZipFile
 
 from dptext.errors import DataError, StorageError, extra
 from dptext.files.streams import shown
@@ -20,6 +22,10 @@ __all__ = ["SheetFile"]
 
 _MOST_ROWS = 1 << 20
 """Of a sheet, by its format."""
+_LARGEST_ROW = 1 << 24
+"""Bytes of XML. The reader holds a row in memory as a whole; a cell has at most 32,767 characters in Excel."""
+_PARSED = re.compile("sheet|strings|styles|workbook", re.IGNORECASE)
+_ROW = re.compile(rb"<(?:\w+:)?(?:row|si)[\s>]")
 
 
 class SheetFile:
@@ -48,7 +54,9 @@ class SheetFile:
         self._book: Any = None
         self._read = 0
         self._failed = DataError(f"{self.name} is not an .xlsx file, or was cut or damaged; copy the file again")
+        sheets = None
         try:
+            _check_sizes(self._file, self.name)
             with warnings.catch_warnings():  # of parts that are not read: styles, rules for input
                 warnings.simplefilter("ignore")
                 self._book = openpyxl.load_workbook(self._file, read_only=True, data_only=True)
@@ -57,8 +65,11 @@ class SheetFile:
                 for each in every:  # what it says of its size is what a program wrote, and rows beyond it are rows
                     each.reset_dimensions()
                 sheets = [each for each in every if next(_filled(each), None) is not None]
-        except Exception:  # noqa: BLE001  of the archive, its parts and their values; such an error may hold one
-            sheets = None
+        except DataError:
+            self.close()
+            raise
+        except Exception:  # noqa: BLE001, S110  of the archive, its parts and their values; such an error may hold one
+            pass
         if sheets is None:
             self.close()
             raise self._failed
@@ -131,6 +142,25 @@ class SheetFile:
         if len(set(values)) < len(values):
             raise DataError(f"{self.name}: two columns of the header have the same name; rename one")
         return list(values)
+
+
+def _check_sizes(file: BinaryIO, name: str) -> None:
+    """Raise a `DataError` if a row, or a text that cells share, is too large for the memory."""
+    with ZipFile(file) as archive:
+        for part in archive.infolist():
+            if part.file_size <= _LARGEST_ROW or not _PARSED.search(part.filename):
+                continue
+            with archive.open(part) as stream:
+                size, block = 0, b""
+                while new := stream.read(1 << 20):
+                    block = block[-16:] + new  # where the start of a row may be cut
+                    starts = [match.start() for match in _ROW.finditer(block)]
+                    size = len(block) - starts[-1] if starts else size + len(new)
+                    if size > _LARGEST_ROW:
+                        raise DataError(
+                            f"{name}: a row must have at most {_LARGEST_ROW:,} bytes of XML, got more; save the sheet "
+                            "as .csv"
+                        )
 
 
 def _filled(sheet: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:

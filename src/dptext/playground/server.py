@@ -13,13 +13,17 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dptext.errors import DptextError, ParameterError, StorageError, extras
-from dptext.playground.shown import NOTE
+from dptext.playground.shown import NOTE, Shown
 from dptext.playground.ways import MOST_CHARACTERS, WAYS, Playground
 from dptext.privacy.randomness import RandomBits
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 __all__ = ["HEADERS", "MOST_BYTES", "Server", "app"]
 
@@ -27,6 +31,7 @@ HOST = "127.0.0.1"
 MOST_BYTES = 64 * 1024
 """A request may have so many: two texts of `MOST_CHARACTERS`, each character escaped."""
 _MOST_REQUESTS = 64  # at the same time, with the token
+_MOST_WAITING = 32  # connections without a complete request; the oldest is closed, so file descriptors do not run out
 _SECONDS_TO_ASK = 10.0  # for the head of a request, and for its body
 _TOKEN_BYTES = 24
 
@@ -68,8 +73,6 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
     """
     _check_installed()
     from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
@@ -99,8 +102,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
         except TimeoutError:
             return JSONResponse({"error": "the request did not come to its end"}, 408)
         try:
-            asked = _asked(bytes(body))
-            shown = await newest.run(lambda: run_in_threadpool(playground.show, **asked))
+            shown = await newest.run(partial(playground.show, **_asked(bytes(body))), request)
         except DptextError as error:
             return JSONResponse({"error": str(error)}, 422)
         except Exception as error:  # noqa: BLE001  its message may hold a text
@@ -135,7 +137,8 @@ class Server:
         if port is not None and not 1024 <= port <= 65535:
             raise ParameterError(f"port must be from 1024 to 65535, got {port}")
         token = RandomBits().take(_TOKEN_BYTES).hex()
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # asyncio sets TCP_NODELAY if the protocol is named; without it, each answer on an open connection takes 40 ms
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind((HOST, port or 0))
@@ -158,6 +161,7 @@ class Server:
                 lifespan="off",
                 ws="none",
                 http=_http(),  # limit_concurrency would count connections that ask for nothing
+                backlog=_MOST_WAITING,  # asyncio accepts so many at once
                 timeout_graceful_shutdown=1,
             )
         )
@@ -186,22 +190,40 @@ class Server:
 
 
 class _Newest:
-    """One piece of work at a time; of those that wait the newest alone is done."""
+    """Run one computation at a time. Of the requests that wait, only the newest is computed."""
 
     def __init__(self) -> None:
         self._lock, self._asked = asyncio.Lock(), 0
 
-    async def run(self, work: Callable[[], Any]) -> Any:
-        """What the work gives; None if newer work came while it waited."""
+    async def run(self, show: Callable[..., Shown], request: Request) -> Shown | None:
+        """Return the result of `show`, or None if a newer request came meanwhile.
+
+        The computation stops when the client has gone, or the server shuts down.
+        """
+        from starlette.concurrency import run_in_threadpool
+
         self._asked += 1
-        mine = self._asked
-        async with self._lock:
-            return await work() if mine == self._asked else None
+        number = self._asked
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            async with self._lock:
+                if number != self._asked:
+                    return None
+                return await run_in_threadpool(show, is_wanted=lambda: not gone.done())
+        finally:
+            gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _http() -> type[asyncio.Protocol]:
     """uvicorn's HTTP, which here closes a connection whose request has begun and does not come to be answered."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    waiting: dict[Impatient, None] = {}  # the oldest first
 
     class Impatient(H11Protocol):
         _end: asyncio.TimerHandle | None = None
@@ -223,8 +245,14 @@ def _http() -> type[asyncio.Protocol]:
                 self._forget()
             elif self._end is None:  # and not again with each byte that comes
                 self._end = self.loop.call_later(_SECONDS_TO_ASK, self.transport.close)
+                waiting[self] = None
+                if len(waiting) > _MOST_WAITING:
+                    oldest = next(iter(waiting))
+                    oldest._forget()
+                    oldest.transport.close()
 
         def _forget(self) -> None:
+            waiting.pop(self, None)
             if self._end is not None:
                 self._end.cancel()
                 self._end = None
@@ -303,12 +331,7 @@ def _offered(playground: Playground) -> dict[str, Any]:
 
 
 def _asked(body: bytes) -> dict[str, Any]:
-    """The arguments of `Playground.show`.
-
-    Raises:
-        ParameterError: they are none. No message, here or there, holds a text; one names the way, choice or number that
-            cannot be.
-    """
+    """Return the arguments of `Playground.show`. No error message holds a text."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

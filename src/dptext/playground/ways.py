@@ -21,7 +21,7 @@ from dptext.playground.shown import Shown
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["MOST_CHARACTERS", "MOST_DRAWS", "WAYS", "Playground", "Way"]
+__all__ = ["MOST_CHARACTERS", "MOST_DRAWS", "WAYS", "DroppedError", "Playground", "Way"]
 
 MOST_CHARACTERS = 2000
 """A text may have so many."""
@@ -63,6 +63,10 @@ class _Showing(Protocol):
     def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown: ...
 
 
+class DroppedError(Exception):
+    """Nobody waits for the result any more."""
+
+
 class Playground:
     """What a text becomes, in each of the ways, on the vectors and the sample that the extra ``playground`` brings.
 
@@ -73,6 +77,7 @@ class Playground:
         self._loaded: dict[str, _Showing] = {}
         self._lock = Lock()
         self._texts = Samples()
+        self._is_wanted: Callable[[], bool] = lambda: True
 
     def show(
         self,
@@ -82,6 +87,8 @@ class Playground:
         choice: str | None = None,
         neighbour: str | None = None,
         draws: int = 3,
+        *,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Shown:
         """What a text becomes, how likely, what an attacker gets, and what is promised.
 
@@ -92,8 +99,10 @@ class Playground:
             choice: one of the way's ``choices``; None: the first.
             neighbour: the other text, of the same length at most; None: one that suits.
             draws: how many outputs to draw, at most `MOST_DRAWS`.
+            is_wanted: returns whether to go on. A long computation calls it again and again.
 
         Raises:
+            DroppedError: the result is not wanted any more.
             ParameterError: another way or choice; an empty or too long text; an epsilon outside. No message holds the
                 text.
         """
@@ -105,9 +114,15 @@ class Playground:
         text = _checked("text", text)
         neighbour = None if neighbour is None else _checked("neighbour", neighbour)
         with self._lock:
+            self._is_wanted = is_wanted
+            self._check_wanted()
             if way not in self._loaded:
                 self._loaded[way] = self._ways[way]()
             return self._loaded[way].show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
+
+    def _check_wanted(self) -> None:
+        if not self._is_wanted():
+            raise DroppedError
 
     @cached_property
     def samples(self) -> tuple[tuple[str, str], ...]:
@@ -130,7 +145,7 @@ class Playground:
     def _words(self) -> _Showing:
         from dptext.playground.words import Words
 
-        return Words(self._vectors)
+        return Words(self._vectors, self._check_wanted)
 
     def _sentences(self) -> _Showing:
         from dptext.playground.sentences import Sentences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -122,10 +122,11 @@ class Words:
 
     Args:
         vectors: public word vectors.
+        check: called for each word; an exception stops the computation.
     """
 
-    def __init__(self, vectors: WordVectors) -> None:
-        self._vectors = vectors
+    def __init__(self, vectors: WordVectors, check: Callable[[], None] = lambda: None) -> None:
+        self._vectors, self._check = vectors, check
         self._tables = ExactDistances(vectors.matrix), ExactDistances(directions(vectors.matrix))
         self._text: _Text | None = None
         self._nearest: dict[int, list[int]] = {}
@@ -199,6 +200,7 @@ class Words:
 
     def _piece(self, row: int, chances: _Chances) -> tuple[float, tuple[tuple[str, float], ...]]:
         """How likely a word stays, and what else it becomes."""
+        self._check()
         stays, found = chances.of(row, [each for each in self._near(row) if each != row])
         if row == self._vectors.vocabulary.unknown_row:  # what stays is not the word that stood here
             stays, found = 0.0, [(row, stays), *found]
@@ -263,19 +265,16 @@ class _Known:
         return [self.shares[row] for row in rows]
 
     def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:
-        """See `_Chances`."""
         shares = self.read([row])[0]
         found: _Likely = sorted(zip(near, shares[near].tolist(), strict=True), key=lambda each: -each[1])
         return float(shares[row]), found
 
     def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:
-        """See `_Chances`."""
         first, second = self.read([one, other])
         rows = sorted(near, key=lambda row: -max(first[row], second[row]))[:_OUTCOMES]
         return rows, first[rows].tolist(), second[rows].tolist()
 
     def guessed(self, outputs: list[int], candidates: list[int]) -> list[int]:
-        """See `_Chances`."""
         if not outputs:
             return []
         table = np.array([shares[outputs] for shares in self.read(candidates)]).T
@@ -287,7 +286,6 @@ class _Known:
         return attacker(knows, Between.exactly(found.rate), found.blind, guess=guess)
 
     def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
-        """See `_Chances`."""
         return overlap_of_places([(self.read([one])[0], self.read([other])[0]) for one, other in changed]), ""
 
 
@@ -306,14 +304,12 @@ class _OfNoise:
     )
 
     def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:  # noqa: ARG002  draws find them
-        """See `_Chances`."""
         stays = self.rays.stays(row, self.mechanism.epsilon)
         drawn = self._drawn[row]
         others = _counted(drawn[drawn != row])
         return stays, [(other, (1.0 - stays) * share) for other, share in others]  # with the chance to stay at most 1
 
     def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:  # noqa: ARG002
-        """See `_Chances`."""
         found = [dict(_counted(drawn)) for drawn in self._draw([one, other], _DRAWS_OF_ONE)]
         rows = list(dict.fromkeys((*list(found[0])[: _OUTCOMES // 2], *list(found[1])[: _OUTCOMES // 2])))
         of_one, of_other = ([each.get(row, 0.0) for row in rows] for each in found)

@@ -32,12 +32,13 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.spark.release import FrameCharges, run_job
-from dptext.spark.rows import checked_columns
+from dptext.spark.rows import checked_columns, quoted
 from dptext.spark.session import check_frame, plain_errors
 from dptext.spark.tables import from_node, to_nodes
 from dptext.spark.tasks import bytes_column, number_column, text_column
 from dptext.spark.users import ORDER, TEXT, WHO, sum_over_users, user_column
 from dptext.synthesis.distribution import TextDistribution
+from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import TEXTS_AT_ONCE, MomentSum
 from dptext.synthesis.release import check_columns, described_into
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
@@ -138,6 +139,12 @@ class PrivateFrame:
         given = {name: column for name, column in columns.items() if column is not None}
         checked_columns(self.frame, self.text, list(dict.fromkeys(given[name] for name in given if name != TEXT)), ())
         return given
+
+    def label_counts(self, labels: Labels) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """Yield the values of the label columns and the number of rows that have them. Both are private."""
+        with plain_errors():
+            for *values, rows in self.frame.groupBy(*map(quoted, labels.columns)).count().toLocalIterator():
+                yield tuple(values), rows
 
     def fit(self, synthesizer: Synthesizer, plan: SynthesisPlan, *, release_id: str | None = None) -> TextDistribution:
         """A release of these rows.

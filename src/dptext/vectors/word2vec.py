@@ -286,6 +286,8 @@ def _leading_dimension(line: bytes, place: str) -> int:
         count += 1
     if count == 0:
         raise DataError(f"{place}: expected a word and its numbers, each after one space, got none")
+    if count > _LARGEST_DIMENSION:
+        raise DataError(f"{place}: vectors must have at most {_LARGEST_DIMENSION:,} dimensions, got {count:,}")
     return count
 
 

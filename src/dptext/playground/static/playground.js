@@ -108,6 +108,7 @@ async function send() {
 }
 
 function say(problem) {
+  if (problem === null && byId("epsilon").hasAttribute("aria-invalid")) return; // an answer to an older epsilon
   byId("problem").hidden = problem === null;
   byId("problem").textContent = problem ?? "";
 }
@@ -274,7 +275,7 @@ function showPieces(pieces) {
 
 function makePiece(piece, place) {
   const isWord = piece.stays !== null || piece.becomes.length;
-  const made = isWord ? element("button", { type: "button", class: "word" }, piece.text, element("small")) : element("span", {}, piece.text);
+  const made = isWord ? element("button", { type: "button", class: "word" }, piece.text, element("span", { class: "hidden" }, ", stays in "), element("small")) : element("span", {}, piece.text);
   made.dataset.text = piece.text;
   if (isWord) {
     made.addEventListener("click", () => choose(place));
@@ -289,7 +290,6 @@ function describe(made, piece, place) {
   made.classList.toggle("some", stays >= 0.25 && stays < 0.75);
   made.classList.toggle("most", stays >= 0.75);
   made.querySelector("small").textContent = percent(stays);
-  made.setAttribute("aria-label", `${piece.text}, stays in ${percent(stays)}`);
   made.title = `stays in ${percent(stays)}`;
   made.tabIndex = place === state.chosen ? 0 : -1;
   made.setAttribute("aria-pressed", String(place === state.chosen));
@@ -436,8 +436,8 @@ function mark(of, x, y) {
 
 function saving(figure) {
   const what = figure.dataset.name;
-  const svg = element("button", { type: "button", "aria-label": `Save the picture ${what} as SVG` }, "Save as SVG");
-  const png = element("button", { type: "button", "aria-label": `Save the picture ${what} as PNG` }, "Save as PNG");
+  const svg = element("button", { type: "button", "aria-label": `Save as SVG: ${what}` }, "Save as SVG");
+  const png = element("button", { type: "button", "aria-label": `Save as PNG: ${what}` }, "Save as PNG");
   svg.addEventListener("click", () => download(asFile(figure), `dptext-${what}.svg`));
   png.addEventListener("click", async () => download(await asPixels(figure), `dptext-${what}.png`));
   return element("div", { class: "save" }, svg, png);
