@@ -146,7 +146,8 @@ def _l2_laplace(of: _Constants) -> StatedNoise:
 
     def draw(x: Floats, bits: RandomBits) -> Floats:
         radius = scale * bits.exponential(*x.shape).sum(axis=1)  # a gamma variable of shape d
-        return x + radius[:, None] * _directions(bits.normal(*x.shape))
+        outputs: Floats = x + radius[:, None] * _directions(bits.normal(*x.shape))
+        return outputs
 
     return of.noise(draw, lambda first, second: float(np.linalg.norm(first - second)) / scale)
 
@@ -213,7 +214,7 @@ def _unary(of: _Constants) -> StatedNoise:
 
     def draw(x: Floats, bits: RandomBits) -> Floats:
         ones = bits.uniform(*x.shape) <= np.where(x > 0, one, zero)
-        outputs: Floats = (ones - zero) / (one - zero)
+        outputs: Floats = (ones - zero).astype(np.float64) / (one - zero)
         return outputs
 
     return of.noise(draw, math.log(one * (1 - zero)) - math.log((1 - one) * zero))

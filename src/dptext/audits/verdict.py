@@ -48,6 +48,7 @@ __all__ = [
     "judge_sample",
     "judge_sampled_gaussian",
     "require_refutable",
+    "with_release",
     "with_stated_noise",
 ]
 
@@ -370,6 +371,22 @@ def judge_sample(
         witness=witness,
         coverage=coverage,
     )
+
+
+def with_release(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
+    """The verdict of an exact audit, with what whole documents of a release show (`compare_releases`).
+
+    Args:
+        verdict: of the exact audit, not refuted.
+        draws: of documents.
+        error: of the audit and the comparison together.
+    """
+    verdict = replace(
+        verdict, error=error, method=f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
+    )
+    if draws.agree:
+        return verdict
+    return replace(verdict, outcome=Outcome.REFUTED, draws=draws, loss=0.0, witness=draws.found)
 
 
 def with_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
