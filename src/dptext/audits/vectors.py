@@ -138,10 +138,11 @@ def audit_vectors(
     )
     if verdict.refuted or noise is None or not comparable or noise.dimension != size:
         return verdict
-    expected = (_outputs(noise.draw, each, 2 * few, bits, lambda outputs: ranking(outputs, *pair)) for each in pair)
+    expected = [_outputs(noise.draw, each, 2 * few, bits, lambda outputs: ranking(outputs, *pair)) for each in pair]
+    compared = list(zip(scores, expected, strict=True))
     return with_stated_noise(
         verdict,
-        draws=compare_vectors(draw, noise, error=error - error_of_bound, bits=bits),
+        draws=compare_vectors(draw, noise, error=error - error_of_bound, bits=bits, scores=compared),
         loss=max(noise.loss(*each) for each in pairs.values()),
         could_show=loss_bound(*expected, error=error_of_bound, delta=delta).loss,
         error=error,
