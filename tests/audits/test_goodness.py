@@ -78,13 +78,13 @@ def test_the_stated_noise_is_refuted_no_more_often_than_stated():
 @pytest.mark.parametrize(
     "alter",
     [
-        *(lambda _vectors, noise, share=share: share * noise for share in (0.0, 0.35, 0.5, 0.7)),
+        *(lambda _vectors, noise, share=share: share * noise for share in (0.0, 0.35, 0.5, 0.7, 0.9)),
         correlated,
         bare_at_the_rim,
         lambda vectors, noise: np.where((vectors == 0).all(axis=1, keepdims=True), 0.0, noise),
         lambda vectors, noise: noise + vectors,
     ],
-    ids=["none", ".35", ".5", ".7", "correlated", "bare at the rim", "bare at zero", "leaning towards the input"],
+    ids=["none", ".35", ".5", ".7", ".9", "correlated", "bare at the rim", "bare at zero", "leaning towards the input"],
 )
 def test_less_noise_than_stated_is_refuted_in_many_dimensions(alter):
     mechanism = Altered(RANDOMIZER.channel(DIMENSION), alter)

@@ -137,13 +137,13 @@ def compare_releases(
     observed = _repeats(released(documents, bits))
     reference = [_repeats(expected(documents, bits)) for _ in range(_REFERENCE)]
     log_share = math.log(error / 8)  # of two means, on two sides, of draws and reference
-    found = ""
+    witness = ""
     for name, values in observed.items():
         share, mean = float(values.mean()), float(np.mean([each[name] for each in reference]))
         by_chance = sum(math.sqrt(-log_share / (2 * n)) for n in (values.size, _REFERENCE * values.size))
-        if abs(share - mean) > by_chance and not found:
-            found = f"{name}: {share:.1%} in {values.size:,} cases, where {mean:.1%} are expected"
-    return DrawTest(agree=not found, draws=len(documents), inputs=len(parts), error=error, found=found)
+        if abs(share - mean) > by_chance and not witness:
+            witness = f"{name}: {share:.1%} in {values.size:,} cases, where {mean:.1%} are expected"
+    return DrawTest(agree=not witness, draws=len(documents), inputs=len(parts), error=error, found=witness)
 
 
 def _repeats(private: Sequence[str]) -> dict[str, Floats]:

@@ -37,6 +37,8 @@ __all__ = ["StatedNoise", "compare_vectors", "distance_from", "stated_noise"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Draw: TypeAlias = Callable[[Floats, RandomBits], npt.ArrayLike]
 """((n, d) vectors, bits) -> (n, k) private ones, each with noise of its own."""
+Constants: TypeAlias = dict[str, Any]
+Noise: TypeAlias = tuple[Draw, Callable[[Floats, Floats], float] | float]
 
 _KINDS = ("axis", "diagonal", "dense", "sparse", "short")
 _ROWS = 2_000
@@ -102,72 +104,53 @@ class StatedNoise:
 def stated_noise(claim: PrivacyStatement) -> StatedNoise | None:
     """Return the noise that a statement names, or None where it names none that is known here."""
     build = _NOISES.get(claim.mechanism)
+    if build is None:
+        return None
+    constants: Constants = {"delta": getattr(claim.guarantee, "delta", 0.0), **claim.parameters}
     try:
-        return None if build is None else build(_Constants(claim))
+        draw, loss = build(constants)
+        domain, dimension = str(constants["domain"]), int(constants["dimension"])
     except (KeyError, TypeError, ValueError):  # a statement of another origin under the same name
         return None
+    return StatedNoise(domain, dimension, draw, loss if callable(loss) else lambda _first, _second: loss)
 
 
-class _Constants:
-    """The constants of a statement, by name."""
+def _laplace(constants: Constants, *, normalised: bool) -> Noise:
+    """Laplace noise on every coordinate, of the vector or of the vector over its L1 norm."""
+    scale = constants["scale"]
 
-    def __init__(self, claim: PrivacyStatement) -> None:
-        self._parameters: dict[str, Any] = dict(claim.parameters)
-        self.domain, self.dimension = str(self["domain"]), int(self["dimension"])
-        self.delta: float = getattr(claim.guarantee, "delta", 0.0)
+    def draw(x: Floats, bits: RandomBits) -> Floats:
+        noise = scale * (bits.exponential(*x.shape) - bits.exponential(*x.shape))
+        outputs: Floats = noise + (x / np.abs(x).sum(axis=1, keepdims=True) if normalised else x)
+        return outputs
 
-    def __getitem__(self, name: str) -> Any:
-        return self._parameters[name]
-
-    def threshold(self, name: str) -> float:
-        """Return a number of multiples of 2^-32 as a chance; 0 if it is missing."""
-        return float(self._parameters.get(name, 0)) * 2.0**-32
-
-    def noise(self, draw: Draw, loss: Callable[[Floats, Floats], float] | float) -> StatedNoise:
-        """Return the noise; a number as ``loss`` is the loss between any two vectors."""
-        of_pair = loss if callable(loss) else lambda _first, _second: loss
-        return StatedNoise(self.domain, self.dimension, draw, of_pair)
+    return draw, 2 / scale if normalised else lambda first, second: float(np.abs(first - second).sum()) / scale
 
 
-def _laplace(of: _Constants) -> StatedNoise:
-    scale = float(of["scale"])
-    return of.noise(
-        lambda x, bits: x + scale * (bits.exponential(*x.shape) - bits.exponential(*x.shape)),
-        lambda first, second: float(np.abs(first - second).sum()) / scale,
-    )
-
-
-def _normalised_laplace(of: _Constants) -> StatedNoise:
-    """Laplace noise on vectors of L1 norm 1."""
-    draw = _laplace(of).draw
-    return of.noise(lambda x, bits: draw(x / np.abs(x).sum(axis=1, keepdims=True), bits), 2 / float(of["scale"]))
-
-
-def _l2_laplace(of: _Constants) -> StatedNoise:
-    scale = float(of["scale"])
+def _l2_laplace(constants: Constants) -> Noise:
+    scale = constants["scale"]
 
     def draw(x: Floats, bits: RandomBits) -> Floats:
         radius = scale * bits.exponential(*x.shape).sum(axis=1)  # a gamma variable of shape d
         outputs: Floats = x + radius[:, None] * _directions(bits.normal(*x.shape))
         return outputs
 
-    return of.noise(draw, lambda first, second: float(np.linalg.norm(first - second)) / scale)
+    return draw, lambda first, second: float(np.linalg.norm(first - second)) / scale
 
 
-def _gaussian(of: _Constants) -> StatedNoise:
-    sigma = float(of["sigma"])
-    return of.noise(
-        lambda x, bits: x + sigma * bits.normal(*x.shape),
-        lambda first, second: gaussian_epsilon(
-            sigma, delta=of.delta, sensitivity=float(np.linalg.norm(first - second))
-        ),
-    )
+def _gaussian(constants: Constants) -> Noise:
+    sigma, delta = constants["sigma"], constants["delta"]
+
+    def loss(first: Floats, second: Floats) -> float:
+        return gaussian_epsilon(sigma, delta=delta, sensitivity=float(np.linalg.norm(first - second)))
+
+    return lambda x, bits: x + sigma * bits.normal(*x.shape), loss
 
 
-def _cap(of: _Constants, *, sphere: bool) -> StatedNoise:
+def _cap(constants: Constants, *, sphere: bool) -> Noise:
     """PrivUnit2 (``sphere``) or PrivUnitG: the height above the input by its inverse distribution function."""
     special = extra("scipy.special", "audit", "the stated noise")
-    height, chance, d = float(of["cap_height"]), float(of["cap_chance"]), of.dimension
+    height, chance, d = constants["cap_height"], constants["cap_chance"], constants["dimension"]
     shape = (d - 1) / 2
     if sphere:
         mass = float(special.betainc(shape, shape, (1 - height) / 2))
@@ -183,61 +166,57 @@ def _cap(of: _Constants, *, sphere: bool) -> StatedNoise:
         heights = 1 - 2 * special.betaincinv(shape, shape, above) if sphere else -special.ndtri(above) / math.sqrt(d)
         across = bits.normal(*x.shape)
         across -= np.einsum("ij,ij->i", across, x)[:, None] * x
-        if sphere:
-            across = _directions(across) * np.sqrt(1 - heights**2)[:, None]
-        else:
-            across /= math.sqrt(d)
+        across = _directions(across) * np.sqrt(1 - heights**2)[:, None] if sphere else across / math.sqrt(d)
         outputs: Floats = np.rint((heights[:, None] * x + across) * 2.0**20) / (2.0**20 * shrinkage)
         return outputs
 
-    return of.noise(draw, math.log(chance * (1 - mass)) - math.log(mass * (1 - chance)))
+    return draw, math.log(chance * (1 - mass)) - math.log(mass * (1 - chance))
 
 
-def _codes(of: _Constants) -> StatedNoise:
+def _codes(constants: Constants) -> Noise:
     """Numbers rounded to a code at random, and flipped bits."""
-    thresholds = str(of["flip_thresholds"]).removesuffix(" of 2^32").split()
-    chances = np.array([float(each) for each in thresholds][::-1]) * 2.0**-32  # the lowest bit first
+    thresholds = constants["flip_thresholds"].removesuffix(" of 2^32").split()
+    chances = np.array([float(threshold) for threshold in reversed(thresholds)]) * 2.0**-32  # the lowest bit first
     last = 2**chances.size - 1
 
     def draw(x: Floats, bits: RandomBits) -> Floats:
         codes = np.floor((x + 1) * last / 2 + 1 - bits.uniform(*x.shape)).astype(np.int64)
         outputs = np.zeros(x.shape)
         for place, chance in enumerate(chances):
-            signs = 2.0 * (codes >> place & 1) - 1
-            flips = np.where(bits.uniform(*x.shape) <= chance, -1.0, 1.0)
-            outputs += 2.0**place / last / (1 - 2 * chance) * signs * flips
+            signs = np.where(bits.uniform(*x.shape) <= chance, -1.0, 1.0) * (2.0 * (codes >> place & 1) - 1)
+            outputs += 2.0**place / last / (1 - 2 * chance) * signs
         return outputs
 
-    return of.noise(draw, of.dimension * float(np.log(1 / chances - 1).sum()))
+    return draw, constants["dimension"] * float(np.log(1 / chances - 1).sum())
 
 
-def _unary(of: _Constants) -> StatedNoise:
-    one, zero = of.threshold("one_threshold"), of.threshold("zero_threshold")
+def _unary(constants: Constants) -> Noise:
+    one, zero = constants["one_threshold"] * 2.0**-32, constants["zero_threshold"] * 2.0**-32
 
     def draw(x: Floats, bits: RandomBits) -> Floats:
         ones = bits.uniform(*x.shape) <= np.where(x > 0, one, zero)
-        outputs: Floats = (ones - zero).astype(np.float64) / (one - zero)
+        outputs: Floats = np.where(ones, 1 - zero, -zero) / (one - zero)
         return outputs
 
-    return of.noise(draw, math.log(one * (1 - zero)) - math.log((1 - one) * zero))
+    return draw, math.log(one * (1 - zero)) - math.log((1 - one) * zero)
 
 
-def _window(of: _Constants) -> StatedNoise:
+def _window(constants: Constants) -> Noise:
     """Some coordinates, each through a window or as one bit."""
-    sent, flip = int(of["numbers_sent"]), of.threshold("flip_threshold")
-    inside, windowed = of.threshold("window_threshold"), of.threshold("windowed_threshold")
-    steps, half = (int(of["steps"]), int(of["half_window"])) if windowed else (1, 0)
-    scale, size = of.dimension / sent, 2 * half + 1
+    names = ("window_threshold", "windowed_threshold", "flip_threshold")
+    inside, windowed, flip = (constants.get(name, 0) * 2.0**-32 for name in names)
+    sent, steps, half = constants["numbers_sent"], constants.get("steps", 1), constants.get("half_window", 0)
+    scale, size = constants["dimension"] / sent, 2 * half + 1
 
     def draw(x: Floats, bits: RandomBits) -> Floats:
         outputs = np.zeros(x.shape)
         if windowed:
-            near = np.floor(x * steps + 1 - bits.uniform(*x.shape))
-            beside = np.ceil(bits.uniform(*x.shape) * size) - 1 - half + near
+            middle = np.floor(x * steps + 1 - bits.uniform(*x.shape))
+            near = np.ceil(bits.uniform(*x.shape) * size) - 1 - half + middle
             far = np.ceil(bits.uniform(*x.shape) * 2 * steps) - 1 - steps - half
-            far += size * (far >= near - half)
+            far += size * (far >= middle - half)
             gain = inside - (1 - inside) * size / (2 * steps)
-            outputs = np.where(bits.uniform(*x.shape) <= inside, beside, far) / (gain * steps)
+            outputs = np.where(bits.uniform(*x.shape) <= inside, near, far) / (gain * steps)
         if flip:
             up = bits.uniform(*x.shape) <= (1 + x * (1 - 2 * flip)) / 2
             as_bit = np.where(up, 1.0, -1.0) / (1 - 2 * flip)
@@ -248,14 +227,14 @@ def _window(of: _Constants) -> StatedNoise:
     losses = [math.log(1 / flip - 1)] if flip else []
     if windowed:
         losses.append(math.log(inside * 2 * steps) - math.log((1 - inside) * size))
-    return of.noise(draw, sent * max(losses))
+    return draw, sent * max(losses)
 
 
-_NOISES: dict[str, Callable[[_Constants], StatedNoise]] = {
-    "Laplace": _laplace,
+_NOISES: dict[str, Callable[[Constants], Noise]] = {
+    "Laplace": partial(_laplace, normalised=False),
+    "NormalisedLaplace": partial(_laplace, normalised=True),
     "L2Laplace": _l2_laplace,
     "CappedLaplace": _l2_laplace,
-    "NormalisedLaplace": _normalised_laplace,
     "Gaussian": _gaussian,
     "PrivUnit": partial(_cap, sphere=True),
     "PrivUnitG": partial(_cap, sphere=False),
@@ -266,6 +245,7 @@ _NOISES: dict[str, Callable[[_Constants], StatedNoise]] = {
     "Piecewise": _window,
     "Hybrid": _window,
 }
+"""By the names that statements use, from their parameters; a loss that is a number is that of any two vectors."""
 
 
 # -- the comparison --------------------------------------------------------------------------------------------------
@@ -306,8 +286,8 @@ def compare_vectors(
         distance, _ = distance_from(values, partial(_share_up_to, np.sort(reference)))
         by_chance = sum(math.sqrt(-log_share / (2 * each.size)) for each in (values, reference))
         if distance > by_chance:
-            found = f"{name}, {values.size:,} draws: off by {distance:.2f}, where chance explains {by_chance:.2f}"
-            return DrawTest(agree=False, draws=rows, inputs=rows, error=error, found=found)
+            witness = f"{name}, {values.size:,} draws: off by {distance:.2f}, where chance explains {by_chance:.2f}"
+            return DrawTest(agree=False, draws=rows, inputs=rows, error=error, found=witness)
     return DrawTest(agree=True, draws=rows, inputs=rows, error=error, found="")
 
 
@@ -331,17 +311,19 @@ def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> 
             *((of, _lengths(moved), _cosines(moved, x) * _lengths(moved)) for of, x, moved in parts), strict=True
         )
     )
-    found = {"the length of the noise": lengths, "the projection of the noise on the input": along}
+    statistics = {"the length of the noise": lengths, "the projection of the noise on the input": along}
     for kind, name in enumerate(_KINDS):
-        found |= {f"{what} ({name} vectors)": values[kinds == kind] for what, values in [*found.items()][:2]}
+        statistics |= {
+            f"{statistic} ({name} vectors)": values[kinds == kind] for statistic, values in [*statistics.items()][:2]
+        }
     moves = [moved for _, _, moved in parts]
-    found["the cosine of the noise of neighbouring rows"] = np.concatenate(
+    statistics["the cosine of the noise of neighbouring rows"] = np.concatenate(
         [_cosines(moved[::2], moved[1::2]) for moved in moves]
     )
-    found["the cosine of the noise of one row in two calls"] = np.concatenate(
+    statistics["the cosine of the noise of one row in two calls"] = np.concatenate(
         [_cosines(one, other) for one, other in zip(moves[::2], moves[1::2], strict=True)]
     )
-    return found
+    return statistics
 
 
 def _inputs(noise: StatedNoise, rows: int, bits: RandomBits) -> tuple[npt.NDArray[np.int64], Floats]:

@@ -374,13 +374,7 @@ def judge_sample(
 
 
 def with_release(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
-    """The verdict of an exact audit, with what whole documents of a release show (`compare_releases`).
-
-    Args:
-        verdict: of the exact audit, not refuted.
-        draws: of documents.
-        error: of the audit and the comparison together.
-    """
+    """Add the comparison of released documents to the verdict of an exact audit; ``error`` is that of both together."""
     verdict = replace(
         verdict, error=error, method=f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
     )
@@ -390,14 +384,13 @@ def with_release(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
 
 
 def with_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
-    """The verdict of a sampled audit, with what follows from the noise that the statement names.
+    """Add what follows from the stated noise to the verdict of a sampled audit; ``error`` is that of all together.
 
     Args:
         verdict: of the sampled audit, not refuted.
         draws: how draws compare with the stated noise.
         loss: the privacy loss of the stated noise.
         could_show: the loss that the stated noise shows with the same score.
-        error: of the sampled audit and the comparison together.
     """
     if loss > verdict.allowed * (1 + _ACCOUNTS_AGREE):
         method = "exact, from the noise that the statement names"
