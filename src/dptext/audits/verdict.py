@@ -395,7 +395,8 @@ def with_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_s
     if loss > verdict.allowed * (1 + _ACCOUNTS_AGREE):
         method = "exact, from the noise that the statement names"
         return replace(verdict, outcome=Outcome.REFUTED, loss=loss, error=0.0, method=method)
-    compared = f"{draws.draws:,} draws compared with the noise that the statement names (length, projection, neighbouring rows)"
+    what = "length, projection, neighbouring rows"
+    compared = f"{draws.draws:,} draws compared with the noise that the statement names ({what})"
     strongest = max(could_show, verdict.loss)
     verdict = replace(verdict, draws=draws, error=error, strongest=strongest, method=f"{verdict.method}; {compared}")
     return verdict if draws.agree else replace(verdict, outcome=Outcome.REFUTED, loss=0.0, witness=draws.found)
