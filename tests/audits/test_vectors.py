@@ -303,7 +303,8 @@ def test_memory_does_not_grow_with_the_outputs():
 
 
 def test_too_few_samples_say_that_nothing_was_tested():
-    verdict = dptext.audit(PrivUnit(epsilon=30.0), dimension=4, samples=1_000, seed=1)
+    channel = PrivUnit(epsilon=30.0).channel(4)
+    verdict = audit_vectors(channel, claim(dptext.PureDP(30.0)), samples=1_000, seed=1)  # a claim that names no noise
     assert not verdict.refuted
     assert not verdict.refutable
     assert "NOT TESTED" in " ".join(verdict.explain().split())

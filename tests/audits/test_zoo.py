@@ -66,6 +66,13 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "a level and its release, not counted",
         "its input returned, behind the right distribution",
         "equal calls alike, behind the right distribution",
+        "L2-Laplace, d=64, no noise",
+        "L2-Laplace, d=64, half of the noise",
+        "neighbouring rows correlated",
+        "no noise at the rim",
+        "bank, one coin for a document",
+        "votes of a client, normalised label by label",
+        "text distribution, no noise",
     ):
         assert known in names
 

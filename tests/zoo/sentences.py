@@ -184,7 +184,43 @@ def beside_others(_seed, _error):
     return _judged(shares, [f"{first!r} beside {second!r}" for first, second in files], Unit.DOCUMENT)
 
 
+class OneCoin(dptext.BankRewriter):
+    """The sentences of a document are drawn with the same random bits; a sentence alone is drawn as it should be."""
+
+    def replacing(self):
+        shares = {}
+
+        def draw(part, coin):
+            if part not in shares:
+                shares[part] = np.cumsum(self.probabilities(part))
+            return self.bank.texts[min(int(np.searchsorted(shares[part], coin)), len(self.bank) - 1)]
+
+        def release(documents, bits):
+            coins = bits.uniform(len(documents))
+            pairs = zip(documents, coins, strict=True)
+            return [" ".join(draw(part, coin) for part in self.parts(document)) for document, coin in pairs], None
+
+        return release
+
+
+REVIEWS = [f"{noun} {verb}." for noun in ("The tea", "The law", "A dog", "Her cat") for verb in ("is good", "is late")]
+
+
+def _released(kind):
+    """Documents of three sentences, through the release path."""
+
+    def run(seed, error):
+        bank = dptext.TextBank(REVIEWS, encoder="words", cache=False)
+        return dptext.audit(kind(bank, epsilon=EPSILON, size=SIZE), samples=20_000, error=error, seed=seed)
+
+    return run
+
+
 CASES = [
+    Case(
+        "bank, released", False, _released(dptext.BankRewriter), "each sentence of a document has its own random bits"
+    ),
+    Case("bank, one coin for a document", True, _released(OneCoin), "equal sentences of a document come out equal"),
     Case("bank", False, _library, "the library's; some inputs stand in the bank, which exposes the bank and no input"),
     Case("bank, ties broken by the input", False, _of_sets(_ties_by_the_input), "still k members, one normaliser"),
     Case("bank, approximate neighbours", False, _of_sets(_approximate), "other members, but k of them"),

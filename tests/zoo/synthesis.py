@@ -3,12 +3,14 @@ it, or what is made of it, can tell on them."""
 
 import numpy as np
 
+from dptext.audits import judge_gaussian
 from dptext.noise.clipped_sums import CELL, noisy_matrix
 from dptext.privacy.accounting import gaussian_sigma
+from dptext.privacy.unit import Unit
 from dptext.synthesis.moments import MomentSum
 from dptext.synthesis.sampling import choose
 from synthesis.spaces import HashedWords, Someone
-from zoo.case import ApproxDP, Case, judge_pair
+from zoo.case import ApproxDP, Case, claim, judge_pair
 
 EPSILON, DELTA = 2.0, 1e-5
 SIGMA = gaussian_sigma(epsilon=EPSILON, delta=DELTA, sensitivity=1.0)
@@ -115,7 +117,50 @@ def _corpus(*, remove):
     return lambda seed, error: _judged(draw, score, seed, error, samples=600)
 
 
+# -- votes for candidate texts (Private Evolution, client level) -------------------------------------------------------
+
+LABELS, CANDIDATES = 4, 5
+VOTE_EPSILON, VOTE_DELTA = 1.0, 1e-6
+
+
+def votes(texts):
+    """(labels, candidates) votes of one client with one text of each label: each for the candidate nearest to it."""
+    histogram = np.zeros((LABELS, CANDIDATES))
+    for label, text in enumerate(texts):
+        histogram[label, len(text) % CANDIDATES] += 1
+    return histogram
+
+
+def _votes(normalised):
+    """Gaussian noise for an L2 sensitivity of 1; the client with the texts below comes or not."""
+
+    def run(_seed, _error):
+        moved = normalised(votes(["tea", "a law", "dogs", "her cat"]))
+        own = ApproxDP(VOTE_EPSILON, VOTE_DELTA)
+        return judge_gaussian(
+            claim(own, Unit.USER),
+            sigma=gaussian_sigma(epsilon=VOTE_EPSILON, delta=VOTE_DELTA, sensitivity=1.0),
+            sensitivity=float(np.linalg.norm(moved)),
+            own=own,
+            coverage=f"one client with texts of {LABELS} labels",
+        )
+
+    return run
+
+
+def over_all_labels(histogram):
+    return histogram / max(1.0, np.linalg.norm(histogram))
+
+
+def label_by_label(histogram):
+    """As DPSDA does it: the votes of a client for each label have norm 1, so those for all labels have norm 2."""
+    return histogram / np.linalg.norm(histogram, axis=1, keepdims=True).clip(1)
+
+
 CASES = [
+    Case("votes of a client", False, _votes(over_all_labels), "norm 1 over all labels"),
+    Case("votes of a client, normalised label by label", True, _votes(label_by_label), "DPSDA: claims 1, spends 2.12"),
+    Case("text distribution, no noise", True, _released(noise=1e-6), "nothing is added"),
     Case("text distribution", False, _released(), "one person comes, with documents of all labels"),
     Case("text distribution, 3 times too little noise", True, _released(noise=1 / 3), "claims 2, spends 7"),
     Case(

@@ -2,6 +2,7 @@
 
 from dptext.audits.canaries import CanaryBound, canary_loss, one_run_bound
 from dptext.audits.exact import ExactLoss, density_loss, exact_delta, exact_loss
+from dptext.audits.goodness import distance_from
 from dptext.audits.mechanisms import audit
 from dptext.audits.sampled import LossBound, clopper_pearson, loss_bound, sampled_loss, samples_needed, strongest_bound
 from dptext.audits.vectors import audit_vectors
@@ -26,6 +27,7 @@ __all__ = [
     "canary_loss",
     "clopper_pearson",
     "density_loss",
+    "distance_from",
     "exact_delta",
     "exact_loss",
     "judge_canaries",

@@ -20,6 +20,9 @@ may be wrong with a fifth of the error:
 - draws that come again, at one place of two calls, or twice in a row for one input. Two independent draws of one input
   are equal with the sum of its squared chances, and the same bound holds.
 
+A release may draw otherwise than one call for one input, so `compare_releases` releases documents of equal parts, each
+document twice, and compares how many different words a document has, and how often the two come out equal.
+
 **What a pass leaves open**: chances below about 1 / draws, deviations within a group that leave its sum as it is, draws
 of different inputs that depend on each other, and a sampler that behaves only while it is looked at.
 """
@@ -29,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -38,14 +42,19 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
-__all__ = ["DrawTest", "Sampler", "compare_draws"]
+__all__ = ["DrawTest", "Release", "Sampler", "compare_draws", "compare_releases"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.int64]
 Sampler: TypeAlias = Callable[[Rows, RandomBits], npt.ArrayLike]
 """((n,) numbers of inputs, bits) -> (n,) numbers of outputs, drawn independently; another number is no output."""
 
+Release: TypeAlias = Callable[[list[str], RandomBits], Sequence[str]]
+"""Documents, bits -> one private text for each."""
+
 _TESTS = 5
+_DOCUMENTS = 2_000
+_REFERENCE = 5  # reference documents for each document
 _EXPECTED = 5.0  # draws of a group: fewer say little
 _ALONE = 48  # outputs that are groups of their own
 _TOGETHER = 16  # groups of all others, by their chances
@@ -105,6 +114,44 @@ def compare_draws(
         share = math.log(error / _TESTS)
         found = _off(rows, share, called) or _leaning(rows, share) or _repeated(rows, inputs, once, again, share)
     return DrawTest(agree=not found, draws=drawn.size, inputs=len(log_probabilities), error=error, found=found)
+
+
+def compare_releases(
+    released: Release, expected: Release, parts: Sequence[str], *, copies: int, error: float, bits: RandomBits
+) -> DrawTest:
+    """Compare documents of equal parts with independent draws of the shown distribution: parts may share their coins.
+
+    Two means of numbers between 0 and 1 are compared, each with half of the error (Bonferroni), of which half is for
+    the reference: the mean of n independent ones is off by a with probability 2 exp(-2 n a^2) at most (Hoeffding 1963).
+
+    Args:
+        released: the release as users call it, under audit.
+        expected: the same documents, each part drawn independently from the shown distribution.
+        parts: what the documents are made of.
+        copies: how many equal parts a document has.
+        error: a bound on the probability that a release of exactly these draws is found to differ.
+        bits: for documents and draws.
+    """
+    chosen = bits.below(np.full(_DOCUMENTS // 2, len(parts), dtype=np.uint64)).tolist()
+    documents = [" ".join([parts[place]] * copies) for place in chosen for _ in range(2)]
+    observed = _repeats(released(documents, bits))
+    reference = [_repeats(expected(documents, bits)) for _ in range(_REFERENCE)]
+    log_share = math.log(error / 8)  # of two means, on two sides, of draws and reference
+    witness = ""
+    for name, values in observed.items():
+        share, mean = float(values.mean()), float(np.mean([each[name] for each in reference]))
+        by_chance = sum(math.sqrt(-log_share / (2 * n)) for n in (values.size, _REFERENCE * values.size))
+        if abs(share - mean) > by_chance and not witness:
+            witness = f"{name}: {share:.1%} in {values.size:,} cases, where {mean:.1%} are expected"
+    return DrawTest(agree=not witness, draws=len(documents), inputs=len(parts), error=error, found=witness)
+
+
+def _repeats(private: Sequence[str]) -> dict[str, Floats]:
+    words = [text.split() for text in private]
+    return {
+        "different words in documents of equal parts": np.array([len({*each}) / max(1, len(each)) for each in words]),
+        "equal documents that come out equal": np.array([one == other for one, other in pairwise(private)][::2], float),
+    }
 
 
 def _inputs(count: int, draws: int, closely: Sequence[int], bits: RandomBits) -> Rows:

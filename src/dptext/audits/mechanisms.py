@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.draws import Sampler
+from dptext.audits.draws import Release, Sampler, compare_releases
 from dptext.audits.sampled import Draw, sampled_loss
 from dptext.audits.vectors import ChannelLike, Pair, VectorScore, audit_vectors
 from dptext.audits.verdict import (
@@ -28,6 +28,7 @@ from dptext.audits.verdict import (
     delta_of,
     judge_exact,
     judge_sample,
+    with_release,
 )
 from dptext.errors import ParameterError
 from dptext.privacy.condition import ONE_GROUP, OneGroup
@@ -51,6 +52,8 @@ _CHOSEN = 600
 _RUN = 20
 _CHANCES = 1 << 24  # probabilities in memory
 _LEAST_TEXTS, _LEAST_SAMPLES = 8, 100
+_COPIES = 3
+_RELEASED = 64  # parts of the documents that are released
 
 
 class WordMechanismLike(Protocol):
@@ -78,6 +81,10 @@ class BankMechanismLike(Protocol):
     @property
     def part_statement(self) -> PrivacyStatement:
         """The claim for what is drawn at once."""
+        ...
+
+    def parts(self, text: str) -> list[str]:
+        """What of a document is replaced; asked for only where the mechanism releases documents (``replacing``)."""
         ...
 
     def distributions(self, texts: list[str]) -> npt.ArrayLike:
@@ -263,7 +270,9 @@ def _audit_words(
     logs = _log_distribution(mechanism, chosen)
     sampler = _word_sampler(mechanism, chosen, row, seeded=seed is not None)
     if logs is not None:
-        return judge_exact(
+        plain = [word for word in chosen if word.isalpha() and word == word.lower()][:_RELEASED]
+        release = _release_of(mechanism, seed) if plain else None
+        verdict = judge_exact(
             claim,
             logs,
             allowed,
@@ -272,9 +281,16 @@ def _audit_words(
             coverage=coverage,
             sampler=sampler if hasattr(mechanism, "sample") else None,
             samples=samples,
-            error=error,
+            error=error if release is None else error / 2,
             seed=seed,
         )
+        if release is None or verdict.refuted:
+            return verdict
+        shares = {word: np.exp(logs[chosen.index(word)]) for word in plain}
+        expected = _expected(str.split, lambda words: [shares[word] for word in words], vectors.words)
+        copies = _copies(mechanism)
+        draws = compare_releases(release, expected, plain, copies=copies, error=error / 2, bits=RandomBits(seed))
+        return with_release(verdict, draws, error=error)
     first, second = allowed.tightest()
     bound = sampled_loss(
         *(_draw_of(sampler, each) for each in (first, second)),
@@ -337,9 +353,15 @@ def _audit_texts(
         coverage=f"the pairs of {len(texts):,} public texts, {len(bank):,} outputs",
         sampler=sampler,
         samples=samples,
-        error=error / 2,
+        error=error / 3,
         seed=seed,
     )
+    release = _release_of(mechanism, seed)
+    if release is not None and not verdict.refuted:
+        expected = _expected(mechanism.parts, mechanism.distributions, bank)
+        some, copies = texts[:_RELEASED], _copies(mechanism)
+        draws = compare_releases(release, expected, some, copies=copies, error=error / 3, bits=bits)
+        verdict = with_release(verdict, draws, error=error)
     if verdict.refuted:
         return verdict
     second = int(np.abs(shares - shares[0]).sum(axis=1).argmax())
@@ -348,7 +370,7 @@ def _audit_texts(
     bound = sampled_loss(
         *(_draw_of(sampler, each) for each in (0, second)),
         samples=max(_LEAST_SAMPLES, samples // 4),
-        error=error / 2,
+        error=error / 3,
         delta=delta_of(claim),
         score=lambda drawn: ratio[drawn],
         seed=seed,
@@ -356,7 +378,7 @@ def _audit_texts(
     shown = f"{names[0]} against {names[second]}, {bound.event}"
     if bound.loss > allowed:
         return judge_sample(
-            claim, bound, allowed=allowed, error=error / 2, witness=shown, coverage="the two that differ most"
+            claim, bound, allowed=allowed, error=error / 3, witness=shown, coverage="the two that differ most"
         )
     beside = f"as a black box, draws of two of them show {bound.loss:.3g} nats at least"
     return replace(verdict, error=error, coverage=f"{verdict.coverage}; {beside}")
@@ -471,6 +493,38 @@ def _word_sampler(mechanism: WordMechanismLike, words: Sequence[str], row: dict[
         drawn = mechanism.sample([words[place] for place in inputs], seed=seed)
         # an output outside the vocabulary is a category of its own
         return np.fromiter((row.get(each, len(row)) for each in drawn), dtype=np.int64, count=len(drawn))
+
+    return draw
+
+
+def _release_of(mechanism: Any, seed: int | None) -> Release | None:
+    """Return what replaces documents in a release (`dptext.release.mechanism.Replacing`), if the mechanism has it."""
+    if not hasattr(mechanism, "replacing"):
+        return None
+    # without a seed the mechanism draws as it does in use
+    return lambda documents, bits: mechanism.replacing()(documents, RandomBits(None) if seed is None else bits)[0]
+
+
+def _copies(mechanism: Any) -> int:
+    """Return how many equal parts the documents have: three, or fewer where no more of a document is replaced."""
+    return min(_COPIES, getattr(mechanism, "longest_document", None) or _COPIES)
+
+
+def _expected(
+    parts_of: Callable[[str], list[str]], shares_of: Callable[[list[str]], Any], outputs: Sequence[str]
+) -> Release:
+    """Return a release that draws every part of a document independently from the shown distribution."""
+
+    def draw(documents: list[str], bits: RandomBits) -> list[str]:
+        parts = {document: parts_of(document) for document in set(documents)}
+        known = sorted({part for found in parts.values() for part in found})
+        sums = {part: np.cumsum(row) for part, row in zip(known, np.asarray(shares_of(known)), strict=True)}
+        drawn = []
+        for document in documents:
+            of_parts = [sums[part] for part in parts[document]]
+            places = (np.searchsorted(each, bits.uniform(1)[0] * each[-1]) for each in of_parts)
+            drawn.append(" ".join(outputs[min(int(place), len(outputs) - 1)] for place in places))
+        return drawn
 
     return draw
 

@@ -11,8 +11,9 @@ ones, at that one pair with that one score, so that nothing has to be corrected 
 
 or one that a classifier learns (``score="learnt"``).
 
-What a pass leaves open beside other pairs and scores: how the outputs of two *different* vectors of one call depend
-on each other. That rows share noise is seen where it repeats outputs of one vector, often and within a call only.
+A score shows little of noise in many dimensions, even of far too little noise. So where the statement names the noise,
+its loss for the pair is computed, and 2,000 outputs are compared with it (`dptext.audits.goodness`). A function that
+draws, under a claim that names no noise, has the score alone.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.audits.goodness import Draw, Floats, compare_vectors, stated_noise
 from dptext.audits.sampled import learn_score, loss_bound
-from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_sample
+from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_sample, with_stated_noise
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP
@@ -35,9 +37,6 @@ from dptext.privacy.unit import Relation
 
 __all__ = ["ChannelLike", "Draw", "Pair", "VectorScore", "audit_vectors", "extreme_pairs"]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Draw: TypeAlias = Callable[[Floats, RandomBits], npt.ArrayLike]
-"""((n, d) vectors, bits) -> (n, k) private ones, each with noise of its own."""
 Pair: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 VectorScore: TypeAlias = Callable[[Floats], Floats] | Literal["learnt"]
 """(n, k) outputs -> (n,) scores; **higher means likelier under the first** vector of the pair."""
@@ -110,6 +109,8 @@ def audit_vectors(
         raise ParameterError("a function that draws does not say which vectors it takes: give two of them as pair=")
     samples = whole("samples", samples, least=100)
     bits = RandomBits(seed)
+    noise = stated_noise(claim)
+    error_of_bound = error if noise is None else error / 2
     size = next(iter(pairs.values()))[0].size
     comparable = _width(draw, pairs, bits) == size
     delta = delta_of(claim)
@@ -119,21 +120,32 @@ def audit_vectors(
         ranking = _ranking_of(learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name])))
     else:
         given = None if score is None else {"the given score": _ranking_of(score)}
-        name, used, ranking = _most_telling(draw, pairs, given, few, error, delta, bits)
+        name, used, ranking = _most_telling(draw, pairs, given, few, error_of_bound, delta, bits)
     pair = pairs[name]
     # draws that nothing was chosen on
     scores = [_outputs(draw, vector, 2 * samples, bits, lambda outputs: ranking(outputs, *pair)) for vector in pair]
     for each in scores:
         _refuse_shared_noise(each, _rows_a_call(size, 2 * samples))
-    bound = loss_bound(scores[0], scores[1], error=error, delta=delta)
-    return judge_sample(
+    bound = loss_bound(scores[0], scores[1], error=error_of_bound, delta=delta)
+    verdict = judge_sample(
         claim,
         bound,
         allowed=as_approx(claim).epsilon + claim.slack,
-        error=error,
+        error=error_of_bound,
         witness=f"{name}, ranked by {used}: {bound.event}",
         coverage=f"{len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'} of vectors of {size} numbers, one of them "
         f"with {samples:,} samples each",
+    )
+    if verdict.refuted or noise is None or not comparable or noise.dimension != size:
+        return verdict
+    expected = [_outputs(noise.draw, each, 2 * few, bits, lambda outputs: ranking(outputs, *pair)) for each in pair]
+    compared = list(zip(scores, expected, strict=True))
+    return with_stated_noise(
+        verdict,
+        draws=compare_vectors(draw, noise, error=error - error_of_bound, bits=bits, scores=compared),
+        loss=max(noise.loss(*each) for each in pairs.values()),
+        could_show=loss_bound(*expected, error=error_of_bound, delta=delta).loss,
+        error=error,
     )
 
 

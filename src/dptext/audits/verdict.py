@@ -48,6 +48,8 @@ __all__ = [
     "judge_sample",
     "judge_sampled_gaussian",
     "require_refutable",
+    "with_release",
+    "with_stated_noise",
 ]
 
 _WIDTH = 79
@@ -84,10 +86,12 @@ class Verdict(Showing):
         allowed: what the claim allows for that pair, slack included.
         delta: the delta at which the loss is meant.
         error: the probability with which this audit refutes a claim that is true (0 for a loss that was computed).
-        strongest: the largest loss that this audit could have shown; a claim above it cannot be refuted by it.
+        strongest: the largest loss that this audit could have shown. Where draws were compared with the noise that
+            the statement names, the loss that this noise shows with the same score.
         witness: the pair of inputs and the output (or event) that attain the loss, in public terms.
         coverage: what was looked at, in words.
-        draws: of an exact audit, how draws compare with the distribution that was shown; None: none were drawn.
+        draws: how draws compare with the distribution that the mechanism shows or its statement names; None: none
+            were compared.
     """
 
     outcome: Outcome
@@ -109,8 +113,8 @@ class Verdict(Showing):
 
     @property
     def refutable(self) -> bool:
-        """Whether this audit could have refuted the claim for its witness at all."""
-        return self.strongest > self.allowed
+        """Whether this audit could have refuted the claim: by its draws, or by the loss that it could have shown."""
+        return self.draws is not None or self.strongest > self.allowed
 
     def explain(self, *, of_another: bool = False) -> str:
         """The verdict for a reader who does not know the method.
@@ -159,10 +163,10 @@ class Verdict(Showing):
                 f"{self.error:.1g}), and the promise allows only {allowed}."
             )
         else:
-            lines.append(
-                f"There:       at least {shown} nats were shown to leak; the promise allows {allowed}. "
-                f"This sample could have shown {_nats(self.strongest)} at most."
-            )
+            most = f"This sample could have shown {_nats(self.strongest)} at most."
+            if self.draws is not None:
+                most = f"Exactly the stated noise shows {_nats(self.strongest)} with this score and sample."
+            lines.append(f"There:       at least {shown} nats were shown to leak; the promise allows {allowed}. {most}")
         lines.append(f"Method:      {self.method}.")
         return lines
 
@@ -367,6 +371,35 @@ def judge_sample(
         witness=witness,
         coverage=coverage,
     )
+
+
+def with_release(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
+    """Add the comparison of released documents to the verdict of an exact audit; ``error`` is that of both together."""
+    verdict = replace(
+        verdict, error=error, method=f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
+    )
+    if draws.agree:
+        return verdict
+    return replace(verdict, outcome=Outcome.REFUTED, draws=draws, loss=0.0, witness=draws.found)
+
+
+def with_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
+    """Add what follows from the stated noise to the verdict of a sampled audit; ``error`` is that of all together.
+
+    Args:
+        verdict: of the sampled audit, not refuted.
+        draws: how draws compare with the stated noise.
+        loss: the privacy loss of the stated noise.
+        could_show: the loss that the stated noise shows with the same score.
+    """
+    if loss > verdict.allowed * (1 + _ACCOUNTS_AGREE):
+        method = "exact, from the noise that the statement names"
+        return replace(verdict, outcome=Outcome.REFUTED, loss=loss, error=0.0, method=method)
+    what = "length, projection, neighbouring rows"
+    compared = f"{draws.draws:,} draws compared with the noise that the statement names ({what})"
+    strongest = max(could_show, verdict.loss)
+    verdict = replace(verdict, draws=draws, error=error, strongest=strongest, method=f"{verdict.method}; {compared}")
+    return verdict if draws.agree else replace(verdict, outcome=Outcome.REFUTED, loss=0.0, witness=draws.found)
 
 
 def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float, coverage: str) -> Verdict:

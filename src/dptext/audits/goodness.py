@@ -1,0 +1,362 @@
+"""Whether private vectors are drawn from the noise that their statement names.
+
+A statement names a mechanism and the constants of its noise. From these alone, `stated_noise` draws the noise a second
+time: nothing is shared with the mechanism under audit. `compare_vectors` draws about 2,000 outputs from both, for
+inputs that differ from row to row (axes, diagonals, short, sparse and zero vectors), and compares three statistics:
+
+- the length of the noise: its scale;
+- the projection of the noise on the input: whether the output leans towards the input more than stated;
+- the cosine between the noise of neighbouring rows: whether rows share their noise.
+
+Length and projection are compared for each kind of input and for all of them together, the cosine between neighbouring
+rows of a call and between the same row of two calls; and the scores that a sampled audit has drawn. Each comparison
+gets an equal share of the error (Bonferroni), and half of that share is for the reference draws (Dvoretzky, Kiefer and
+Wolfowitz 1956, with the constant of Massart 1990), so a mechanism with exactly the stated noise is found to differ with
+probability at most ``error``, for every number of draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.audits.draws import DrawTest
+from dptext.errors import ParameterError, extra
+from dptext.privacy.accounting import gaussian_epsilon
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+
+__all__ = ["StatedNoise", "compare_vectors", "distance_from", "stated_noise"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Draw: TypeAlias = Callable[[Floats, RandomBits], npt.ArrayLike]
+"""((n, d) vectors, bits) -> (n, k) private ones, each with noise of its own."""
+Constants: TypeAlias = dict[str, Any]
+Noise: TypeAlias = tuple[Draw, Callable[[Floats, Floats], float] | float]
+
+_KINDS = ("axis", "diagonal", "dense", "sparse", "short")
+_ROWS = 2_000
+_REFERENCE = 5  # reference draws for each draw
+_FEW = 50
+_SMOOTHED = 1e-3  # of the scale of a statistic
+_NUMBERS = 1 << 20  # of one call
+_NUMBERS_IN_ALL = 1 << 20
+
+
+def distance_from(draws: npt.ArrayLike, cdf: Callable[[Floats], npt.ArrayLike]) -> tuple[float, float]:
+    """Compare independent draws with a known distribution function (Kolmogorov-Smirnov).
+
+    Args:
+        draws: (n,) numbers.
+        cdf: (m,) numbers -> (m,) probabilities of at most this number. It may have jumps.
+
+    Returns:
+        D, the largest distance between the share of draws up to a number and its probability, and a bound on the
+        probability that draws of this distribution are at least as far away: 2 exp(-2 n D^2) (Massart 1990), for every
+        n. A draw that is not finite gives (1, 0).
+
+    Raises:
+        ParameterError: no draws.
+
+    >>> distance_from([0.1, 0.4, 0.8], lambda numbers: numbers)[0].__round__(3)
+    0.267
+    """
+    ordered = np.sort(np.asarray(draws, dtype=np.float64))
+    if ordered.ndim != 1 or ordered.size == 0:
+        raise ParameterError(f"draws must have shape (n,) with n >= 1, got {ordered.shape}")
+    if not np.isfinite(ordered).all():
+        return 1.0, 0.0
+    places, counts = np.unique(ordered, return_counts=True)
+    up_to = np.cumsum(counts) / ordered.size
+    above = np.abs(up_to - np.asarray(cdf(places)))
+    below = np.abs(up_to - counts / ordered.size - np.asarray(cdf(np.nextafter(places, -np.inf))))
+    distance = float(max(above.max(), below.max()))
+    return distance, min(1.0, 2 * math.exp(-2 * ordered.size * distance**2))
+
+
+# -- what a statement names ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StatedNoise:
+    """The noise that a statement names.
+
+    Attributes:
+        domain: of the vectors.
+        dimension: of the vectors, and of the outputs.
+        draw: ((n, d) vectors of the domain, bits) -> (n, d) outputs, each with noise of its own.
+        loss: two (d,) vectors -> the privacy loss of this noise between them, or between any two vectors; at the
+            statement's delta.
+    """
+
+    domain: str
+    dimension: int
+    draw: Draw
+    loss: Callable[[Floats, Floats], float]
+
+
+def stated_noise(claim: PrivacyStatement) -> StatedNoise | None:
+    """Return the noise that a statement names, or None where it names none that is known here."""
+    build = _NOISES.get(claim.mechanism)
+    if build is None:
+        return None
+    constants: Constants = {"delta": getattr(claim.guarantee, "delta", 0.0), **claim.parameters}
+    try:
+        draw, loss = build(constants)
+        domain, dimension = str(constants["domain"]), int(constants["dimension"])
+    except (KeyError, TypeError, ValueError):  # a statement of another origin under the same name
+        return None
+    return StatedNoise(domain, dimension, draw, loss if callable(loss) else lambda _first, _second: loss)
+
+
+def _laplace(constants: Constants, *, normalised: bool) -> Noise:
+    """Laplace noise on every coordinate, of the vector or of the vector over its L1 norm."""
+    scale = constants["scale"]
+
+    def draw(x: Floats, bits: RandomBits) -> Floats:
+        noise = scale * (bits.exponential(*x.shape) - bits.exponential(*x.shape))
+        outputs: Floats = noise + (x / np.abs(x).sum(axis=1, keepdims=True) if normalised else x)
+        return outputs
+
+    return draw, 2 / scale if normalised else lambda first, second: float(np.abs(first - second).sum()) / scale
+
+
+def _l2_laplace(constants: Constants) -> Noise:
+    scale = constants["scale"]
+
+    def draw(x: Floats, bits: RandomBits) -> Floats:
+        radius = scale * bits.exponential(*x.shape).sum(axis=1)  # a gamma variable of shape d
+        outputs: Floats = x + radius[:, None] * _directions(bits.normal(*x.shape))
+        return outputs
+
+    return draw, lambda first, second: float(np.linalg.norm(first - second)) / scale
+
+
+def _gaussian(constants: Constants) -> Noise:
+    sigma, delta = constants["sigma"], constants["delta"]
+
+    def loss(first: Floats, second: Floats) -> float:
+        return gaussian_epsilon(sigma, delta=delta, sensitivity=float(np.linalg.norm(first - second)))
+
+    return lambda x, bits: x + sigma * bits.normal(*x.shape), loss
+
+
+def _cap(constants: Constants, *, sphere: bool) -> Noise:
+    """PrivUnit2 (``sphere``) or PrivUnitG: the height above the input by its inverse distribution function."""
+    special = extra("scipy.special", "audit", "the stated noise")
+    height, chance, d = constants["cap_height"], constants["cap_chance"], constants["dimension"]
+    shape = (d - 1) / 2
+    if sphere:
+        mass = float(special.betainc(shape, shape, (1 - height) / 2))
+        first = math.exp(shape * math.log1p(-height * height) - special.betaln(0.5, shape)) / (d - 1)
+    else:
+        mass = float(special.ndtr(-height * math.sqrt(d)))
+        first = math.exp(-(height**2) * d / 2) / math.sqrt(2 * math.pi * d)
+    shrinkage = first * (chance / mass - (1 - chance) / (1 - mass))
+
+    def draw(x: Floats, bits: RandomBits) -> Floats:
+        inside, share = bits.uniform(len(x)) <= chance, bits.uniform(len(x))
+        above = np.where(inside, share * mass, mass + share * (1 - mass))  # the chance of a greater height
+        heights = 1 - 2 * special.betaincinv(shape, shape, above) if sphere else -special.ndtri(above) / math.sqrt(d)
+        across = bits.normal(*x.shape)
+        across -= np.einsum("ij,ij->i", across, x)[:, None] * x
+        across = _directions(across) * np.sqrt(1 - heights**2)[:, None] if sphere else across / math.sqrt(d)
+        outputs: Floats = np.rint((heights[:, None] * x + across) * 2.0**20) / (2.0**20 * shrinkage)
+        return outputs
+
+    return draw, math.log(chance * (1 - mass)) - math.log(mass * (1 - chance))
+
+
+def _codes(constants: Constants) -> Noise:
+    """Numbers rounded to a code at random, and flipped bits."""
+    thresholds = constants["flip_thresholds"].removesuffix(" of 2^32").split()
+    chances = np.array([float(threshold) for threshold in reversed(thresholds)]) * 2.0**-32  # the lowest bit first
+    last = 2**chances.size - 1
+
+    def draw(x: Floats, bits: RandomBits) -> Floats:
+        codes = np.floor((x + 1) * last / 2 + 1 - bits.uniform(*x.shape)).astype(np.int64)
+        outputs = np.zeros(x.shape)
+        for place, chance in enumerate(chances):
+            signs = np.where(bits.uniform(*x.shape) <= chance, -1.0, 1.0) * (2.0 * (codes >> place & 1) - 1)
+            outputs += 2.0**place / last / (1 - 2 * chance) * signs
+        return outputs
+
+    return draw, constants["dimension"] * float(np.log(1 / chances - 1).sum())
+
+
+def _unary(constants: Constants) -> Noise:
+    one, zero = constants["one_threshold"] * 2.0**-32, constants["zero_threshold"] * 2.0**-32
+
+    def draw(x: Floats, bits: RandomBits) -> Floats:
+        ones = bits.uniform(*x.shape) <= np.where(x > 0, one, zero)
+        outputs: Floats = np.where(ones, 1 - zero, -zero) / (one - zero)
+        return outputs
+
+    return draw, math.log(one * (1 - zero)) - math.log((1 - one) * zero)
+
+
+def _window(constants: Constants) -> Noise:
+    """Some coordinates, each through a window or as one bit."""
+    names = ("window_threshold", "windowed_threshold", "flip_threshold")
+    inside, windowed, flip = (constants.get(name, 0) * 2.0**-32 for name in names)
+    sent, steps, half = constants["numbers_sent"], constants.get("steps", 1), constants.get("half_window", 0)
+    scale, size = constants["dimension"] / sent, 2 * half + 1
+
+    def draw(x: Floats, bits: RandomBits) -> Floats:
+        outputs = np.zeros(x.shape)
+        if windowed:
+            middle = np.floor(x * steps + 1 - bits.uniform(*x.shape))
+            near = np.ceil(bits.uniform(*x.shape) * size) - 1 - half + middle
+            far = np.ceil(bits.uniform(*x.shape) * 2 * steps) - 1 - steps - half
+            far += size * (far >= middle - half)
+            gain = inside - (1 - inside) * size / (2 * steps)
+            outputs = np.where(bits.uniform(*x.shape) <= inside, near, far) / (gain * steps)
+        if flip:
+            up = bits.uniform(*x.shape) <= (1 + x * (1 - 2 * flip)) / 2
+            as_bit = np.where(up, 1.0, -1.0) / (1 - 2 * flip)
+            outputs = np.where(bits.uniform(*x.shape) <= windowed, outputs, as_bit)
+        ranks = bits.uniform(*x.shape).argsort(axis=1).argsort(axis=1)
+        return np.where(ranks < sent, scale * outputs, 0.0)
+
+    losses = [math.log(1 / flip - 1)] if flip else []
+    if windowed:
+        losses.append(math.log(inside * 2 * steps) - math.log((1 - inside) * size))
+    return draw, sent * max(losses)
+
+
+_NOISES: dict[str, Callable[[Constants], Noise]] = {
+    "Laplace": partial(_laplace, normalised=False),
+    "NormalisedLaplace": partial(_laplace, normalised=True),
+    "L2Laplace": _l2_laplace,
+    "CappedLaplace": _l2_laplace,
+    "Gaussian": _gaussian,
+    "PrivUnit": partial(_cap, sphere=True),
+    "PrivUnitG": partial(_cap, sphere=False),
+    "OneBit": _codes,
+    "WeightedBits": _codes,
+    "SymmetricUnary": _unary,
+    "OptimizedUnary": _unary,
+    "Piecewise": _window,
+    "Hybrid": _window,
+}
+"""By the names that statements use, from their parameters; a loss that is a number is that of any two vectors."""
+
+
+# -- the comparison --------------------------------------------------------------------------------------------------
+
+
+def compare_vectors(
+    draw: Draw,
+    noise: StatedNoise,
+    *,
+    error: float,
+    bits: RandomBits,
+    scores: Sequence[tuple[Floats, Floats]] = (),
+) -> DrawTest:
+    """Compare outputs of a mechanism with outputs of the stated noise, as the module's docstring says.
+
+    Args:
+        draw: ((n, d) vectors, bits) -> (n, d) outputs of the mechanism, each with noise of its own.
+        noise: what its statement names.
+        error: a bound on the probability that draws of exactly this noise are found to differ.
+        bits: for inputs and draws.
+        scores: more to compare: scores of outputs of the mechanism, and of the noise.
+    """
+    rows = max(4, min(_ROWS, _NUMBERS_IN_ALL // noise.dimension))
+    drawn = _statistics(draw, noise, rows, bits)
+    expected = _statistics(noise.draw, noise, _REFERENCE * rows, bits)
+    for place, (of_mechanism, of_noise) in enumerate(scores, start=1):
+        name = f"the score of outputs of vector {place} of the pair"
+        drawn[name], expected[name] = of_mechanism, of_noise
+    log_share = math.log(error / (2 * len(drawn)) / 2)  # a bound that holds on both sides counts twice
+    for name, values in drawn.items():
+        reference = expected[name]
+        few = reference[: min(_FEW, reference.size // 2)]  # they set the scale, and are not compared
+        # outputs of probability above 0 that differ in their last digit are the same output
+        width = _SMOOTHED * float(np.abs(few).max(initial=0.0))
+        values, reference = (each + width * bits.uniform(each.size) for each in (values, reference[few.size :]))
+        if not values.size or not reference.size:
+            continue
+        distance, _ = distance_from(values, partial(_share_up_to, np.sort(reference)))
+        by_chance = sum(math.sqrt(-log_share / (2 * each.size)) for each in (values, reference))
+        if distance > by_chance:
+            witness = f"{name}, {values.size:,} draws: off by {distance:.2f}, where chance explains {by_chance:.2f}"
+            return DrawTest(agree=False, draws=rows, inputs=rows, error=error, found=witness)
+    return DrawTest(agree=True, draws=rows, inputs=rows, error=error, found="")
+
+
+def _share_up_to(ordered: Floats, numbers: Floats) -> Floats:
+    shares: Floats = np.searchsorted(ordered, numbers, side="right") / ordered.size
+    return shares
+
+
+def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> dict[str, Floats]:
+    """Return the statistics of the module's docstring, by name: of independent draws each."""
+    calls = 2 * -(-rows * noise.dimension // (2 * _NUMBERS))
+    of_a_call = 2 * -(-rows // (2 * calls))
+    parts = []
+    for _ in range(calls):
+        kinds, vectors = _inputs(noise, of_a_call, bits)
+        outputs = np.asarray(draw(vectors.copy(), bits), dtype=np.float32)
+        parts.append((kinds, vectors, outputs.astype(np.float64) - vectors))
+    kinds, lengths, along = (
+        np.concatenate(each)
+        for each in zip(
+            *((of, _lengths(moved), _cosines(moved, x) * _lengths(moved)) for of, x, moved in parts), strict=True
+        )
+    )
+    statistics = {"the length of the noise": lengths, "the projection of the noise on the input": along}
+    for kind, name in enumerate(_KINDS):
+        statistics |= {
+            f"{statistic} ({name} vectors)": values[kinds == kind] for statistic, values in [*statistics.items()][:2]
+        }
+    moves = [moved for _, _, moved in parts]
+    statistics["the cosine of the noise of neighbouring rows"] = np.concatenate(
+        [_cosines(moved[::2], moved[1::2]) for moved in moves]
+    )
+    statistics["the cosine of the noise of one row in two calls"] = np.concatenate(
+        [_cosines(one, other) for one, other in zip(moves[::2], moves[1::2], strict=True)]
+    )
+    return statistics
+
+
+def _inputs(noise: StatedNoise, rows: int, bits: RandomBits) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the kind of each row, and vectors of the domain."""
+    shape = (rows, noise.dimension)
+    kinds, one, other = (
+        bits.below(np.full(rows, bound, dtype=np.uint64)).astype(np.int64)
+        for bound in (len(_KINDS), noise.dimension, noise.dimension)
+    )
+    axes, pairs = np.zeros(shape), np.zeros(shape)
+    axes[np.arange(rows), one] = 1.0
+    if noise.domain == "one-hot":
+        return kinds, axes
+    normal = bits.normal(*shape)
+    signs = np.where(normal > 0, 1.0, -1.0)
+    pairs[np.arange(rows), one] = pairs[np.arange(rows), other] = 1.0
+    every = kinds[:, None]
+    vectors = np.select([every == 0, every == 1, every == 3], [axes * signs, signs, pairs * normal], normal)
+    vectors /= np.abs(vectors).max(axis=1, keepdims=True) if noise.domain == "unit cube" else _lengths(vectors)[:, None]
+    if noise.domain != "unit sphere":  # half of the short ones are zero
+        vectors[kinds == 4] *= np.maximum(0.0, 2 * bits.uniform(rows, 1)[kinds == 4] - 1)
+    return kinds, vectors
+
+
+def _lengths(vectors: Floats) -> Floats:
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    return lengths
+
+
+def _directions(vectors: Floats) -> Floats:
+    return vectors / np.maximum(_lengths(vectors), 1e-300)[:, None]
+
+
+def _cosines(first: Floats, second: Floats) -> Floats:
+    cosines: Floats = np.einsum("ij,ij->i", _directions(first), _directions(second))
+    return cosines

@@ -1,0 +1,146 @@
+"""Draws beside a known distribution, and private vectors beside the noise that their statement names.
+
+Honest draws are refuted with the stated probability at most, at any number of draws; all that is missing noise is.
+"""
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.audits import audit_vectors, distance_from
+from dptext.audits.draws import compare_releases
+from dptext.audits.goodness import compare_vectors, stated_noise
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.additive import L2Laplace
+from dptext.representations.registry import RANDOMIZERS
+from zoo.randomizers import Altered, bare_at_the_rim, correlated
+
+DIMENSION = 64
+RANDOMIZER = L2Laplace(epsilon=3.0)
+
+
+def built(kind):
+    return kind(epsilon=3.0, **({"delta": 1e-6} if kind.name == "Gaussian" else {}))
+
+
+# -- one distribution function ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 3, 200])
+def test_the_bound_on_chance_holds_for_any_number_of_draws(count):
+    bits = RandomBits(1)
+    p_values = [distance_from(bits.uniform(count), lambda numbers: np.clip(numbers, 0, 1))[1] for _ in range(2_000)]
+    for error in (0.01, 0.1, 0.3):
+        assert np.mean(np.array(p_values) <= error) <= error + 4 * np.sqrt(error / 2_000)
+
+
+def test_a_distribution_with_jumps_is_compared_at_both_sides_of_each_jump():
+    draws = np.repeat([0.0, 1.0], [500, 500])
+    assert distance_from(draws, lambda numbers: np.where(numbers < 0, 0.0, np.where(numbers < 1, 0.5, 1.0))) == (0, 1)
+    distance, p_value = distance_from(
+        draws, lambda numbers: np.where(numbers < 0, 0.0, np.where(numbers < 1, 0.7, 1.0))
+    )
+    assert distance == pytest.approx(0.2)
+    assert p_value == pytest.approx(2 * np.exp(-2 * 1_000 * 0.2**2))
+
+
+def test_draws_that_are_no_numbers_are_told():
+    assert distance_from([0.1, np.nan], lambda numbers: numbers) == (1.0, 0.0)
+    with pytest.raises(ParameterError, match="draws must have shape"):
+        distance_from([], lambda numbers: numbers)
+
+
+# -- the noise of a statement -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", RANDOMIZERS.values(), ids=lambda kind: kind.name)
+def test_every_randomizer_draws_the_noise_that_its_statement_names(kind):
+    """And the constants of that noise give the epsilon that is stated."""
+    for dimension in (2, 20):
+        statement = built(kind).statement(dimension)
+        noise = stated_noise(statement)
+        assert noise is not None
+        agreement = compare_vectors(built(kind).channel(dimension).sample, noise, error=1e-6, bits=RandomBits(1))
+        assert agreement.agree, agreement.found
+        reach = np.full(dimension, 1.0 if noise.domain == "unit cube" else dimension**-0.5)
+        pair = np.eye(dimension)[:2] if noise.domain == "one-hot" else (reach, -reach)
+        assert noise.loss(*pair) == pytest.approx(3.0, rel=1e-6)
+
+
+def test_the_stated_noise_is_refuted_no_more_often_than_stated():
+    noise = stated_noise(RANDOMIZER.statement(4))
+    draw = RANDOMIZER.channel(4).sample
+    refuted = sum(not compare_vectors(draw, noise, error=0.2, bits=RandomBits(seed)).agree for seed in range(40))
+    assert refuted <= 16  # of Binomial(40, .2) with probability 1 - .002
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        *(lambda _vectors, noise, share=share: share * noise for share in (0.0, 0.35, 0.5, 0.7, 0.9)),
+        correlated,
+        bare_at_the_rim,
+        lambda vectors, noise: np.where((vectors == 0).all(axis=1, keepdims=True), 0.0, noise),
+        lambda vectors, noise: noise + vectors,
+    ],
+    ids=["none", ".35", ".5", ".7", ".9", "correlated", "bare at the rim", "bare at zero", "leaning towards the input"],
+)
+def test_less_noise_than_stated_is_refuted_in_many_dimensions(alter):
+    mechanism = Altered(RANDOMIZER.channel(DIMENSION), alter)
+    for seed in range(2):
+        verdict = audit_vectors(mechanism, RANDOMIZER.statement(DIMENSION), samples=10_000, seed=seed)
+        assert verdict.refuted, verdict.explain()
+
+
+def test_an_audit_says_what_the_stated_noise_itself_would_show():
+    """200,000 samples of anything show 8.8 nats at most; a score of this noise, about a half."""
+    verdict = dptext.audit(RANDOMIZER, dimension=DIMENSION, samples=2_000, seed=1)
+    assert not verdict.refuted
+    assert verdict.strongest < 1
+    assert verdict.refutable
+    assert "Exactly the stated noise shows" in " ".join(verdict.explain().split())
+
+
+def test_noise_that_is_too_small_for_its_epsilon_is_refuted_by_its_statement():
+    statement = RANDOMIZER.statement(DIMENSION)
+    verdict = dptext.audit(
+        RANDOMIZER, statement.replace(guarantee=dptext.PureDP(2.0)), dimension=DIMENSION, samples=500, seed=1
+    )
+    assert verdict.refuted
+    assert verdict.loss == pytest.approx(3.0)
+
+
+# -- whole documents ------------------------------------------------------------------------------------------------
+
+
+def _documents(words):
+    """Each word of a document independent, or one for all."""
+
+    def release(documents, bits):
+        private = []
+        for document in documents:
+            drawn = [f"w{int(each * 8)}" for each in bits.uniform(words or len(document.split()))]
+            private.append(" ".join((drawn * 3)[:3]))
+        return private
+
+    return release
+
+
+def _twice(documents, bits):
+    """Equal documents that come one after the other get one draw."""
+    return [text for text in _documents(None)(documents[::2], bits) for _ in range(2)]
+
+
+def test_parts_that_share_their_coins_are_told_and_others_are_not():
+    honest = _documents(None)
+    for seed in range(5):
+        how = {"copies": 3, "bits": RandomBits(seed)}
+        assert not compare_releases(_documents(1), honest, ["a", "b"], error=1e-6, **how).agree
+        same = compare_releases(_twice, honest, ["a", "b"], error=1e-6, **how)
+        assert "equal documents" in same.found
+    refuted = sum(
+        not compare_releases(honest, honest, ["a", "b"], copies=3, error=0.2, bits=RandomBits(seed)).agree
+        for seed in range(40)
+    )
+    assert refuted <= 16
