@@ -86,7 +86,7 @@ def unsaid(statement, said):
 @pytest.mark.parametrize("way", WAYS)
 def test_what_does_not_protect_was_called_so_before_it_was_written(work, public, capsys, way, epsilon):
     name, *options = WAYS[way]
-    Path("pool.txt").write_text("\n".join(TEXTS) + "\n")
+    Path("pool.txt").write_text("\n".join(f"{text} again" for text in TEXTS) + "\n")
     out = {"encode": "out.parquet", "embed": "shared"}.get(name, "out.jsonl")
     given = [each.format(epsilon=epsilon, public=public) for each in options]
     code = main([name, "in.jsonl", "-o", out, "--epsilon", str(epsilon), "--seed", "1", *given])

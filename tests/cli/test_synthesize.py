@@ -212,14 +212,18 @@ def test_what_is_there_is_not_overwritten_and_a_stopped_run_goes_on_for_nothing(
     assert "made with other arguments" in err
 
 
-def test_a_run_that_fails_before_the_release_costs_nothing(synthesize, monkeypatch):
+def test_a_run_that_is_interrupted_before_the_release_stays_charged(synthesize, monkeypatch):
     Ledger.create("book", epsilon=4, delta=1e-5)
     arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "10", "--ledger", "book")
     with monkeypatch.context() as patch:
         patch.setattr(dptext.TextDistribution, "save", lambda *_args, **_more: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert synthesize(*arguments)[0] == 130
+        code, _, err = synthesize(*arguments)
+    (pending,) = Ledger("book").releases()
+    assert (code, f"dptext ledger void book {pending.release_id}" in err) == (130, True)
     assert not list(Path().glob("made.jsonl*"))
-    assert Ledger("book").left(f"{MARKER}3").spent == 0.0
+    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
+    assert synthesize(*arguments)[0] == 3
+    Ledger("book").void(pending.release_id)
     assert synthesize(*arguments, "-q")[0] == 0
 
 
