@@ -71,13 +71,6 @@ def sample_texts() -> tuple[str, ...]:
     return tuple(each.text for each in dptext.read_documents(str(bundled)))[1::16]
 
 
-@cache
-def listed() -> list[str]:
-    """The words in the order of the list that `dptext.OrderedList` walks."""
-    places = dptext.OrderedList(vectors(), epsilon=1.0).places
-    return [vectors().words[row] for row in np.argsort(places)]
-
-
 # -- word mechanisms -----------------------------------------------------------------------------------------------
 
 
@@ -95,17 +88,13 @@ def shares_of(mechanism: dptext.words.mechanism.WordMechanism, word: str) -> Any
     return np.diff(ends)
 
 
-def words(
-    figure: Figure, kind: str, *, epsilons: Sequence[float] = EPSILONS, name: str = "epsilon {:g}", **options: Any
-) -> Numbers:
+def words(figure: Figure, kind: str, *, name: str = "epsilon {:g}") -> Numbers:
     """Where two words go at three epsilons; the same axes for all mechanisms."""
     axes = figure.subplots(1, 2, sharey=True)
     build: Any = getattr(dptext, kind)
     found: Numbers = {}
-    if kind == "OrderedList":
-        options["order"] = listed()
-    for epsilon, style, shift in zip(epsilons, _BARS, (-0.27, 0.0, 0.27), strict=True):
-        mechanism = build(vectors(), epsilon=epsilon, **options)
+    for epsilon, style, shift in zip(EPSILONS, _BARS, (-0.27, 0.0, 0.27), strict=True):
+        mechanism = build(vectors(), epsilon=epsilon)
         label = name.format(epsilon, mechanism.statement.epsilon)
         for each, word in zip(axes, WORDS, strict=True):
             shares = found[f"{word} {epsilon:g}"] = shares_of(mechanism, word)
@@ -489,7 +478,6 @@ FIGURES: dict[str, Callable[[Figure], Numbers]] = {
     "custext": partial(words, kind="CusText"),
     "vickrey": partial(words, kind="Vickrey"),
     "subset-selection": partial(words, kind="SubsetSelection"),
-    "ordered-list": partial(words, kind="OrderedList", epsilons=(0.01, 0.1, 1.0), name="epsilon {:g} a place"),
     "truncated-gumbel": truncated_gumbel,
     "bags": bags,
     "sampler": sampler,

@@ -78,7 +78,6 @@ if TYPE_CHECKING:
     from dptext.words.gumbel import TruncatedGumbel as TruncatedGumbel
     from dptext.words.madlib import Madlib as Madlib
     from dptext.words.mahalanobis import Mahalanobis as Mahalanobis
-    from dptext.words.ordered import OrderedList as OrderedList
     from dptext.words.santext import SanText as SanText
     from dptext.words.santext_plus import SanTextPlus as SanTextPlus
     from dptext.words.subset import SubsetSelection as SubsetSelection
@@ -175,7 +174,6 @@ _HOME = {
         "words.gumbel": ("TruncatedGumbel",),
         "words.madlib": ("Madlib",),
         "words.mahalanobis": ("Mahalanobis",),
-        "words.ordered": ("OrderedList",),
         "words.santext": ("SanText",),
         "words.santext_plus": ("SanTextPlus",),
         "words.subset": ("SubsetSelection",),

@@ -126,7 +126,7 @@ class WordMechanism(TextMechanism):
 
     @property
     def labels(self) -> Rows | None:
-        """(V,) a public number for each word where the promise is about it (its group, its place in a list)."""
+        """(V,) the public group of each word, where the guarantee covers only pairs of one group."""
         return None
 
     @property
