@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from dptext.vectors.formats import load_vectors as load_vectors
     from dptext.vectors.formats import save_vectors as save_vectors
     from dptext.vectors.word_vectors import WordVectors as WordVectors
-    from dptext.words.bags import privatize_bags as privatize_bags
     from dptext.words.custext import CusText as CusText
     from dptext.words.gumbel import TruncatedGumbel as TruncatedGumbel
     from dptext.words.madlib import Madlib as Madlib
@@ -169,7 +168,6 @@ _HOME = {
             "save_vectors",
         ),
         "vectors.word_vectors": ("WordVectors",),
-        "words.bags": ("privatize_bags",),
         "words.custext": ("CusText",),
         "words.gumbel": ("TruncatedGumbel",),
         "words.madlib": ("Madlib",),

@@ -80,7 +80,6 @@ SAID = {
         share(x["doctor 5"][2:4].sum()),
         share(x["doctor 10"][0]),
     ],
-    "bags": lambda x: [f"{x['place by place'][0]:.0f} nats", f"{x['place by place'][2]:.0f} and {x['bags'][2]:.0f}"],
     "sampler": lambda x: [f"{x['theta']:.1e}".replace("e-06", "e-6")],
     "privunit": lambda x: [f"{x['errors']['PrivUnit'][2]:.0f} at", f"{x['errors']['PrivUnit'][5]:.1f} at"],
     "additive-noise": lambda x: (
@@ -179,12 +178,6 @@ def test_the_integers_of_the_sampler_are_within_what_is_proved():
     shown = numbers("sampler")
     assert 0 < shown["off"].max() <= shown["theta"]
     assert 4 * shown["theta"] < shown["slack"]
-
-
-def test_a_bag_loses_no_more_than_its_words_in_order_and_nothing_where_only_the_order_differs():
-    shown = numbers("bags")
-    assert shown["bags"][0] == pytest.approx(0.0, abs=1e-6)
-    assert (shown["bags"] <= shown["place by place"] + 1e-9).all()
 
 
 def test_the_truncated_gumbel_loses_more_than_it_prints_where_the_picture_says_so():
