@@ -29,7 +29,6 @@ from dptext import (
     CusText,
     Madlib,
     Mahalanobis,
-    OrderedList,
     SanText,
     SanTextPlus,
     SubsetSelection,
@@ -50,7 +49,6 @@ SELECTIONS = {
     SanText: 5.0,
     SanTextPlus: 5.0,
     CusText: 5.0,
-    OrderedList: 0.1,
 }  # epsilon means another thing in each
 DOCUMENTS, QUICK_DOCUMENTS = 1_000_000, 50_000
 DOCUMENT_LENGTH, DOCUMENT_VOCABULARY = 10, 50_000

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +70,6 @@ def sample_texts() -> tuple[str, ...]:
     return tuple(each.text for each in dptext.read_documents(str(bundled)))[1::16]
 
 
-@cache
-def listed() -> list[str]:
-    """The words in the order of the list that `dptext.OrderedList` walks."""
-    places = dptext.OrderedList(vectors(), epsilon=1.0).places
-    return [vectors().words[row] for row in np.argsort(places)]
-
-
 # -- word mechanisms -----------------------------------------------------------------------------------------------
 
 
@@ -95,17 +87,13 @@ def shares_of(mechanism: dptext.words.mechanism.WordMechanism, word: str) -> Any
     return np.diff(ends)
 
 
-def words(
-    figure: Figure, kind: str, *, epsilons: Sequence[float] = EPSILONS, name: str = "epsilon {:g}", **options: Any
-) -> Numbers:
+def words(figure: Figure, kind: str, *, name: str = "epsilon {:g}") -> Numbers:
     """Where two words go at three epsilons; the same axes for all mechanisms."""
     axes = figure.subplots(1, 2, sharey=True)
     build: Any = getattr(dptext, kind)
     found: Numbers = {}
-    if kind == "OrderedList":
-        options["order"] = listed()
-    for epsilon, style, shift in zip(epsilons, _BARS, (-0.27, 0.0, 0.27), strict=True):
-        mechanism = build(vectors(), epsilon=epsilon, **options)
+    for epsilon, style, shift in zip(EPSILONS, _BARS, (-0.27, 0.0, 0.27), strict=True):
+        mechanism = build(vectors(), epsilon=epsilon)
         label = name.format(epsilon, mechanism.statement.epsilon)
         for each, word in zip(axes, WORDS, strict=True):
             shares = found[f"{word} {epsilon:g}"] = shares_of(mechanism, word)
@@ -136,41 +124,6 @@ def truncated_gumbel(figure: Figure) -> Numbers:
     axes.set(yscale="log", xlim=(float(far[order][0]), float(far[order][-1])))
     labelled(axes, f'distance of the other word from "{word}"', "privacy loss in nats")
     return {"distance": far[order], "lost": lost, "printed": printed}
-
-
-BAGS = (
-    ("the doctor saw a nurse", "a nurse saw the doctor"),
-    ("the doctor saw a nurse", "a physician met the patient"),
-    ("the doctor saw a nurse", "we eat pizza on monday"),
-)
-
-
-def bag_losses(one: str, other: str, *, epsilon: float) -> tuple[float, float]:
-    """What two texts of as many words lose at most, place by place and as bags (the cheapest of all pairings)."""
-    mechanism = dptext.TEM(vectors(), epsilon=epsilon)
-    rows = [np.array([vectors().vocabulary.row(word) for word in text.split()]) for text in (one, other)]
-    points = [vectors().matrix[each].astype(np.float64) for each in rows]
-    far = np.linalg.norm(points[0][:, None] - points[1][None], axis=2)
-    losses = epsilon * np.minimum(far, mechanism.threshold)
-    places = range(len(losses))
-    return float(np.trace(losses)), min(
-        float(sum(losses[place, to] for place, to in zip(places, each, strict=True))) for each in permutations(places)
-    )
-
-
-def bags(figure: Figure) -> Numbers:
-    """Losses of three pairs of texts, with their order and without."""
-    found = np.array([bag_losses(*pair, epsilon=EPSILONS[0]) for pair in BAGS])
-    axes = figure.subplots()
-    at = np.arange(len(BAGS))
-    axes.barh(at - 0.18, found[:, 0], 0.34, ec="0.1", lw=0.6, fc="0.6", label="words in their order")
-    axes.barh(at + 0.18, found[:, 1], 0.34, ec="0.1", lw=0.6, fc="0.1", label="as bags")
-    for place, value in zip([*(at - 0.18), *(at + 0.18)], found.T.reshape(-1), strict=True):
-        axes.text(value + 0.5, place, f"{value:.3g}", va="center", fontsize=8)
-    axes.set_yticks(at, [f"{one}\n{other}" for one, other in BAGS])
-    axes.invert_yaxis()
-    labelled(axes, "privacy loss in nats, at most (TEM, epsilon 2 a unit of distance)", "")
-    return {"place by place": found[:, 0], "bags": found[:, 1]}
 
 
 def sampler(figure: Figure) -> Numbers:
@@ -489,9 +442,7 @@ FIGURES: dict[str, Callable[[Figure], Numbers]] = {
     "custext": partial(words, kind="CusText"),
     "vickrey": partial(words, kind="Vickrey"),
     "subset-selection": partial(words, kind="SubsetSelection"),
-    "ordered-list": partial(words, kind="OrderedList", epsilons=(0.01, 0.1, 1.0), name="epsilon {:g} a place"),
     "truncated-gumbel": truncated_gumbel,
-    "bags": bags,
     "sampler": sampler,
     "privunit": privunit,
     "additive-noise": additive,

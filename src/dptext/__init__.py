@@ -73,12 +73,10 @@ if TYPE_CHECKING:
     from dptext.vectors.formats import load_vectors as load_vectors
     from dptext.vectors.formats import save_vectors as save_vectors
     from dptext.vectors.word_vectors import WordVectors as WordVectors
-    from dptext.words.bags import privatize_bags as privatize_bags
     from dptext.words.custext import CusText as CusText
     from dptext.words.gumbel import TruncatedGumbel as TruncatedGumbel
     from dptext.words.madlib import Madlib as Madlib
     from dptext.words.mahalanobis import Mahalanobis as Mahalanobis
-    from dptext.words.ordered import OrderedList as OrderedList
     from dptext.words.santext import SanText as SanText
     from dptext.words.santext_plus import SanTextPlus as SanTextPlus
     from dptext.words.subset import SubsetSelection as SubsetSelection
@@ -170,12 +168,10 @@ _HOME = {
             "save_vectors",
         ),
         "vectors.word_vectors": ("WordVectors",),
-        "words.bags": ("privatize_bags",),
         "words.custext": ("CusText",),
         "words.gumbel": ("TruncatedGumbel",),
         "words.madlib": ("Madlib",),
         "words.mahalanobis": ("Mahalanobis",),
-        "words.ordered": ("OrderedList",),
         "words.santext": ("SanText",),
         "words.santext_plus": ("SanTextPlus",),
         "words.subset": ("SubsetSelection",),

@@ -123,7 +123,7 @@ def test_a_crossing_of_a_crooked_curve_is_one():
 SAMPLED = [pytest.param(name, marks=pytest.mark.statistical) for name in ("vickrey", "mahalanobis")]
 
 
-@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", *SAMPLED])
+@pytest.mark.parametrize("name", ["santext", "santext+", "custext", *SAMPLED])
 @pytest.mark.usefixtures("same_draws")
 def test_every_mechanism_of_the_registry_can_be_calibrated(name, glove):
     vectors = dptext.load_vectors(

@@ -30,8 +30,6 @@ def of_words(name, kind):
     yield mechanism.statement
     yield mechanism.document_statement(3)
     yield dptext.privatize(["Tea tax."], mechanism).statement
-    if mechanism.labels is None:
-        yield dptext.privatize_bags(["Tea tax."], mechanism).statement
 
 
 def of_vectors(name, kind):

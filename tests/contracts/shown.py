@@ -29,7 +29,6 @@ def of_words():
     released = dptext.privatize([f"tea {MARKER} cup", f"{MARKER}"], dptext.TEM(VECTORS, epsilon=3.0), seed=1)
     yield released
     yield released.statement
-    yield dptext.privatize_bags([f"tea {MARKER}"], dptext.TEM(VECTORS, epsilon=3.0))
     yield dptext.deniability(dptext.TEM(VECTORS, epsilon=3.0), ["tea", MARKER])
     yield replacements(dptext.TEM(VECTORS, epsilon=3.0), MARKER)
     yield dptext.calibrate(VECTORS, keep_rate=0.6)

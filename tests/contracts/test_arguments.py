@@ -38,7 +38,6 @@ def _batch(mechanism, **more):
 TAKE_A_MECHANISM = {
     "privatize": lambda mechanism, **more: dptext.privatize(TEXTS, mechanism, seed=1, **more).statement,
     "privatize_file": _file,
-    "privatize_bags": lambda mechanism, **more: dptext.privatize_bags(TEXTS, mechanism, seed=1, **more).statement,
     "batch_privatizer": _batch,
     "deniability": lambda mechanism, **more: dptext.deniability(mechanism, seed=1, **more).keep.tolist(),
     "audit": lambda mechanism, **more: dptext.audit(mechanism, samples=1000, seed=1, **more).loss,

@@ -25,7 +25,6 @@ OPTIONS = {
     "mahalanobis": {"lambda_": 0.4},
     "custext": {"size": 7},
     "santext+": {"p": 0.2, "sensitive": 0.7, "reach": 2.0},
-    "orderedlist": {"order": "principal"},
     "truncatedgumbel": {"scale": 1.0, "unsafe_as_published": True},
 }
 POLICIES = [

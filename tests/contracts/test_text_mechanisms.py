@@ -263,10 +263,3 @@ def test_where_parts_cannot_be_counted_batches_get_no_statement():
     private = privatizer({"text": TEXTS})["text"]
     with pytest.raises(RefusedError, match="give max_sentences"):
         privatizer.statement(private)
-
-
-@pytest.mark.parametrize("name", OF_BANK)
-def test_sentences_are_no_bag_of_words(name):
-    assert_error(
-        ParameterError, lambda: dptext.privatize_bags([MARKER], OF_BANK[name]), "word mechanism", "BankRewriter"
-    )

@@ -113,32 +113,6 @@ def custext_as_published(seed, _error):
     return dptext.audit(mechanism, claimed, seed=seed)
 
 
-# -- one list ----------------------------------------------------------------------------------------------------
-
-
-def _ordered(order):
-    def run(seed, error):
-        mechanism = dptext.OrderedList(_vectors(800), epsilon=0.5, order=order)
-        return dptext.audit(mechanism, labels=mechanism.places, error=error, seed=seed)
-
-    return run
-
-
-def ordered_renormalised(seed, _error):
-    """The noise is not clamped at the ends but scaled up to what is left of the list."""
-    sound = dptext.OrderedList(_vectors(800), epsilon=0.5)
-    steps = np.abs(sound.places - sound.places[:, None])
-    return dptext.audit(Broken(sound, _normal(np.exp(-0.5 * steps))), labels=sound.places, seed=seed)
-
-
-def ordered_short_noise(seed, _error):
-    """Noise beyond 30 places is cut to 30 places, as where a generator has few bits."""
-    sound = dptext.OrderedList(_vectors(800), epsilon=0.5)
-    steps = np.abs(sound.places - sound.places[:, None])
-    weights = np.where(steps <= 30, np.exp(-0.5 * steps), 0.0)
-    return dptext.audit(Broken(sound, _normal(weights)), labels=sound.places, seed=seed)
-
-
 # -- truncated Gumbel --------------------------------------------------------------------------------------------
 
 NODES = 600
@@ -191,9 +165,5 @@ CASES = [
     Case("CusText", False, _custext, "the library's, for words of one group; the groups are public"),
     Case("CusText, epsilon in place of its half", True, custext_without_half, "the normalising sum changes too"),
     Case("CusText as published", True, custext_as_published, "the words that may come out differ from word to word"),
-    Case("ordered list, walk", False, _ordered("walk"), "the library's, in closed form; the list is public"),
-    Case("ordered list, principal component", False, _ordered("principal"), "the same on another list"),
-    Case("ordered list, renormalised", True, ordered_renormalised, "what is left of the list differs at its ends"),
-    Case("ordered list, noise of limited length", True, ordered_short_noise, "far words never come out"),
     Case("truncated Gumbel as published", True, gumbel_as_published, "few candidates, and not the same for neighbours"),
 ]

@@ -57,7 +57,7 @@ _RELEASED = 64  # parts of the documents that are released
 
 
 class WordMechanismLike(Protocol):
-    """A word mechanism to `audit`: exactly with ``log_distributions``, ``distributions`` or ``probabilities``."""
+    """A word mechanism to `audit`: exactly with ``distributions`` or ``probabilities``."""
 
     vectors: Any
     """``words``, and their public points, ``matrix`` (V, d)."""
@@ -142,10 +142,9 @@ def audit(
 ) -> Verdict:
     """Try to refute what a mechanism promises, for one word, one text that is replaced at once, or one vector.
 
-    A word mechanism: exact where it shows its distribution (``log_distributions``, ``distributions`` or
-    ``probabilities``), over every pair of the audited words and every output; then draws are compared with that
-    distribution (`dptext.audits.draws`). Else sampled: the pair of words whose promise is the tightest, as a black
-    box.
+    A word mechanism: exact where it shows its distribution (``distributions`` or ``probabilities``), over every pair of
+    the audited words and every output; then draws are compared with that distribution (`dptext.audits.draws`). Else
+    sampled: the pair of words whose promise is the tightest, as a black box.
 
     Texts that become texts of a bank: exact, over every pair of the audited texts and every text of the bank; then
     draws are compared with that distribution, and those for the two texts whose distributions differ most bound the
@@ -166,8 +165,7 @@ def audit(
         distance: for a claim in a metric of the caller's: its function, ((n, d), (m, d)) float64 -> (n, m). It is
             asked for here because a mechanism must not bring along what it is measured with.
         labels: for a claim about words of one group of a public partition: the group of each word of the vocabulary
-            (pairs of two groups are left out, as the claim leaves them out). For a claim in rank distance: the place of
-            each word in the public list.
+            (pairs of two groups are left out, as the claim leaves them out).
         dimension: for a randomizer: of the vectors to audit it with.
         pair: for vectors: which two; None: chosen.
         score: for vectors: what ranks the outputs; None: chosen; ``"learnt"``: by a classifier.
@@ -182,7 +180,7 @@ def audit(
 
     Raises:
         ParameterError: the claim is not about one word, one such text or one vector, or promises nothing; it speaks of
-            a metric that only its caller knows, and there is no ``distance``, or of groups or places, and there are no
+            a metric that only its caller knows, and there is no ``distance``, or of groups, and there are no
             ``labels``; the mechanism breaks its contract; an option that is not for it.
 
     >>> import dptext
@@ -254,7 +252,7 @@ def _audit_words(
         )
     vectors = mechanism.vectors
     measure = None
-    if isinstance(claim.guarantee, MetricDP) and not _in_ranks(claim):
+    if isinstance(claim.guarantee, MetricDP):
         measure = distance_named(claim.guarantee.metric, distance, vectors.matrix)
     label = _checked_labels(claim, len(vectors.words), labels)
     chosen = _chosen_words(vectors, RandomBits(seed), label) if words is None else list(words)
@@ -403,7 +401,7 @@ class _Allowed:
 
     def __call__(self, i: int, others: slice) -> npt.NDArray[np.float64]:
         losses = self._of_neighbours(i, others)
-        if self._labels is not None and _in_groups(self._claim):
+        if self._labels is not None:
             losses[self._labels[others] != self._labels[i]] = math.inf  # no neighbours: the claim is silent
         return losses
 
@@ -411,11 +409,8 @@ class _Allowed:
         claim = self._claim
         if not isinstance(claim.guarantee, MetricDP):
             return np.full(others.stop - others.start, as_approx(claim).epsilon + claim.slack)
-        if self._distance is None:
-            assert self._labels is not None
-            far = np.abs(self._labels[others] - self._labels[i]).astype(np.float64)
-        else:
-            far = np.array(self._distance(self._points[i : i + 1], self._points[others]), dtype=np.float64)[0]
+        assert self._distance is not None
+        far = np.array(self._distance(self._points[i : i + 1], self._points[others]), dtype=np.float64)[0]
         if not (far >= 0).all():  # a NaN would allow everything
             raise ParameterError("the distance must be a number of at least 0 for every pair of words, got another")
         far[self._farthest[others] | self._farthest[i]] = math.inf
@@ -437,20 +432,14 @@ def _in_groups(claim: PrivacyStatement) -> bool:
     return claim.condition.has(OneGroup)
 
 
-def _in_ranks(claim: PrivacyStatement) -> bool:
-    return isinstance(claim.guarantee, MetricDP) and claim.guarantee.metric.split(",")[0] == "rank"
-
-
 def _checked_labels(claim: PrivacyStatement, size: int, labels: Labels | None) -> npt.NDArray[np.int64] | None:
-    """(V,) the public number of each word, where the claim depends on it."""
-    asked = _in_groups(claim) or _in_ranks(claim)
-    if asked and labels is None:
-        what = f"about two words of {ONE_GROUP}" if _in_groups(claim) else "in rank distance, on a public list"
+    """(V,) the public group of each word, where the claim depends on it."""
+    if _in_groups(claim) and labels is None:
         raise ParameterError(
-            f"the claim is {what}: give the group, or the place in the list, of each word of the vocabulary as labels="
+            f"the claim is about two words of {ONE_GROUP}: pass the group of each word of the vocabulary as labels="
         )
-    if not asked and labels is not None:
-        raise ParameterError("the claim speaks of no groups and no list, so labels mean nothing: leave labels= out")
+    if not _in_groups(claim) and labels is not None:
+        raise ParameterError("the claim does not depend on groups: leave labels= out")
     if labels is None:
         return None
     if len(labels) != size:
@@ -462,7 +451,7 @@ def _chosen_words(vectors: Any, bits: RandomBits, labels: npt.NDArray[np.int64] 
     words: tuple[str, ...] = vectors.words
     if len(words) <= _ALL_PAIRS_UP_TO:
         return list(words)
-    if labels is not None:  # runs of words that are near by their labels: whole groups, stretches of a list
+    if labels is not None:  # whole groups
         order = np.argsort(labels, kind="stable")
         starts = np.argsort(bits.uniform(len(words) // _RUN))[: _CHOSEN // _RUN] * _RUN
         return [words[row] for row in np.unique(order[(starts[:, None] + np.arange(_RUN)).ravel()])]
@@ -474,8 +463,6 @@ def _chosen_words(vectors: Any, bits: RandomBits, labels: npt.NDArray[np.int64] 
 
 
 def _log_distribution(mechanism: Any, words: list[str]) -> npt.NDArray[np.float64] | None:
-    if hasattr(mechanism, "log_distributions"):  # some are below what a float64 holds
-        return np.asarray(mechanism.log_distributions(words), dtype=np.float64)
     if hasattr(mechanism, "distributions"):
         with np.errstate(divide="ignore"):
             logs: npt.NDArray[np.float64] = np.log(mechanism.distributions(words))

@@ -527,8 +527,8 @@ def _meaning_of_linkage(scores: Sequence[AttackScore]) -> list[str]:
     layout = next((each for each in scores if each.attack == "linkage (layout alone)"), None)
     if layout is not None and layout.succeeded and layout.score.value > best.score.value / 2:
         lines.append(
-            "The layout alone does much of it, at any epsilon: release texts cut to one length, or bags of words, "
-            "if rows must not be linked."
+            "The layout alone does much of it, at any epsilon: release texts cut to one length if rows must not be "
+            "linked."
         )
     return [*lines, _STRONGER]
 

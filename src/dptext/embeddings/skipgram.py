@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
@@ -18,7 +18,6 @@ import numpy.typing as npt
 from dptext.checks import choice, chosen_epsilon, whole
 from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.ranks import ALONE, RANKS, Ranks
 from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, LAZY, NoiseForm, Recipe, Unit
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
@@ -73,7 +72,6 @@ class SkipGramPlan(ReleasePlan):
         mode: with noise, without noise, without bounds.
         users: the public number of units, for the denominator.
         dimension: of the vectors.
-        ranks: how many processes train together.
     """
 
     rows: npt.NDArray[np.int64]
@@ -83,24 +81,9 @@ class SkipGramPlan(ReleasePlan):
     mode: Mode
     users: int
     dimension: int
-    ranks: int = 1
 
     mechanism: ClassVar[str] = "skip-gram"
     share: ClassVar[str] = "sampling_rate"
-
-    def shared(self, ranks: int) -> SkipGramPlan:
-        """The same for several ranks.
-
-        Raises:
-            ParameterError: what is asked for is for one process alone.
-        """
-        if self.mode == "plain":
-            raise ParameterError("mode='plain' follows one user after the other: train it in one process")
-        if self.recipe.noise == "lazy":
-            raise ParameterError(
-                "several ranks train with dense noise: leave out noise='lazy', or train in one process"
-            )
-        return replace(self, recipe=replace(self.recipe, noise="dense"), ranks=ranks)
 
     @property
     def denominator(self) -> float:
@@ -197,16 +180,7 @@ class SkipGramPlan(ReleasePlan):
         trained = np.nan_to_num(tables[len(self.rows) :].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         return hidden_by_noise(learned_bands(trained, self.noise_of_tables), public=True)
 
-    def training(
-        self,
-        store: UserStore,
-        tables: Singles,
-        key: NoiseKey,
-        *,
-        done: int = 0,
-        every: int = 0,
-        ranks: Ranks = ALONE,
-    ) -> Training:
+    def training(self, store: UserStore, tables: Singles, key: NoiseKey, *, done: int = 0, every: int = 0) -> Training:
         """The training on these users, with tables that it changes in place, after so many steps.
 
         ``every``: so many steps lie between two checkpoints; 0: there are none. Lazy noise is caught up before each.
@@ -233,11 +207,9 @@ class SkipGramPlan(ReleasePlan):
                 lazy=self.form == "lazy",
                 both=self.both,
                 done=done,
-                ranks=ranks,
             ),
             key=key,
-            # with a seed all ranks have one key, and must not have one noise
-            parameters=self.fingerprint + (b"" if ranks is ALONE else b"%d of %d" % (ranks.number, ranks.count)),
+            parameters=self.fingerprint,
             content=store.digest() + caught_up if key.seeded else b"",
         )
 
@@ -293,9 +265,6 @@ class SkipGramPlan(ReleasePlan):
         condition = super()._condition(level)
         return condition if self.unit != "pair" else Condition(about="pairs", requirements=condition.requirements)
 
-    def _parameters(self, level: str) -> dict[str, Parameter]:
-        return super()._parameters(level) | ({"ranks": self.ranks} if self.ranks > 1 else {})
-
     def _costs(self, level: str) -> dict[str, Parameter]:
         participation, clipping = self.participation, self.recipe.clipping
         said: dict[str, Parameter] = {}
@@ -342,8 +311,6 @@ class SkipGramPlan(ReleasePlan):
             said.append(LAZY)
         if self.unit == "pair":
             said.append("chances of single pairs to take part are as double precision has them")
-        if self.ranks > 1:
-            said.append(RANKS)
         return tuple(said)
 
 
@@ -417,8 +384,8 @@ def _of_steps(progress: Progress) -> tuple[int, int, str]:
 
 @dataclass(eq=False)
 class Run:
-    """One training after a plan, begun, or gone on with from a checkpoint, which the first rank has, ``every`` so many
-    steps. What can fail fails when it is made, before a text is read.
+    """One training after a plan, begun or resumed from a checkpoint, which is written after every ``every`` steps.
+    Parameters and checkpoint are validated when it is made, before a text is read.
 
     Raises:
         ParameterError: it is there, and ``resume`` was not said.
@@ -430,14 +397,11 @@ class Run:
     checkpoint: Path | None
     every: int
     resume: bool
-    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         import dptext.embeddings.dpsgd.training  # noqa: F401  # needs numba
 
         self._found: Checkpoint | None = None
-        if self.ranks.number > 0:
-            self.checkpoint = None
         if self.checkpoint is None:
             return
         check_target(self.checkpoint, replace=self.resume, apart_from={}, by="go on from it with resume=True")
@@ -447,11 +411,10 @@ class Run:
 
     def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
         """All steps that are left, on these users; the tables with all noise."""
-        found = self.ranks.begun(self._found, (2 * len(self.plan.rows), self.plan.dimension))
-        done = 0 if found is None else found.steps
-        tables = self.plan.start() if found is None else found.tables
+        done = 0 if self._found is None else self._found.steps
+        tables = self.plan.start() if self._found is None else self._found.tables
         every = 0 if self.checkpoint is None else self.every
-        training = self.plan.training(store, tables, key, done=done, every=every, ranks=self.ranks)
+        training = self.plan.training(store, tables, key, done=done, every=every)
         steps = self.plan.participation.steps
         progress(done)
         for step in range(done, steps):
@@ -595,7 +558,6 @@ class SkipGram(Shareable, Showing):
         checkpoint_every: int = 100,
         resume: bool = False,
         progress: How = None,
-        ranks: Ranks = ALONE,
         release_id: str | None = None,
     ) -> Self:
         """Learn from documents with users, in any order: a release of these users' texts.
@@ -607,9 +569,6 @@ class SkipGram(Shareable, Showing):
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
                 checkpoint is another release of the steps that were left.
             progress: a bar, as `dptext.progress` says; or called with a `Progress` after each step.
-            ranks: several processes, on one machine or on many, that train one model together, each with some of the
-                users: `dptext.embeddings.dpsgd.ranks.TorchRanks`. All of them call ``fit``, with equal arguments, and
-                get the same model; the first one has the checkpoint. The noise is dense.
             release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
                 statements. None: a new one.
 
@@ -621,13 +580,10 @@ class SkipGram(Shareable, Showing):
         if resume and checkpoint is None:
             raise ParameterError("resume goes on from a checkpoint: say which, checkpoint=...")
         plan = self.plan()
-        if ranks.count > 1:
-            plan = plan.shared(ranks.count)
-        ranks.agree(plan.fingerprint + repr(self.seed).encode())
         participation = plan.participation
         statements = plan.statements(seeded=self.seed is not None, release_id=release_id)
         statement = statements[participation.most]
-        run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume, ranks)
+        run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume)
         if plan.mode == "private":
             total = as_approx(statement.guarantee).delta  # words and vectors from before included
             warn_of_delta(total, public_users=self.public_users)
@@ -636,7 +592,7 @@ class SkipGram(Shareable, Showing):
         unit: UserUnit = "user" if plan.unit == "user" else "document"
         with (
             users_of(
-                ranks.own(documents, unit),
+                documents,
                 plan.trained,
                 unit=unit,
                 level=plan.levels.attribute,
@@ -647,7 +603,7 @@ class SkipGram(Shareable, Showing):
             stored_users(users, participation.code) as store,
             watched(progress, "steps", participation.steps, said=_of_steps) as done,
         ):
-            if not ranks.any(len(store) > 0):
+            if not len(store):
                 raise DataError("there are no documents: expected at least one")
             tables = run.on(
                 store, NoiseKey(self.seed), lambda step: done(Progress(step, participation.steps, participation))

@@ -27,7 +27,6 @@ __all__ = [
     "Requirement",
     "SameLayout",
     "SameSentenceCount",
-    "SameWordCount",
     "Stated",
     "TextsOfOne",
     "WordsChanged",
@@ -55,20 +54,10 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class SameWordCount(Requirement):
-    """Both texts have the same number of words."""
-
-    kind = "same number of words"
-
-
-@dataclass(frozen=True)
 class SameLayout(Requirement):
     """Both texts have the same tokens beside their words, and the words stand at the same places."""
 
     kind = "same layout"
-
-    def implies(self, other: Requirement) -> bool:  # noqa: D102
-        return isinstance(other, SameLayout | SameWordCount)
 
 
 @dataclass(frozen=True)
@@ -96,7 +85,7 @@ class WordsChanged(Requirement):
     def implies(self, other: Requirement) -> bool:  # noqa: D102
         if isinstance(other, WordsChanged):
             return other.words >= self.words
-        return isinstance(other, SameLayout | SameWordCount)
+        return isinstance(other, SameLayout)
 
 
 @dataclass(frozen=True)
@@ -195,10 +184,9 @@ class AfterRedaction(Requirement):
 
 
 _REDACTABLE: dict[str, type[Requirement]] = {
-    each.kind: each for each in (SameWordCount, SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
+    each.kind: each for each in (SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
 }
 _OF_KIND = (
-    SameWordCount,
     SameLayout,
     SameSentenceCount,
     OneGroup,
@@ -255,7 +243,7 @@ class Condition:
     Raises:
         ParameterError: something else.
 
-    >>> equal_layout = Condition(requirements=(SameLayout(), SameWordCount()))
+    >>> equal_layout = Condition(requirements=(SameLayout(),))
     >>> print(equal_layout.in_words(Unit.DOCUMENT, Relation.SUBSTITUTION))
     any two texts with the same number of words and the same layout
     >>> equal_layout.narrows(ANY_TWO, Unit.DOCUMENT), ANY_TWO.narrows(equal_layout, Unit.DOCUMENT)
@@ -412,8 +400,6 @@ class Condition:
         said = []
         if self._asks(SameLayout):
             said.append("the same number of words and the same layout")
-        elif self._asks(SameWordCount):
-            said.append("the same number of words")
         if self._asks(SameSentenceCount):
             said.append("the same number of sentences")
         group = self._group()

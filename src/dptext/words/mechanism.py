@@ -126,7 +126,7 @@ class WordMechanism(TextMechanism):
 
     @property
     def labels(self) -> Rows | None:
-        """(V,) a public number for each word where the promise is about it (its group, its place in a list)."""
+        """(V,) the public group of each word, where the guarantee covers only pairs of one group."""
         return None
 
     @property
@@ -240,14 +240,17 @@ class WordMechanism(TextMechanism):
             seeded: whether a seed was used.
         """
         adds_up = "distances" if isinstance(self._promise(), MetricDP) else "losses"
-        return self.statement_of_release(
-            longest,
+        return self._statement(
             self.document_guarantee(longest),
+            unit=Unit.DOCUMENT,
             condition=Condition(
                 requirements=(SameLayout(), *self.requirements()), note=f"{adds_up} add up over the places of the text"
             ),
+            slack=product_upwards(longest, self.slack),
+        ).replace(
             exposed=self._exposed(),
             seeded=seeded,
+            parameters={**self.parameters(), **self._pure_epsilon(), "words_counted": longest},
         )
 
     @property
@@ -290,18 +293,6 @@ class WordMechanism(TextMechanism):
                 "a word of the vocabulary has no letter, so words cannot be counted: use dptext.privatize"
             )
         return super().most_parts(private_texts)
-
-    def statement_of_release(
-        self, longest: int, guarantee: Guarantee, *, condition: Condition, exposed: tuple[str, ...], seeded: bool
-    ) -> PrivacyStatement:
-        """The statement of a release of documents that shows what ``exposed`` says, under a condition of its own."""
-        return self._statement(
-            guarantee, unit=Unit.DOCUMENT, condition=condition, slack=product_upwards(longest, self.slack)
-        ).replace(
-            exposed=exposed,
-            seeded=seeded,
-            parameters={**self.parameters(), **self._pure_epsilon(), "words_counted": longest},
-        )
 
     def _pure_epsilon(self) -> dict[str, Parameter]:
         match self._promise():

@@ -23,7 +23,6 @@ from dptext.words.gumbel import TruncatedGumbel
 from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.mechanism import WordMechanism
-from dptext.words.ordered import GIVEN, OrderedList
 from dptext.words.santext import SanText
 from dptext.words.santext_plus import SanTextPlus
 from dptext.words.subset import SubsetSelection
@@ -43,7 +42,6 @@ MECHANISMS: dict[str, type[WordMechanism]] = {
         SanTextPlus,
         CusText,
         Vickrey,
-        OrderedList,
     )
 }
 """Those with a proof."""
@@ -124,11 +122,6 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
         raise DataError(
             "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
             "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
-        )
-    if options.get("order") == GIVEN:
-        raise DataError(
-            "the statement speaks of a list in an order of its caller's, which it does not hold: build the mechanism "
-            "in Python, and audit it with dptext.audit(mechanism, labels=the place of each word)"
         )
     if vectors is None and _may_not_end(source):
         raise DataError(

@@ -12,6 +12,7 @@ from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped, follow_unclip
 from dptext.embeddings.dpsgd.recipe import CELLS, MOST, Clipping
 from dptext.embeddings.dpsgd.sums import Sums
 from dptext.errors import ParameterError
+from embeddings.dpsgd.cells import get, put
 
 WORDS, DIMENSION = 12, 7
 
@@ -58,7 +59,7 @@ def cells_of(tables, pairs, ends, clip=1.0, *, both=True, start=None):
     every = np.arange(len(tables), dtype=np.int32)
     sums = Sums.of(len(tables), *tables.shape)
     if start is not None:
-        sums.put(every, start)
+        put(sums, every, start)
     add_clipped(
         tables,
         np.zeros(len(tables), dtype=np.float32),
@@ -70,7 +71,7 @@ def cells_of(tables, pairs, ends, clip=1.0, *, both=True, start=None):
         sums,
     )
     assert (scratch.slots == -1).all()
-    return sums.get(every).astype(np.int64)
+    return get(sums, every).astype(np.int64)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -17,6 +17,7 @@ from dptext.embeddings.dpsgd.sums import Sums
 from dptext.embeddings.dpsgd.training import Tables
 from dptext.noise.rounded import normal_pair
 from dptext.privacy.randomness import NoiseKey, RandomBits
+from embeddings.dpsgd.cells import put
 
 ALARM = 1e-6
 PAIRS = module._PAIRS
@@ -115,7 +116,7 @@ def test_tails_go_on_beyond_what_a_short_uniform_allows():
 
 def sums_of(tables, rows, cells):
     sums = Sums.of(len(tables), len(rows), tables.shape[1])
-    sums.put(rows, cells)
+    put(sums, rows, cells)
     return sums
 
 

@@ -10,6 +10,7 @@ from dptext.embeddings.dpsgd.noise import CellNoise
 from dptext.embeddings.dpsgd.recipe import CELLS
 from dptext.embeddings.dpsgd.training import Tables
 from dptext.privacy.randomness import RandomBits
+from embeddings.dpsgd.cells import put as put_cells
 
 ALARM = 1e-6
 SIGMA = 1.5 * CELLS
@@ -19,7 +20,7 @@ DRAWS = 4000
 
 
 def put(tables, row, cells):
-    tables.sums.put(np.array([row], dtype=np.int32), cells[None].astype(np.int32))
+    put_cells(tables.sums, np.array([row], dtype=np.int32), cells[None].astype(np.int32))
 
 
 def run(seed, *, lazy, dimension=1):

@@ -62,16 +62,6 @@ class Sums(NamedTuple):
         """Rows that somebody has touched."""
         return np.flatnonzero(self.places != NOWHERE).astype(np.int32)
 
-    def get(self, rows: Rows) -> Cells:
-        """(n, d) of some rows."""
-        cells = np.empty((len(rows), self.narrow.shape[1]), dtype=np.int32)
-        _get(self, rows, cells)
-        return cells
-
-    def put(self, rows: Rows, cells: Cells) -> None:
-        """The same the other way: numbers up to `MOST` in the place of what there was."""
-        _put(self, rows, cells)
-
     def clear(self, rows: Rows | slice = slice(None)) -> None:
         """All rows are 0 again, and nobody has touched them; ``rows``: others are so already."""
         self.places[rows] = NOWHERE
@@ -112,16 +102,6 @@ def cells_of(sums: Sums, row: int, first: int, count: int, cells: Cells) -> None
 
 
 @compiled
-def _begun(sums: Sums, row: int) -> int:
-    """A place for a row that had none: all 0."""
-    place = int(sums.used[0])
-    sums.used[0] += 1
-    sums.places[row] = place
-    sums.narrow[place][:] = 0
-    return place
-
-
-@compiled
 def _widened(sums: Sums, row: int) -> int:
     """A place for wider numbers; what stands there is left over from earlier steps."""
     place = -2 - int(sums.used[1])
@@ -151,7 +131,7 @@ def add_cells(sums: Sums, rows: Rows, parts: Singles, factors: Floats) -> None:
         if scale == 0.0:
             continue
         place = places[rows[number]]
-        if place == NOWHERE:  # as `_begun`: a call for each row shows in a step of single pairs
+        if place == NOWHERE:  # not a function of its own: a call per row slows down steps of single pairs
             place = np.int32(used[0])
             used[0] += 1
             places[rows[number]] = place
@@ -177,29 +157,3 @@ def add_cells(sums: Sums, rows: Rows, parts: Singles, factors: Floats) -> None:
             if total < _LEAST:
                 total = _LEAST
             into[axis] = total
-
-
-@compiled
-def _get(sums: Sums, rows: Rows, cells: Cells) -> None:
-    for number in range(len(rows)):
-        cells_of(sums, rows[number], 0, cells.shape[1], cells[number])
-
-
-@compiled
-def _put(sums: Sums, rows: Rows, cells: Cells) -> None:
-    for number in range(len(rows)):
-        row, given = rows[number], cells[number]
-        least = most = np.int32(0)
-        for axis in range(len(given)):
-            least, most = min(least, given[axis]), max(most, given[axis])
-        place = sums.places[row]
-        if place >= NOWHERE and (least < -_NARROW or most > _NARROW):
-            place = _widened(sums, row)
-        elif place == NOWHERE:
-            place = _begun(sums, row)
-        if place >= 0:
-            narrow = sums.narrow[place]
-            for axis in range(len(given)):
-                narrow[axis] = np.int16(given[axis])
-        else:
-            sums.wide[-2 - place][:] = given

@@ -37,7 +37,6 @@ from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped, follow_unclip
 from dptext.embeddings.dpsgd.noise import CellNoise, drift, move
 from dptext.embeddings.dpsgd.pairs import PairDrawing
 from dptext.embeddings.dpsgd.participation import Participation, sampled_slots, sampled_users
-from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
 from dptext.embeddings.dpsgd.recipe import Recipe
 from dptext.embeddings.dpsgd.sums import Sums
 from dptext.privacy.randomness import NoiseKey, RandomBits
@@ -53,7 +52,6 @@ Pairs = tuple[Rows, npt.NDArray[np.int64]]
 
 _TOGETHER = 1 << 14  # pairs that are drawn at once
 _KEPT = 4  # of these parts
-_ROWS_TOGETHER = 1 << 12  # of which the ranks' sums are added up at once
 _WORD2VEC = 0.025  # its first learning rate, for a pair
 _COINS, _KEYS, _LATE, _NOISE, _SETTLED = range(5)  # each use of randomness in a step has a stream of its own
 _USES = 5
@@ -68,7 +66,6 @@ class Tables:
         noise: None: none, for comparison. ``lazy``: when it comes, see the module.
         both: False: only context vectors are trained; word vectors stay as they are.
         done: steps behind it, whose noise is in the matrix.
-        ranks: who else trains; the lazy form is for one process alone.
 
     Attributes:
         sums: of a step.
@@ -83,10 +80,8 @@ class Tables:
         lazy: bool,
         both: bool = True,
         done: int = 0,
-        ranks: Ranks = ALONE,
     ) -> None:
         self.matrix, self.lazy, self.both, self._rates, self._noise = matrix, lazy, both, rates, noise
-        self._ranks = ranks
         count, dimension = matrix.shape
         self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)
         self.sums = Sums.of(count, len(self._all), dimension, few=lazy)
@@ -107,24 +102,11 @@ class Tables:
     def descend(self, step: int, bits: RandomBits) -> None:
         """Take the step, and empty the sum; in the dense form with its noise."""
         rate = float(self._rates[step])
-        here = self._ranks.rows(len(self._all)) if self._noise is not None else slice(0, len(self._all))
-        if self._ranks.count > 1:
-            self._add_up_ranks(here)
         if self._noise is None or self.lazy:
             move(self.matrix, self._read if self.lazy else self.sums.touched, self.sums, rate)
         else:
-            self._noise.descend(self.matrix, self._all[here], self.sums, rate, bits)
-            self._ranks.exchange(self.matrix[self._all[0] :])
+            self._noise.descend(self.matrix, self._all, self.sums, rate, bits)
         self.sums.clear(self._read if self.lazy else slice(None))
-
-    def _add_up_ranks(self, here: slice) -> None:
-        """The total of all ranks' sums, some rows after the other, is left at those that are moved here."""
-        for start in range(0, len(self._all), _ROWS_TOGETHER):
-            rows = self._all[start : start + _ROWS_TOGETHER]
-            cells = self.sums.get(rows)
-            self._ranks.add_up(cells)
-            some = slice(max(0, here.start - start), max(0, here.stop - start))
-            self.sums.put(rows[some], cells[some])
 
     def settled(self, steps: int, bits: RandomBits) -> Singles:
         """The matrix after so many steps, with the noise of all of them: what may be released."""
