@@ -197,7 +197,7 @@ def test_the_ledger_charges_people_first_and_settles_when_the_folder_stands(fram
         described(frame, synthesizer(), public=plan, out=tmp_path / "other", ledger=book)
 
 
-def test_a_description_that_fails_gives_back_what_it_had_reserved(frame, tmp_path, monkeypatch):
+def test_a_description_that_fails_stays_charged(frame, tmp_path, monkeypatch):
     book = tmp_path / "ledger.db"
     Ledger.create(book, epsilon=3.0, delta=1e-5)
 
@@ -208,7 +208,7 @@ def test_a_description_that_fails_gives_back_what_it_had_reserved(frame, tmp_pat
     monkeypatch.setattr(descriptions, "sum_over_users", fail)
     with pytest.raises(DataError, match="the disk is full"):
         described(frame, synthesizer(seed=None), out=tmp_path / "out", ledger=book)
-    assert Ledger(book).releases() == []
+    assert Ledger(book).summary().pending == 1
     assert [each.name for each in tmp_path.iterdir()] == ["ledger.db"]
 
 

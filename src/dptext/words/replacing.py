@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PLACEHOLDERS",
     "Aligner",
+    "Codes",
     "WordReplacing",
     "count_foreign_words",
     "layout_of_private",
@@ -50,7 +51,7 @@ class WordReplacing:
 
     def __init__(self, mechanism: WordMechanism) -> None:
         self._mechanism = mechanism
-        self._codes = _Codes(mechanism)
+        self._codes = Codes(mechanism)
         self._words = np.array(mechanism.vectors.words, dtype=object)
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
@@ -133,7 +134,7 @@ def count_foreign_words(text: str, known: frozenset[str]) -> int:
     return sum(part not in known for part in letters_between(text))
 
 
-class _Codes(dict[str, int]):
+class Codes(dict[str, int]):
     """The code of every token met: the row of a word, a negative code for what is not a word."""
 
     def __init__(self, mechanism: WordMechanism) -> None:
