@@ -1,4 +1,6 @@
-"""A classifier that never sees a text as it was written, in a scikit-learn pipeline.
+"""A word mechanism in a scikit-learn pipeline: the classifier learns from texts whose words may have been replaced.
+
+At this epsilon most words stay as they are: the guarantee is per word, and says little about a whole text.
 
 Run it with: python examples/scikit_learn.py   (pip install "dptext[glove,sklearn]")
 """

@@ -297,6 +297,29 @@ def test_what_was_voided_is_charged_again_before_it_appears(work, monkeypatch):
     assert not Path("out.txt").exists()
 
 
+def test_a_release_that_is_voided_while_it_is_made_is_not_published(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+
+    def void(_reader, rows):
+        if rows == 8:
+            Ledger("l.db").void(Ledger("l.db").releases()[0].release_id)
+
+    with pytest.raises(RefusedError, match="was voided in the ledger while this run was at work"):
+        release(ledger="l.db", progress=void)
+    assert not Path("out.txt").exists()
+    assert not statement_path(Path("out.txt")).exists()
+    release(ledger="l.db", resume=True)
+    assert states() == ["released"]
+
+
+def test_a_published_release_that_was_voided_is_charged_again_when_its_run_resumes(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    killed_at("the output", monkeypatch)
+    Ledger("l.db").void(Ledger("l.db").releases()[0].release_id)
+    release(ledger="l.db", resume=True)
+    assert (states(), hidden(work)) == (["released"], [])
+
+
 def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the_next_run(work, monkeypatch):
     Ledger.create("l.db", releases=1)
     with monkeypatch.context() as full:

@@ -219,15 +219,15 @@ def test_a_release_without_its_noise_is_refuted(name, tmp_path, monkeypatch):
         assert "the guarantee was refuted" in found.card() or "cannot show that this noise" in found.card()
 
 
-def test_an_honest_release_is_consistent_and_agrees_with_its_original(folder, alone, everything):
+def test_an_honest_release_is_consistent_and_too_few_numbers_show_no_more(folder, alone, everything):
     question = "Does the promise hold, and does it protect?"
     [stated] = [each for each in answers(alone) if each.question == question]
     assert stated.words.startswith("CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot show")
     assert stated.good is None
     [compared] = [each for each in answers(everything) if each.question == question]
-    assert "the noise of this release agrees with it" in compared.words
-    assert compared.owner_only
-    assert "agrees with it" not in everything.card()
+    assert (compared.words, compared.good) == (stated.words, None)
+    [noise] = [each for each in everything.checks if each.owner_only]
+    assert noise.held is None and "too few numbers for a conclusion" in noise.seen
     unnamed = report(folder, original=folder / "in.jsonl")
     assert any("name the column of users" in each for each in unnamed.notes)
 
@@ -240,9 +240,28 @@ def test_noise_of_another_scale_is_seen(scale):
         matrix = noisy_matrix((exact / CELL).astype(np.int64), scale * sigma, RandomBits(seed))
         assert count_off_grid(matrix, scale * sigma) == 0
         assert check_noise(matrix, exact, sigma).held is {0.9: False, 1.0: True, 1.1: None}[scale]
-        assert check_noise(matrix, exact + sigma, sigma).held is None
+        assert check_noise(matrix, exact + sigma, sigma).held is (False if scale == 0.9 else None)
     laplace = sigma / np.sqrt(2) * np.log(RandomBits(1).uniform(6000) / RandomBits(2).uniform(6000)).reshape(12, 500)
     assert check_noise(exact + laplace, exact, sigma).held is False
+
+
+def test_noise_that_is_missing_in_a_part_or_shared_is_seen():
+    exact, sigma = np.ones((4, 300)), 3.0
+    matrix = noisy_matrix((exact / CELL).astype(np.int64), sigma, RandomBits(1))
+    assert check_noise(matrix, exact, sigma).held is True
+    without_counts, shared = matrix.copy(), matrix.copy()
+    without_counts[:, 0] = 1.0
+    shared[:] = matrix[0]
+    assert check_noise(without_counts, exact, sigma).held is False
+    assert check_noise(shared, exact, sigma).held is False
+
+
+def test_few_numbers_conclude_nothing():
+    exact, sigma = np.ones((3, 7)), 3.0
+    matrix = noisy_matrix((exact / CELL).astype(np.int64), sigma, RandomBits(1))
+    assert check_noise(matrix, exact, sigma).held is None
+    assert "too few numbers" in check_noise(matrix, exact, sigma).seen
+    assert check_noise(exact, exact, sigma).held is False
 
 
 def test_what_a_corpus_has_not_is_refused(folder, tmp_path):

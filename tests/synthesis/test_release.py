@@ -367,6 +367,30 @@ def test_an_input_that_changes_after_it_was_charged_is_not_released(monkeypatch)
     assert names() == sorted([*START, BOOK])
 
 
+def test_a_pool_of_the_private_texts_is_refused_before_the_ledger_charges_anything():
+    Ledger.create(BOOK, epsilon=2, delta=1e-5)
+    texts = [f"{row['text']} {place}" for place, row in enumerate(rows())]
+    private = [{**row, "text": text} for row, text in zip(rows(), texts, strict=True)]
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in private))
+    message = assert_error(ParameterError, lambda: made(ledger=BOOK, n=2, draw={"public": texts}), "public pool")
+    assert "Nothing was released" in message
+    assert not Ledger(BOOK).releases()
+    made(ledger=BOOK)
+
+
+def test_a_release_that_is_voided_while_it_is_made_is_not_saved(monkeypatch):
+    Ledger.create(BOOK, epsilon=2, delta=1e-5)
+    total = synthesizer_module.SynthesisPlan.total
+
+    def void(*given, **more):
+        Ledger(BOOK).void(Ledger(BOOK).releases()[0].release_id)
+        return total(*given, **more)
+
+    monkeypatch.setattr(synthesizer_module.SynthesisPlan, "total", void)
+    assert_error(RefusedError, lambda: made(ledger=BOOK), "was voided in the ledger")
+    assert names() == sorted([*START, BOOK])
+
+
 def test_a_release_that_was_killed_and_moved_away_stays_charged(monkeypatch):
     Ledger.create(BOOK, epsilon=2, delta=1e-5)
     with monkeypatch.context() as killed:  # after the folder is in place, before the ledger is settled

@@ -445,6 +445,7 @@ def embed(
             )
         for seen in readings:
             charges.check_same(seen)
+        charges.check_reserved(release_id)
         model.save(place, word2vec=copy, replace=run.force)
     output.say(_written(model, out))
     for doubt in model.doubts_:

@@ -295,7 +295,8 @@ class Ledger(Showing):
         if len(release_ids) == 1:
             which, name = f"the release {release_ids[0]}", release_ids[0]
         return (
-            f"the ledger counts {which} as spent, and not as confirmed. If the output is in place: "
+            f"the ledger counts {which} as spent, and not as confirmed. If no run is at work on it and the output is "
+            "in place: "
             f"dptext ledger settle {self.path} {name}; if no output was kept or shown to others: "
             f"dptext ledger void {self.path} {name}"
         )

@@ -40,7 +40,7 @@ class Trust(StrEnum):
     """By a curator who sees everybody's data and must be trusted with it."""
 
 
-_WHOLE = re.compile(r"[1-9][0-9]{0,14}\.0+")
+_WHOLE = re.compile(r"(-?[1-9][0-9]*|-?0)\.0+")
 
 
 def canonical_id(value: object) -> str | None:
@@ -56,6 +56,8 @@ def canonical_id(value: object) -> str | None:
 
     >>> [canonical_id(value) for value in (7, 7.0, "7", " 7", "7.0", "Ann ", "", None, 7.5)]
     ['7', '7', '7', '7', '7', 'Ann', None, None, None]
+    >>> [canonical_id(value) for value in ("0.0", "-7.0", -7.0, "1234567890123456.0")]
+    ['0', '-7', '-7', '1234567890123456']
     >>> canonical_id("Jose\N{COMBINING ACUTE ACCENT}") == canonical_id("José")
     True
     """
@@ -63,7 +65,8 @@ def canonical_id(value: object) -> str | None:
         value = value.item()
     if isinstance(value, str):
         text = normalize("NFC", value.strip())
-        return (str(int(float(text))) if _WHOLE.fullmatch(text) else text) or None
+        whole = _WHOLE.fullmatch(text)
+        return ("0" if whole and whole[1] == "-0" else whole[1] if whole else text) or None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):

@@ -95,6 +95,18 @@ class Charges:
                 "--force"
             )
 
+    def check_reserved(self, release_id: str) -> None:
+        """Raise if the ledger no longer counts the release. Call it before the output is put in place.
+
+        Raises:
+            RefusedError: somebody voided it while the run was at work.
+        """
+        if not self.is_settled_or_reserved(release_id):
+            raise RefusedError(
+                f"the release {release_id} was voided in the ledger while this run was at work: nothing was released. "
+                "Run the command again, which charges it again"
+            )
+
     def settle(self, release_id: str) -> None:
         """Mark the release as released. Call it last, when the whole output is in place.
 
@@ -105,7 +117,7 @@ class Charges:
             try:
                 self._ledger.settle(release_id)
             except DptextError as error:
-                error.add_note(self._ledger.pending_advice([release_id]))
+                self.note_pending(error, release_id)
                 raise
 
     def note_pending(self, error: BaseException, release_id: str) -> bool:

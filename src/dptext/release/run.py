@@ -229,7 +229,7 @@ def release_file(
         with job, _kept_for_later(job, charges):
             resumed, people = job.rows, None
             run = begin(job.key, job.release_id)
-            if job.statement is None or not (job.is_published or charges.is_settled_or_reserved(job.release_id)):
+            if job.statement is None or not charges.is_settled_or_reserved(job.release_id):
                 if charges.kind is not None:
                     charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
                 if job.statement is None:
@@ -510,6 +510,7 @@ def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
     """Put everything in place, the statement before the data: no data is ever without one. Then nothing is left but to
     settle, and to forget the job: until then it knows of which release the output is."""
     write_rejects(rejects_path(job.out), job.rejects())
+    charges.check_reserved(job.release_id)
     write_statement(statement_path(job.out), statement)
     job.publish()
     charges.settle(job.release_id)

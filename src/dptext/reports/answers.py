@@ -270,12 +270,11 @@ def _asked(kind: str) -> tuple[str, str, str, str]:
 
 def _membership(report: Report, scores: Sequence[AttackScore]) -> tuple[str, bool | None]:
     """What the noise allows at most is no news beside the promise: what was measured may be."""
-    exact = [each for each in main_scores(scores) if is_exact(each)]
+    exact = [each for each in main_scores(scores) if is_exact(each) and not report.refuted]
     measured = [each for each in main_scores(scores) if not is_exact(each)]
     words = (
-        "Shown somebody who was described and somebody who was not, who is which can be said rightly for "
-        f"{_of_hundred(exact[0].score.value)} of 100 such pairs at most, on average, by an attacker who knows "
-        "everybody else; somebody who knows nothing is right for 50."
+        "With the stated noise, an attacker who knows everybody else tells a described person from another one in at "
+        f"most {_of_hundred(exact[0].score.value)} of 100 pairs, on average. Guessing is right in 50."
         if exact
         else ""
     )

@@ -66,6 +66,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 NOISE_ERROR = 1e-6
 """Probability with which `check_noise` rejects an honest release."""
+_VISIBLE = 0.85  # smallest noise, relative to the stated scale, that a conclusive comparison may miss
 _MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
@@ -420,26 +421,38 @@ def _check_grid(described: Described) -> Check:
 def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
     """Compare the noise of a description, (matrix - exact) / sigma, with N(0, 1).
 
-    The check fails if the root mean square is too small (chi-square), or if too many numbers are too small
-    (one-sided Kolmogorov-Smirnov with the constant of Massart 1990). An honest release fails with probability at most
-    `NOISE_ERROR`. This holds for every ``exact`` that does not depend on the noise, such as the sum of another file:
-    a shift only makes the absolute value of a normal number larger (in distribution). For the same reason, noise that
-    is too large does not refute the guarantee: the file may not be the original, so nothing is concluded.
+    The check fails if the root mean square of all numbers, of the counts, or of the differences between rows is too
+    small (chi-square), or if too many numbers are too small (one-sided Kolmogorov-Smirnov with the constant of Massart
+    1990). An honest release fails with probability at most `NOISE_ERROR`. This holds for every ``exact`` that does not
+    depend on the noise, such as the sum of another file: a shift only makes these statistics larger (in distribution).
+    For the same reason, noise that is too large does not refute the guarantee: the file may not be the original, so
+    nothing is concluded. Nothing is concluded either if so few numbers would not show noise of `_VISIBLE` times the
+    stated scale.
     """
     stats = extra("scipy.stats", "audit", "the comparison of noise")
-    residuals = np.sort(np.abs(matrix - exact), axis=None) / sigma
-    count, rounding = residuals.size, 2.0**-13  # the grid moves a residual by at most this much
-    scale = float(np.linalg.norm(residuals)) / math.sqrt(count)
-    low, high = np.sqrt(stats.chi2.isf([1 - NOISE_ERROR / 2, NOISE_ERROR / 2], count) / count)
+    noise = (matrix - exact) / sigma
+    residuals, rounding = np.sort(np.abs(noise), axis=None), 2.0**-13  # the grid moves a residual by at most this much
+    count, error = residuals.size, NOISE_ERROR / 4
+
+    def lowest(degrees: int) -> float:
+        return math.sqrt(stats.chi2.ppf(error, degrees) / degrees)
+
+    parts = [(noise[:, 0], len(noise))]
+    if len(noise) > 1:
+        parts.append((noise - noise.mean(axis=0), (len(noise) - 1) * noise.shape[1]))
+    is_small = any(np.linalg.norm(part) / math.sqrt(n) + 2 * rounding < lowest(n) for part, n in parts)
+    scale, low = float(np.linalg.norm(residuals)) / math.sqrt(count), lowest(count)
+    high = math.sqrt(stats.chi2.isf(error, count) / count)
     excess = float((np.arange(1, count + 1) / count - stats.halfnorm.cdf(residuals)).max())
     seen = f"{count:,} numbers, {scale:.3f} times the stated scale; below {low:.3f} refutes"
-    if scale + rounding < low or excess - rounding > math.sqrt(math.log(2 / NOISE_ERROR) / (2 * count)):
+    if is_small or scale + rounding < low or excess - rounding > math.sqrt(-math.log(error) / (2 * count)):
         agrees: bool | None = False
     elif scale - rounding > high:
         agrees = None
         seen += ". This may not be the original of the release: check --original, --user and --text"
     else:
-        agrees = True
+        agrees = True if low >= _VISIBLE else None
+        seen += "" if agrees else "; too few numbers for a conclusion"
     return Check("the noise has the stated distribution", agrees, seen, owner_only=True)
 
 

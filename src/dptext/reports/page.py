@@ -506,7 +506,7 @@ class _Row:
 def _attack_row(report: Report, score: AttackScore, owner_only: bool) -> _Row:
     words, good = judged(report, score)
     if kind_of(score) == "membership" and is_exact(score):
-        words, good = "nobody does better: so much does the promise allow", None
+        words, good = "the most that the stated noise allows", None
     return _row(score, score.attack, score.measure, words, good=good, owner_only=owner_only)
 
 

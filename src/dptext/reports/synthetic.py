@@ -291,7 +291,7 @@ class OfSynthetic(Making):
             score=Estimate(auc, auc, auc, 1, "releases"),
             baseline=0.5,
             baseline_name="chance",
-            detail=f"the best there can be, on average: computed from the noise, for any {self.statement.unit}",
+            detail=f"the best there can be, on average: computed from the stated noise, for any {self.statement.unit}",
         )
 
     def _attack(self) -> None:

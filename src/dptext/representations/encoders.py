@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -126,7 +127,7 @@ def check_trained_on_public(encoder: TextEncoder) -> None:
     its weights and words say about them. Only a local guarantee under substitution, with the encoder held fixed
     (`dptext.privacy.condition.EncoderStays`), can be stated for it.
     """
-    if exposed_by(encoder):
+    if exposed_by(encoder) or encoder.parameters().get("encoder_trained_on_public") is False:
         raise RefusedError(
             f"the encoder {encoder.name!r} was trained without protection on texts that were not declared public; its "
             "weights and words can reveal them, so this release would have no guarantee for their authors. Train the "
@@ -251,7 +252,10 @@ class CallableEncoder(FrozenEncoder, Showing):
     ) -> None:
         if not callable(function):
             raise ParameterError(f"expected a function from a list of texts to an array, got {type(function).__name__}")
-        if isinstance(getattr(function, "__self__", None), TextEncoder):
+        method = function
+        while isinstance(method, partial):
+            method = method.func
+        if isinstance(getattr(method, "__self__", None), TextEncoder):
             raise ParameterError(
                 "the function is a method of an encoder, which knows what it was trained on: give the encoder itself"
             )

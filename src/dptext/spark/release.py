@@ -166,6 +166,8 @@ class SparkRelease:
                     self.most_texts = run_job(spark, lambda: self._texts_of_one(user))
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
 
+                charges.check_reserved(release_id)
+
                 def appear() -> None:
                     folder.publish(made, force=force)
                     charges.settle(release_id)

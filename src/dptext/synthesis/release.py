@@ -47,7 +47,7 @@ from dptext.representations.encoders import Progress
 from dptext.synthesis.distribution import Shares, TextDistribution, check_place
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.sampling import VARIETY
-from dptext.synthesis.sources import Source
+from dptext.synthesis.sources import Source, TextSample
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 
 __all__ = [
@@ -167,7 +167,12 @@ class PrivateFiles:
             charges.check_same(seen)
             return distribution
 
-        return described_into(folder, synthesizer, plan, charges, lambda: self.read(columns), fit, force=force)
+        def charged_rows() -> DocumentReader:
+            reader, sample = self.read(columns), TextSample()
+            reader.watch(sample.add_block, at_end=lambda: sample.check_pool(plan.pool))
+            return reader
+
+        return described_into(folder, synthesizer, plan, charges, charged_rows, fit, force=force)
 
     def watched(self, watch: Callable[[DocumentReader], None]) -> PrivateFiles:
         """The same files, whose reader is shown to one more."""
@@ -564,6 +569,7 @@ def described_into(
 
     with charged(place, charges, release_id, promise, read, partial(folder_is_of, folder)):
         distribution = fit(release_id)
+        charges.check_reserved(release_id)
         distribution.save(place, replace=force)
     return distribution
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dptext import checks
 from dptext.errors import ParameterError, warn
+from dptext.files.blocks import Block
 from dptext.privacy.statement import Parameter
 from dptext.users.texts import Author, Chunk
 
@@ -131,6 +132,11 @@ class TextSample:
         self._digests.add(_digest(text))
         if len(self._digests) > 2 * _SAMPLED:
             self._digests = self._smallest()
+
+    def add_block(self, block: Block) -> None:
+        """Add the texts of a block of rows; a missing one counts as empty."""
+        for text in block.texts:
+            self.add(text or "")
 
     def _smallest(self) -> set[int]:
         return set(sorted(self._digests)[:_SAMPLED])
