@@ -55,7 +55,7 @@ class Charges:
     def reserve(
         self, release_id: str, promise: PrivacyStatement | Guarantee, reader: DocumentReader, **terms: Any
     ) -> None:
-        """Charge every row, or none; a release that is charged already stays as it is.
+        """Charge every row, or none. A release that is charged already is not charged again.
 
         Logs a warning if other releases are pending: they count as spent.
 
@@ -99,7 +99,7 @@ class Charges:
         """Raise if the ledger no longer counts the release. Call it before the output is put in place.
 
         Raises:
-            RefusedError: somebody voided it while the run was at work.
+            RefusedError: it was voided while the run was at work.
         """
         if not self.is_settled_or_reserved(release_id):
             raise RefusedError(
