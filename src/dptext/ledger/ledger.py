@@ -296,9 +296,8 @@ class Ledger(Showing):
             which, name = f"the release {release_ids[0]}", release_ids[0]
         return (
             f"the ledger counts {which} as spent, and not as confirmed. If no run is at work on it and the output is "
-            "in place: "
-            f"dptext ledger settle {self.path} {name}; if no output was kept or shown to others: "
-            f"dptext ledger void {self.path} {name}"
+            f"in place: dptext ledger settle {self.path} {name}; if no output was kept or shown to others: dptext "
+            f"ledger void {self.path} {name}"
         )
 
     def terms(self) -> Terms | None:

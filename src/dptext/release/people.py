@@ -22,7 +22,7 @@ from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import canonical_id
 
-__all__ = ["MostTexts", "TextsOfPeople", "promise_to"]
+__all__ = ["MostTexts", "TextsOfPeople", "promise_to", "user_digest"]
 
 _AT_LEAST = 1 << 16  # rows that wait for each other before they are sorted
 
@@ -71,7 +71,7 @@ class TextsOfPeople:
         """Count rows: who wrote each, and its text."""
         there = (who for who, text in zip(people, texts, strict=True) if text is not None or self._missing is not None)
         names = [canonical_id(who) for who in there]
-        found = [_digest(name) for name in names if name is not None]
+        found = [user_digest(name, _key()) for name in names if name is not None]
         self._unnamed += len(names) - len(found)
         self._waiting.append(np.frombuffer(b"".join(found), dtype=np.uint64))
         if sum(map(len, self._waiting)) >= max(_AT_LEAST, len(self._who) // 4):  # in all, every person is moved rarely
@@ -107,8 +107,9 @@ def _key() -> bytes:
     return RandomBits().take(16)
 
 
-def _digest(name: str) -> bytes:
-    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=_key()).digest()
+def user_digest(name: str, key: bytes) -> bytes:
+    """Return 64 bits that stand for a user while texts are counted."""
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
 
 
 def promise_to(most: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:

@@ -7,7 +7,6 @@ place (`dptext.spark.folder`), settle. When a step ends in an error, the tasks o
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
@@ -26,7 +25,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import canonical_id
 from dptext.release.charges import Charges
-from dptext.release.people import MostTexts
+from dptext.release.people import MostTexts, user_digest
 from dptext.release.release import Tally
 from dptext.spark.folder import Appeared, OutputFolder
 from dptext.spark.rows import quoted
@@ -231,12 +230,8 @@ class _DigestTask:
 
         for batch in batches:
             ids = map(canonical_id, batch.column(0).to_pylist())
-            digests = [None if user is None else _digest(user, self.key) for user in ids]
+            digests = [None if user is None else user_digest(user, self.key) for user in ids]
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array(digests, pyarrow.binary())], ["who"])
-
-
-def _digest(user: str, key: bytes) -> bytes:
-    return hashlib.blake2b(user.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
 
 
 def _aggregates(columns: tuple[str, ...]) -> list[Any]:
