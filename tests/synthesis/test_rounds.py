@@ -154,6 +154,21 @@ def test_a_source_may_say_why_it_gave_too_little():
         made(source)
 
 
+class Repeating(Numbers):
+    """Every answer but the last one repeats its first text."""
+
+    def propose(self, request):
+        texts = super().propose(request)
+        return [texts[0], *texts[:-1]] if request.count > 1 else texts
+
+
+def test_duplicates_are_made_up_for_after_the_last_round():
+    source = Repeating()
+    texts, _ = made(source, 8, rounds=1)
+    assert len(set(texts)) == 8
+    assert [request.count for request in source.proposed] == [4, 4, 1, 1]
+
+
 class Nothing(Numbers):
     def propose(self, request):
         return ["", "  "]

@@ -17,12 +17,13 @@ e_y is the variance of the noise in each number of m_y. With few users the noise
 (eigenvalues s, with average 1 after scaling to s'), the prior w ~ N(0, t s'^a) for weights w with g = S w gives
 
     g ~ N(0, t s^2 s'^a + q),                                                                            (evidence)
-    w^ = t s'^a s / (t s^2 s'^a + q) g.                                                                 (posterior)
+    g^ = r g,   r = t s^2 s'^a / (t s^2 s'^a + q).                                                      (posterior)
 
-The strength t and the exponent a maximize the likelihood over all classes together. The result is t = 0, "no signal",
-unless the likelihood gains more than 5 nats: noise alone almost never gains as much.
+r says how well each number is known, from 0 to 1. The strength t and the exponent a maximize the likelihood over all
+classes together. The result is t = 0, "no signal", unless the likelihood gains more than 5 nats: noise alone almost
+never gains as much.
 
-**Domain.** Let d be the posterior weights of the gap m - mu between the users (mean m over classes) and the pool. The
+**Domain.** Let d = S^-1 g^ for the gap m - mu between the users (mean m over classes) and the pool. The
 classes are compared with the pool's moments around the users' mean,
 
     S_p = S + (S d) (S d)^T,                                                                                (moved)
@@ -39,15 +40,18 @@ c has the prior N(0.15, 0.07^2) and is updated by the release with the known noi
 
     c = (0.15 / 0.07^2 + sum of h g / q) / (1 / 0.07^2 + sum of h^2 / q),                                   (trust)
 
-so a few users get classes close to the descriptions, and many users correct or overrule them. The rest is denoised by
-(posterior). Together they give the gap g^_y = c h_y + S_p rest^_y.
+so with few users the classes are close to the descriptions, and many users correct or overrule them. The rest is
+denoised by (posterior): the estimated gap is g^_y = c h_y + r (g_y - c h_y).
 
-**Weights.** The covariance of the users' texts within a class is unknown; the pool's covariance stands in for it,
-shrunk towards a multiple of the identity. With average eigenvalue s-bar, rho = 2 and a factor f_y per class,
+**Weights.** The covariance of the users' texts within a class is unknown. The pool's covariance stands in, shrunk
+towards a multiple of the identity. It is of use only where the gap is known: a description says nothing of directions
+in which texts vary little, and S_p^-1 would favour exactly these. With the average eigenvalue s-bar and rho = 3,
 
-    w_y = f_y (S_p + rho s-bar I)^-1 g^_y,   f_y such that w_y g^_y = w_y S_p w_y.                       (weights)
+    w_y = f [ (1 + rho) (S_p + rho s-bar I)^-1 r g_y + (1 - r) c h_y / s-bar ],                           (weights)
 
-Classes with equal covariance have linear log-ratios whose shift w g equals their variance w S w; f restores this.
+f such that the sums over y of w_y g^_y and of w_y S_p w_y are equal. (Classes with one covariance have linear
+log-ratios, whose shift w g equals their variance w S w.) Without noise r = 1, and w_y is a ridge discriminant; without
+users r = 0, and w_y points to the description.
 
 **Scores.** For a text with the vector v,
 
@@ -57,8 +61,8 @@ Classes with equal covariance have linear log-ratios whose shift w g equals thei
 The nearness is the log-ratio between the density of the users' texts and that of the pool, shifted so that its average
 over the users' texts is 0. It is 0 everywhere if the pool is of the same domain.
 
-The constants (prior of c, rho, prior of the counts, 5 nats) were chosen on Yelp sentences and WikiText-2 articles.
-Accuracy is flat for rho between 1 and 5. Measurements: `papers/synthesis/README.md`.
+The form of (weights) and the constants (prior of c, rho, prior of the counts, 5 nats) were chosen on Yelp sentences and
+WikiText-2 articles, where accuracy is flat for rho between 2 and 5. Measurements: `papers/synthesis/README.md`.
 
 Sources: Fisher's discriminants; empirical Bayes as in MacKay 1992, "Bayesian interpolation"; shrinkage of a covariance
 towards the identity as in Ledoit and Wolf 2004.
@@ -85,7 +89,7 @@ _STRENGTHS = np.geomspace(1e-6, 1e4, 21)
 _FINER = np.geomspace(10**-0.4, 10**0.4, 9)
 _LEAST_GAIN = 5.0  # nats of likelihood below which a gap counts as noise
 _TRUST, _TRUST_DEVIATION = 0.15, 0.07  # prior of c in (trust)
-_RIDGE = 2.0  # rho in (weights)
+_RIDGE = 3.0  # rho in (weights)
 _COUNT_DEVIATION = 0.25  # prior deviation of a class's count, relative to the average count
 _LEAST_SHARE = 1e-3  # of the average count
 _ROWS_AT_ONCE = 1 << 15
@@ -169,7 +173,8 @@ class LogRatio:
         common = float((shares**2 * errors).sum())
         values, basis = _eigen(covariance)
         spread = (common + values / counts.sum())[None]
-        domain = (_posterior(((overall - mean) @ basis)[None], spread, values)[0] @ basis.T)[0]
+        gap = ((overall - mean) @ basis)[None]
+        domain = (_posterior(gap, spread, values)[0] * gap / np.maximum(values, _TINY) @ basis.T)[0]
         moved = covariance @ domain
 
         weights, shifts = np.zeros((classes, size)), np.zeros(classes)
@@ -184,9 +189,8 @@ class LogRatio:
                 directions = (public - shares @ public) @ basis
                 trust = _trust(directions, gaps, spread)
                 expected = trust * directions
-            rest, strength, exponent = _posterior(gaps - expected, spread, values)
-            gaps = expected + values * rest
-            weights, shifts = _discriminants(gaps, values)
+            known, strength, exponent = _posterior(gaps - expected, spread, values)
+            weights, shifts = _discriminants(gaps, expected, known, values)
             weights = weights @ basis.T
 
         return cls(
@@ -244,14 +248,14 @@ def _trust(directions: Floats, gaps: Floats, spread: Floats) -> float:
     return (prior * _TRUST + float((directions * gaps / spread).sum())) / precision
 
 
-def _discriminants(gaps: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Return the weights of (weights) and w g of each class, in the eigenbasis."""
-    average = float(values.mean())
-    weights = gaps / ((values + _RIDGE * average) / (1 + _RIDGE) + _TINY)
-    shifts = (gaps * weights).sum(axis=1)
-    variances = (weights**2 * values).sum(axis=1)
-    factors = np.divide(shifts, variances, out=np.zeros_like(shifts), where=variances > 0)
-    return weights * factors[:, None], shifts * factors
+def _discriminants(gaps: Floats, expected: Floats, known: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return w of (weights) and w g^ of each class, in the eigenbasis; ``expected`` is c h and ``known`` is r."""
+    average = float(values.mean()) + _TINY
+    weights = known * gaps * (1 + _RIDGE) / (values + _RIDGE * average) + (1 - known) * expected / average
+    shifts = ((expected + known * (gaps - expected)) * weights).sum(axis=1)
+    variance = float((weights**2 * values).sum())
+    factor = float(shifts.sum()) / variance if variance > 0 else 0.0
+    return factor * weights, factor * shifts
 
 
 def _eigen(covariance: Floats) -> tuple[Floats, Floats]:
@@ -262,7 +266,7 @@ def _eigen(covariance: Floats) -> tuple[Floats, Floats]:
 
 
 def _posterior(gaps: Floats, spread: Floats, values: Floats) -> tuple[Floats, float, float]:
-    """Return (rows, k) w^ of (posterior) from (rows, k) g and q in the eigenbasis, with t and a."""
+    """Return (rows, k) r of (posterior) from (rows, k) g and q in the eigenbasis, with t and a."""
     average = float(values.mean()) if values.size else 0.0
     size = float((gaps**2).sum())
     if average <= 0 or size <= 0:
@@ -285,7 +289,7 @@ def _posterior(gaps: Floats, spread: Floats, values: Floats) -> tuple[Floats, fl
     if likelihood(strength, exponent) <= likelihood(0.0, 0.0) + _LEAST_GAIN:
         return np.zeros_like(gaps), 0.0, 0.0
     prior = strength * relative**exponent
-    return prior * values / (prior * values**2 + spread + _TINY) * gaps, strength, exponent
+    return prior * values**2 / (prior * values**2 + spread + _TINY), strength, exponent
 
 
 def _array(name: str, values: Any, dimensions: int) -> Floats:

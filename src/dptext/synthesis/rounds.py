@@ -15,7 +15,7 @@ from dptext.features.pool import encodable
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Progress
 from dptext.synthesis.labels import Labels
-from dptext.synthesis.sampling import choose
+from dptext.synthesis.sampling import choose, quotas
 from dptext.synthesis.sources import Request, Source
 
 __all__ = ["EXAMPLES", "generated"]
@@ -58,7 +58,8 @@ def generated(
     """Let a source write texts in rounds, and choose n of all that it wrote, each once, with a class.
 
     In the first round the source proposes texts for every class. In each later one it varies the best of what it wrote
-    for the class, and proposes others with the best as examples. A round in which nothing new comes is the last.
+    for the class, and proposes others with the best as examples. A round in which nothing new comes is the last. If
+    duplicates leave fewer than n texts after the last round, the source proposes more until it writes nothing new.
 
     **This costs nothing.** All that comes in is public, or was computed from what was released: ``weigh`` and ``hints``
     from the noisy matrix, labels and shares and n likewise. No private text and no statistic of one is looked at here,
@@ -96,6 +97,16 @@ def generated(
             if counts[code] > 0:
                 request = Request(labels.values_of(code), tuple(hints.get(name, ())), counts[code])
                 new += written.unseen(_turn(source, request, best[code]))
+        if not new:
+            break
+        written.add(new)
+    while 0 < len(written.texts) < n:  # duplicates left fewer than n: ask for the missing ones
+        missing = quotas(shares, n - len(written.texts)).tolist()
+        new = []
+        for code, name in enumerate(labels.names):
+            if missing[code] > 0:
+                request = Request(labels.values_of(code), tuple(hints.get(name, ())), missing[code])
+                new += written.unseen(_strings(source.propose(request), "propose"))
         if not new:
             break
         written.add(new)
