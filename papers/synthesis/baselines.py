@@ -307,22 +307,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     work = options.out / "work"
     work.mkdir(parents=True, exist_ok=True)
     names = list(POOLS) if options.only is None else [options.only]
-    paths = {name: options.out / f"baselines-{name.lower().replace(' ', '-')}.jsonl" for name in POOLS}
     for name in [] if options.report else names:
         sweep(
             lambda settings, seed: _cell(options.data, work, settings, seed),
             list(_settings(name, quick=options.quick)),
             range(1, 2 if options.quick else 6),
-            path=paths[name],
+            path=options.out / f"baselines-{name.lower().replace(' ', '-')}.jsonl",
             name="synthesis baselines",
             not_compared=("options", "work"),
             progress=say_by_name,
             stop_at_error=True,
         )
-    rows = [row for path in paths.values() if path.exists() for row in read_sweep(path).rows]
-    text = "\n".join(_tables(rows))
-    print(text)
-    write_between(options.readme, START, END, text)
+    write_report(options.out, readme=options.readme)
+
+
+def write_report(out: Path, *, readme: Path | None = None) -> None:
+    """Write the tables of all rows in a folder into the README."""
+    rows = [row for path in sorted(out.glob("baselines-*.jsonl")) for row in read_sweep(path).rows]
+    write_between(readme, START, END, "\n".join(_tables(rows)).rstrip())
 
 
 def _settings(name: str, *, quick: bool) -> Iterator[dict[str, Any]]:

@@ -54,6 +54,7 @@ REPORTS = {
     "leakage.leakage": "results.csv",
     "ome.printed_report": "results",
     "sentences.report": "results",
+    "synthesis.baselines": "results",
     "synthesis.peers": "results",
     "synthesis.report": "results",
     "tem.composed": "results-composed",
