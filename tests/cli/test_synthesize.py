@@ -139,6 +139,44 @@ def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkey
         assert "rows have" not in err
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["--labels", "drinks=tea and milk, rules=tax and law"],
+        ["--labels-file", '{"drinks": "tea, milk", "rules": "tax, law"}'],
+    ],
+)
+def test_label_descriptions_are_kept_with_the_description(synthesize, labels):
+    if labels[0] == "--labels-file":
+        Path("labels.json").write_text(labels[1])
+        labels = ["--labels-file", "labels.json"]
+    how = ("--user", "author", "--label", "topic", "--epsilon", "4", "--features", "words", *labels)
+    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", how=how)
+    assert code == 0, err
+    distribution = dptext.TextDistribution.load("made.jsonl.distribution")
+    assert [text.split()[0].strip(",") for text in distribution.labels.described] == ["tea", "tax"]
+    assert distribution.classify(["a cup of tea", "the court and the law"]) == ["drinks", "rules"]
+    assert {row.attributes["topic"] for row in rows("made.jsonl")} == {"drinks", "rules"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "code", "message"),
+    [
+        (["--label", "topic", "--labels", "drinks=tea,rules"], 2, "--labels-file"),
+        (["--label", "topic", "--labels", "drinks=tea,drinks=milk"], 2, "second one"),
+        (["--labels-file", "none.json"], 4, "cannot be read"),
+        (["--labels-file", "pool.txt"], 1, "not JSON"),
+        (["--labels-file", "pool.txt", "--labels", "a"], 2, "leave out --labels"),
+    ],
+)
+def test_label_descriptions_that_do_not_fit_get_one_clear_line(synthesize, labels, code, message):
+    how = ("--user", "author", "--epsilon", "4", "--features", "words", *labels)
+    found, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", how=how)
+    assert (found, len(err.strip().splitlines())) == (code, 1), err
+    assert message in err
+    assert not list(Path().glob("made*"))
+
+
 def test_each_column_is_counted(synthesize, monkeypatch):
     several = (*with_labels("drinks,rules"), "--label", "author", "--labels", "nobody")
     code, _, err = synthesize(*MADE, how=(*several[2:], "--unit", "document"))

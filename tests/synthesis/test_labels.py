@@ -75,7 +75,11 @@ def test_a_class_that_is_not_there_is_refused():
         ([], "empty list"),
         ({}, "at least one column"),
         ({"topic": []}, "'topic'.*empty list"),
-        ({"topic": "news"}, "'topic' must be a list, got one text"),
+        ({"topic": 7}, "'topic' must be a list, got 7"),
+        ({"topic": "news", "stars": [1]}, "'topic' must be a list, got one text"),
+        ({"news": ""}, "description of label 1 of 'label'"),
+        ({"topic": {"news": "a", "sports": None}}, "description of label 2 of 'topic'"),
+        ({"topic": {"news": "\udc80"}}, "description of label 1 of 'topic'"),
         ({"topic": None}, "'topic' must be a list, got None"),
         ({"": ["a"]}, "list of names"),
         ({1: ["a"]}, "list of names"),
@@ -125,3 +129,27 @@ def test_classes_whose_values_look_like_several_have_names_of_their_own():
 def test_what_no_statement_can_hold_is_refused_before_a_budget_is_spent(given):
     with pytest.raises(ParameterError, match="UTF-8"):
         Labels.of(given)
+
+
+def test_descriptions_of_one_column_and_of_several():
+    labels = Labels.of({"news": "politics", "sports": "football"}, column="topic")
+    assert (labels.columns, labels.values, labels.described) == (
+        ("topic",),
+        (("news", "sports"),),
+        ("politics", "football"),
+    )
+    several = Labels.of({"topic": {"news": "politics", "sports": "football"}, "stars": [1, 2]})
+    assert several.names == ("news / 1", "news / 2", "sports / 1", "sports / 2")
+    assert several.described == ("politics", "politics", "football", "football")
+    assert Labels.of(["news", "sports"], column="topic").described is None
+    assert pickle.loads(pickle.dumps(several)).described == several.described
+
+
+def test_descriptions_do_not_change_the_label_set_of_the_statement():
+    """The digest in a statement is that of the labels: descriptions are no part of the release."""
+    assert Labels.of({"news": "politics"}).sha256 == Labels.of(["news"]).sha256
+
+
+def test_one_description_per_label():
+    with pytest.raises(ParameterError, match="one text for each label"):
+        Labels(("topic",), (("news", "sports"),), descriptions=(("politics",),))

@@ -110,6 +110,44 @@ def test_known_noise_beats_none_assumed():
     assert np.mean(wins) > 0.03
 
 
+def described_accuracy(people, *, sign=1.0, seeds=range(5), described=True):
+    """The mean accuracy with few users and descriptions that point, with some error, to the classes (or away)."""
+    results = []
+    for seed in seeds:
+        generator = np.random.default_rng(seed)
+        pool, truth = planted(generator, count=1500, size=60, gap=0.3)
+        vectors, labels = planted(generator, count=people, size=60, gap=0.3)
+        matrix = released(vectors, labels, 3, sigma=4.2, generator=generator)
+        directions = sign * np.eye(60)[-3:] + 0.1 * generator.normal(size=(3, 60))
+        moments = pool.mean(axis=0), np.cov(pool.T)
+        ratio = LogRatio.fit(matrix, 4.2, B, *moments, directions if described else None)
+        results.append((accuracy(ratio, pool, truth), ratio.trust))
+    return np.mean(results, axis=0)
+
+
+def test_descriptions_help_where_users_are_few():
+    """30 users say nearly nothing; the descriptions do. Both accuracies have a deviation below .06 over five seeds."""
+    assert described_accuracy(30)[0] > described_accuracy(30, described=False)[0] + 0.2
+
+
+def test_wrong_descriptions_are_overruled_by_many_users():
+    """Descriptions of the opposite classes get a negative trust, and cost hardly anything."""
+    right, trust = described_accuracy(5000, sign=-1.0)
+    plain, none = described_accuracy(5000, described=False)
+    assert trust < 0
+    assert none == 0
+    assert right > plain - 0.02
+
+
+def test_descriptions_alone_classify_where_nobody_takes_part():
+    """The noisy counts of nobody do not decide: every class gets texts."""
+    generator = np.random.default_rng(1)
+    pool, _ = planted(generator, count=1500, size=60, gap=0.3)
+    matrix = 4.2 * generator.normal(size=(3, 61))
+    ratio = LogRatio.fit(matrix, 4.2, B, pool.mean(axis=0), np.cov(pool.T), np.eye(60)[-3:])
+    assert np.bincount(ratio.scores(pool).argmax(axis=1), minlength=3).min() > 0.15 * len(pool)
+
+
 def test_classes_without_anybody_are_never_likeliest(generator):
     vectors, labels = planted(generator)
     pool, truth = planted(generator, count=1000)
@@ -193,11 +231,12 @@ def test_it_is_frozen(generator):
     [
         ({"matrix": np.zeros((2, 5))}, "1 \\+ 3 columns"),
         ({"matrix": np.full((2, 4), np.nan)}, "finite"),
-        ({"matrix": np.zeros((0, 4))}, "one row a class"),
+        ({"matrix": np.zeros((0, 4))}, "one row per class"),
         ({"sigma": -1.0}, "sigma"),
         ({"b": 1.0}, "b must"),
         ({"features_covariance": np.eye(4)}, "covariance"),
         ({"features_mean": np.zeros((3, 1))}, "mean"),
+        ({"descriptions": np.zeros((3, 3))}, "each of the 2 classes"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_error(changed, said):

@@ -182,6 +182,32 @@ def test_what_noise_hides_is_said():
     assert not fitted(documents(users=200), seed=1).doubts()
 
 
+def test_the_release_is_a_classifier():
+    distribution = fitted(seed=1)
+    texts = ["a cup of tea", "the tax court", ""]
+    probabilities = distribution.predict_proba(texts)
+    assert probabilities.shape == (3, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert distribution.classify(texts)[:2] == LABELS
+    assert distribution.classify(texts) == [LABELS[code] for code in probabilities.argmax(axis=1)]
+    assert distribution.classify([]) == []
+    with pytest.raises(ParameterError, match="no labels to predict"):
+        fitted(labels=None).predict_proba(texts)
+
+
+def test_descriptions_classify_where_two_users_take_part(tmp_path):
+    """Two users are within the noise; the public descriptions decide, before and after the release is saved."""
+    described = {"drinks": "tea cup cocoa", "rules": "tax law court"}
+    distribution = fitted(documents(users=1, per_user=1), labels=described, epsilon=0.1, seed=2)
+    texts = ["a cup of tea", "cocoa", "the tax court", "law"]
+    assert distribution.classify(texts) == ["drinks", "drinks", "rules", "rules"]
+    assert "the descriptions of the labels: they are public" in distribution.statement.exposed
+    distribution.save(tmp_path / "release")
+    loaded = dptext.TextDistribution.load(tmp_path / "release")
+    assert loaded.labels == distribution.labels
+    np.testing.assert_array_equal(loaded.predict_proba(texts), distribution.predict_proba(texts))
+
+
 def test_labels_that_nobody_has_may_be_what_is_wrong():
     said = fitted(labels=["Drinks", "Rules"], seed=1).doubts()
     assert ["spelled in another way" in each for each in said] == [True]

@@ -17,7 +17,7 @@ from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
 from dptext.cli.label_check import LabelCheck
 from dptext.cli.outputs import as_input, begin
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.features import NAMES
 from dptext.features.pool import Pool
 from dptext.files.documents import DocumentReader
@@ -163,11 +163,19 @@ class LabelOptions:
         tuple[str, ...],
         typer.Option(
             metavar="A,B,...",
-            help="The public labels of that column, never read from IN (one for each). Before the release, a terminal "
-            "shows you alone how many rows have one of them, and asks. The command fails if no row has one, so its "
-            "exit status depends on private rows.",
+            help="The public labels of that column, never read from IN (one list per --label); A=TEXT,B=TEXT adds a "
+            "public description of each. Before the release, a terminal shows you alone how many rows have one of "
+            "them, and asks. The command fails if no row has one, so its exit status depends on private rows.",
         ),
     ] = ()
+    labels_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='The public labels as JSON, in place of --labels: {"A": "a description", ...} or ["A", "B", ...]; '
+            'for several columns {"COLUMN": {...}, ...}, without --label.',
+        ),
+    ] = None
     labels_as_given: Annotated[
         bool, typer.Option("--labels-as-given", help="Do not compare --labels with the rows of IN.")
     ] = False
@@ -177,7 +185,15 @@ class LabelOptions:
 
         Raises:
             ParameterError: a column without labels, or labels without a column; a column twice.
+            DataError: the file of labels is not JSON.
+            StorageError: the file of labels cannot be read.
         """
+        if self.labels_file is not None:
+            if self.labels or len(self.label) > 1:
+                raise ParameterError(
+                    "--labels-file holds all labels: leave out --labels, and give --label at most once"
+                )
+            return _labels_of_file(self.labels_file, *self.label)
         if len(self.label) != len(self.labels):
             raise ParameterError(
                 "each --label COLUMN needs its public labels, --labels A,B,...: they are never read from the private "
@@ -190,7 +206,38 @@ class LabelOptions:
             raise ParameterError(
                 f"--labels {','.join(_PLACEHOLDERS)} is a placeholder: replace it by the public labels of the column"
             )
-        return Labels.of(dict(zip(self.label, lists, strict=True)) or None)
+        return Labels.of({name: _described(labels) for name, labels in zip(self.label, lists, strict=True)} or None)
+
+
+def _described(labels: list[str]) -> list[str] | dict[str, str]:
+    """Return labels, with their descriptions if every one is written as A=TEXT.
+
+    Raises:
+        ParameterError: only some labels have a description, or a label occurs twice.
+    """
+    pairs = [label.split("=", 1) for label in labels]
+    if all(len(pair) == 1 for pair in pairs):
+        return labels
+    described = {pair[0].strip(): pair[-1].strip() for pair in pairs}
+    if len(described) < len(pairs) or any(len(pair) == 1 for pair in pairs):
+        raise ParameterError(
+            "--labels A=TEXT,B=TEXT must describe each label once, and a label without '=' or a second one of the same "
+            "name was found. A description that holds a comma, or a label that holds '=', needs --labels-file FILE.json"
+        )
+    return described
+
+
+def _labels_of_file(file: Path, column: str | None = None) -> Labels:
+    """Return the labels of a JSON file: those of one column if the column is named."""
+    try:
+        labels = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise DataError(
+            f'{file} is not JSON: write {{"A": "a description of A", "B": "a description of B"}} as UTF-8'
+        ) from None
+    return Labels.of(labels if column is None else {column: labels})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -367,6 +414,7 @@ def _check_is_a_draw(
         "--most-documents": private.most_documents != PrivateTexts.most_documents,
         "--label": bool(labels.label),
         "--labels": bool(labels.labels),
+        "--labels-file": labels.labels_file is not None,
         "--labels-as-given": labels.labels_as_given,
         "--features": corpus.features is not None,
         "--ledger": ledger is not None,

@@ -123,7 +123,15 @@ class TextDistribution(Showing):
     @cached_property
     def ratio(self) -> LogRatio:
         """The density ratio between the described texts and the public ones."""
-        return LogRatio.fit(self.matrix, self.sigma, COUNT_WEIGHT, self.features.mean, self.features.covariance)
+        described = self.labels.described
+        return LogRatio.fit(
+            self.matrix,
+            self.sigma,
+            COUNT_WEIGHT,
+            self.features.mean,
+            self.features.covariance,
+            None if described is None else self.features.units(described) * UNIT,
+        )
 
     def shares(self) -> dict[str, float]:
         """By label, its noisy share of the documents (people count, not documents: each has length 1 in all)."""
@@ -162,6 +170,36 @@ class TextDistribution(Showing):
     def weigh(self, texts: Sequence[str]) -> Weights:
         """How likely texts are among the described ones. They must be public, or made from what is."""
         return self._weights(self.features.units(texts))
+
+    def predict_proba(self, texts: Sequence[str]) -> Floats:
+        """Return the probability of each class for public texts, or for texts that their owner keeps.
+
+        The release is a classifier: this uses the released matrix alone, so it spends no budget. It usually predicts
+        better than a model that was trained on the texts of `sample`, whose wording is that of the pool.
+
+        Args:
+            texts: n strings. Probabilities of private texts are *not private*.
+
+        Returns:
+            (n, K) float64, the classes in the order of ``labels.names``; each row has sum 1.
+
+        Raises:
+            ParameterError: the release has no labels.
+        """
+        if not self.labels.columns:
+            raise ParameterError("this release has no labels to predict: fit a Synthesizer with labels=")
+        scores = self.weigh(texts).scores
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    def classify(self, texts: Sequence[str]) -> list[str]:
+        """Return the name of the likeliest class of each text, as `predict_proba` has it.
+
+        Raises:
+            ParameterError: the release has no labels.
+        """
+        names = self.labels.names
+        return [names[code] for code in self.predict_proba(texts).argmax(axis=1)]
 
     def hints(self, count: int = HINTS) -> dict[str, tuple[str, ...]]:
         """By label, the public words that stand out most in it: post-processing, as everything here."""
@@ -322,6 +360,7 @@ class TextDistribution(Showing):
                 "columns": list(self.labels.columns),
                 "values": [list(each) for each in self.labels.values],
                 "learned": {name: each.to_json() for name, each in self.labels.learned},
+                "descriptions": [list(texts) for texts in self.labels.descriptions],
             },
             "sigma": self.sigma,
             "features": config,
@@ -499,7 +538,8 @@ def _read(place: Path, source: str) -> Described:
 def _labels_of(config: Mapping[str, Any]) -> Labels:
     # with what was promised when they were learned: the next description with these labels counts it in as well
     learned = tuple((name, PrivacyStatement.from_json(each)) for name, each in config["learned"].items())
-    return Labels(tuple(config["columns"]), tuple(map(tuple, config["values"])), learned)
+    descriptions = tuple(map(tuple, config.get("descriptions", ())))
+    return Labels(tuple(config["columns"]), tuple(map(tuple, config["values"])), learned, descriptions)
 
 
 def _not_of_one(source: str, error: Exception) -> DataError:

@@ -39,6 +39,8 @@ class Labels:
         values: for each column its distinct values, spelled by `dptext.files.column.spelled_label`.
         learned: what was promised when labels were learned from people (`dptext.private_labels`), by what they are:
             whoever uses them counts it in (`dptext.privacy.prior`). Empty where all are public.
+        descriptions: for each column the public descriptions of its values, in their order; an empty tuple for a column
+            without descriptions. They must be written without looking at the private texts.
 
     Raises:
         ParameterError: as `of`.
@@ -48,11 +50,14 @@ class Labels:
     (6, 3, {'topic': 'sports', 'stars': '1'}, -1)
     >>> len(Labels()), Labels().code([]), Labels().values_of(0)
     (1, 0, {})
+    >>> Labels.of({"yes": "I liked it, great", "no": "I hated it, awful"}).described
+    ('I liked it, great', 'I hated it, awful')
     """
 
     columns: tuple[str, ...] = ()
     values: tuple[tuple[str, ...], ...] = ()
     learned: tuple[tuple[str, PrivacyStatement], ...] = field(default=(), compare=False, repr=False)
+    descriptions: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names("the columns of labels", self.columns))
@@ -63,6 +68,14 @@ class Labels:
             )
         found = tuple(_spelled(column, given) for column, given in zip(self.columns, values, strict=True))
         object.__setattr__(self, "values", found)
+        descriptions = tuple(map(tuple, self.descriptions)) or ((),) * len(found)
+        object.__setattr__(self, "descriptions", descriptions)
+        if [len(texts) or len(labels) for texts, labels in zip(descriptions, found, strict=False)] != [
+            *map(len, found)
+        ]:
+            raise ParameterError("descriptions must be one text for each label of a column, or none for the column")
+        for column, texts in zip(self.columns, descriptions, strict=True):
+            _check_descriptions(column, texts)
         count = math.prod(map(len, found))
         if count > MOST_CLASSES:
             raise ParameterError(
@@ -77,7 +90,8 @@ class Labels:
         Args:
             given: None: no labels, all texts are of one class. A list of labels: those of one column. A mapping from
                 columns to lists of labels: their combinations. Labels are texts, numbers or truth values. In place of a
-                list, what `dptext.private_labels` returned: then `learned` has its statement.
+                list, what `dptext.private_labels` returned: then `learned` has its statement. Also in place of a list,
+                a mapping from labels to public descriptions, such as ``{"sports": "football, tennis, a match"}``.
             column: the name of the one column.
 
         Raises:
@@ -93,9 +107,12 @@ class Labels:
         if isinstance(given, Mapping):
             if not given:
                 raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
+            if all(isinstance(text, str) for text in given.values()):  # one column, each label with its description
+                return cls.of({as_text("column", column): given})
             found = {name: each.statement for name, each in given.items() if isinstance(each, PrivateLabels)}
             learned = tuple((f"labels of {name}", each) for name, each in found.items())
-            return cls(tuple(given), tuple(map(_names_of, given.values())), learned)
+            texts = tuple(tuple(each.values()) if isinstance(each, Mapping) else () for each in given.values())
+            return cls(tuple(given), tuple(map(_names_of, given.values())), learned, texts)
         if isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise ParameterError(
                 "labels must be a list of labels, or a mapping from columns to lists of labels, got "
@@ -122,6 +139,12 @@ class Labels:
             return found
         return tuple(" / ".join(map(repr, values)) for values in product(*self.values))
 
+    @cached_property
+    def described(self) -> tuple[str, ...] | None:
+        """The public description of each class, those of its values one after the other; None without descriptions."""
+        columns = [texts or ("",) * len(labels) for texts, labels in zip(self.descriptions, self.values, strict=True)]
+        return tuple(" ".join(filter(None, texts)) for texts in product(*columns)) if any(self.descriptions) else None
+
     def code(self, values: Sequence[object]) -> int:
         """The class of one value a column, in any spelling; `OUTSIDE` for every other combination. Raises nothing."""
         return self._codes.get(tuple(map(spelled_label, values)), OUTSIDE)
@@ -142,6 +165,14 @@ class Labels:
     @cached_property
     def _codes(self) -> dict[tuple[str | None, ...], int]:
         return {values: code for code, values in enumerate(product(*self.values))}
+
+
+def _check_descriptions(column: str, texts: tuple[str, ...]) -> None:
+    for place, text in enumerate(texts, 1):
+        if not isinstance(text, str) or not text.strip() or not is_encodable(text):
+            raise ParameterError(
+                f"the description of label {place} of {column!r} must be a non-empty text that UTF-8 can hold"
+            )
 
 
 def _names_of(given: object) -> Any:

@@ -145,7 +145,8 @@ class Terms:
         if not self.labels.columns:
             return ()
         known = "they were released under a promise of their own, counted in above" if self.prior else "they are public"
-        return (f"the names of the labels: {known}",)
+        described = ("the descriptions of the labels: they are public",) if self.labels.described else ()
+        return (f"the names of the labels: {known}", *described)
 
 
 def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Parameter]:

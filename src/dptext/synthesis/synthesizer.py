@@ -135,9 +135,10 @@ class Synthesizer(Showing):
 
     Args:
         epsilon, delta: the budget of a person.
-        labels: the public label set: a list; a mapping from columns to lists, whose combinations are then the classes;
-            what `dptext.private_labels` learned, at its own price; None: no labels. It is never read from the
-            documents. A document with another label, or with none, takes no part.
+        labels: the public label set: a list; a mapping from labels to public descriptions, such as ``{"sports":
+            "football, tennis, a match", ...}``, which help most where users are few; a mapping from columns to either,
+            whose combinations are then the classes; what `dptext.private_labels` learned, at its own price; None: no
+            labels. It is never read from the documents. A document with another label, or with none, takes no part.
         column: the name of the one column of labels; those that were learned name their own.
         features: "words" (TF-IDF and SVD; extra ``sklearn``), "glove" (means of word vectors), a `TextEncoder` such as
             `dptext.SentenceEncoder` (extra ``encoders``), or several of these side by side; "both" is a sentence model
