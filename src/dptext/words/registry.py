@@ -16,7 +16,7 @@ from dptext.errors import DataError, DptextError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import refuse_beside
 from dptext.release.redaction import behind
-from dptext.vectors.formats import KNOWN_VECTORS, VectorsLike, load_vectors
+from dptext.vectors.formats import GLOVE, VectorsLike, load_vectors
 from dptext.vectors.metrics import CALLERS
 from dptext.words.custext import CusText
 from dptext.words.gumbel import TruncatedGumbel
@@ -96,7 +96,7 @@ def word_mechanism(
             f"mechanism must be one of {names}, or a word mechanism such as TEM, got {shown(mechanism)}{hint}"
         )
     epsilon = chosen_epsilon(epsilon, build.__name__)
-    return build(KNOWN_VECTORS[0] if vectors is None else vectors, epsilon=epsilon, **options)
+    return build(GLOVE if vectors is None else vectors, epsilon=epsilon, **options)
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from dptext.release.text_privatizer import TextPrivatizer
-from dptext.vectors.formats import KNOWN_VECTORS, USUAL_LIMIT, Source, load_vectors_once
+from dptext.vectors.formats import GLOVE, USUAL_LIMIT, Source, load_vectors_once
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import word_mechanism
 
@@ -76,7 +76,7 @@ class WordPrivatizer(TextPrivatizer):
         """Build the mechanism; the texts are not looked at."""
         vectors = None if self.vectors is None else load_vectors_once(self.vectors, limit=self.limit)
         if vectors is None and not isinstance(self.mechanism, WordMechanism):
-            vectors = load_vectors_once(KNOWN_VECTORS[0], limit=self.limit)
+            vectors = load_vectors_once(GLOVE, limit=self.limit)
         self.mechanism_ = word_mechanism(
             self.mechanism, epsilon=self.epsilon, vectors=vectors, **dict(self.mechanism_params or {})
         )
