@@ -129,7 +129,7 @@ class MeanOfWords(Showing):
         """Which words and vectors, by their fingerprint, and how they are weighed."""
         training = self.vectors.statement
         licence = KNOWN_VECTORS.get(self.vectors.source)
-        source = {} if licence is None else {"encoder_vectors_licence": licence}
+        source: dict[str, Parameter] = {} if licence is None else {"encoder_vectors_licence": licence}
         if training is not None:
             source = {"vectors_release": training.release_id}
         return {
