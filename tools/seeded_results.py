@@ -22,9 +22,9 @@ from dptext import Document
 
 SEED = 7
 TOPICS = {
-    "drinks": "tea cup coffee milk water glass drink hot cold sweet".split(),
-    "rules": "law tax court judge rule state vote paper right office".split(),
-    "travel": "road train ship plane city river bridge map north south".split(),
+    "drinks": ["tea", "cup", "coffee", "milk", "water", "glass", "drink", "hot", "cold", "sweet"],
+    "rules": ["law", "tax", "court", "judge", "rule", "state", "vote", "paper", "right", "office"],
+    "travel": ["road", "train", "ship", "plane", "city", "river", "bridge", "map", "north", "south"],
 }
 WORDS = [word for words in TOPICS.values() for word in words]
 RANDOMIZERS = {
