@@ -1,13 +1,4 @@
-"""Attribute inference: what private output still says about the person who wrote it.
-
-The attacker holds private output of some people and knows their attribute (age, gender, trade), trains on these and
-names the attribute of others. Each attacker is trained afresh on *private* rows, and so is adapted to the noise.
-
-    empirical privacy = 1 - accuracy                          (Coavoux et al. 2018; Lyu, He and Li 2020)
-
-is the number that papers print. It flatters: where 80 per cent of the people are of one kind, an attacker who sees
-nothing at all leaves an empirical privacy of 0.2. So every score stands beside its baseline.
-"""
+"""Attribute inference: what private output still says about the person who wrote it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Text inversion: which words stood in the text behind a vector?
-
-The attacker makes pairs (vector, bag of words) from public texts, with the very encoder and mechanism that the victims
-use, learns to tell from a vector how likely each word is, and names the likeliest. Somebody who sees no vector names
-the most frequent words every time: in language that is often right, and the baseline here.
-"""
+"""Text inversion: which words stood in the text behind a vector?"""
 
 from __future__ import annotations
 

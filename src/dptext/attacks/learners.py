@@ -1,11 +1,4 @@
-"""Attackers who learn: models of scikit-learn, made afresh for every attack.
-
-A fresh attacker matters: one that was trained beside a defence has been beaten already, and says little about the next.
-
-What would stop a model from learning, without protecting anybody, is taken out of its way. A few huge rows would push
-all others together: numbers are cut off far from the middle of their column, and rows whose lengths differ much are
-also shown at length 1. A frequent class would be named for everybody: all classes weigh the same in training.
-"""
+"""Attackers who learn: models of scikit-learn, made afresh for every attack."""
 
 from __future__ import annotations
 
@@ -46,11 +39,7 @@ _STOPPING = 20  # rows of the rarest class from which a tenth is held back to st
 
 
 def checked_attackers(attackers: Any) -> tuple[Attacker, ...]:
-    """Names of attackers; one name alone will do.
-
-    Raises:
-        ParameterError: another name, or none.
-    """
+    """Names of attackers; one name alone will do."""
     names: tuple[Any, ...] = (attackers,) if isinstance(attackers, str) else tuple(attackers)
     if not names or any(name not in ATTACKERS for name in names):
         raise ParameterError(f"attackers must be some of {', '.join(ATTACKERS)}, got others or none")
@@ -85,11 +74,7 @@ def _some_words(rows: Any) -> Any:
 
 
 class Learner:
-    """An attacker who sees rows with labels once, and answers for other rows.
-
-    ``"linear"`` is logistic regression, ``"mlp"`` two hidden layers of 512 (as in the attack of Lyu, He and Li 2020),
-    ``"boosting"`` boosted trees on histograms.
-    """
+    """An attacker who sees rows with labels once, and answers for other rows."""
 
     def __init__(self, attacker: Attacker, seed: int) -> None:
         self._attacker, self._seed = attacker, seed
@@ -120,10 +105,7 @@ class Learner:
         return np.asarray(self._model.classes_[self.confidences(rows).argmax(axis=1)], dtype=np.int64)
 
     def confidences(self, rows: Any, *, alike: bool = False) -> npt.NDArray[np.float64]:
-        """(n, classes) how likely each label is, in ascending order of labels.
-
-        Labels count as frequent as they were in training, or with ``alike`` as equally frequent.
-        """
+        """(n, classes) how likely each label is, in ascending order of labels."""
         with _cores_for(rows):
             found = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
         if alike:
@@ -155,10 +137,7 @@ def scaling_steps() -> list[Any]:
 
 
 class _RobustScaling:
-    """Dense rows: each column around its median, in units of its spread, cut off where nearly no row is.
-
-    Rows whose lengths differ much are also shown at length 1: most of them would be near 0 beside the others.
-    """
+    """Dense rows: each column around its median, in units of its spread, cut off where nearly no row is."""
 
     def __init__(self) -> None:
         self._middle: Any = None

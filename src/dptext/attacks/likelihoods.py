@@ -1,12 +1,4 @@
-"""Where the mechanism's probabilities are known: how likely each original is to have become each private row.
-
-The output distributions of a mechanism are a `Channel`: a matrix, or a function that gives its rows. Private rows are
-sequences of symbols (words of a text) that went through a mechanism one by one:
-
-    ln P(private | original) = sum over places i of ln P(private_i | original_i),        -infinity if lengths differ
-
-The length is public (the layout is), so an original of another length is excluded.
-"""
+"""Where the mechanism's probabilities are known: how likely each original is to have become each private row."""
 
 from __future__ import annotations
 
@@ -32,11 +24,7 @@ _LARGEST = 1 << 28  # entries of the table of symbols
 
 
 class ChannelRows:
-    """Rows of a channel (a function needs ``inputs``), checked when they are read.
-
-    Raises:
-        ParameterError: no matrix; a function without the number of its inputs; rows that are no distributions.
-    """
+    """Rows of a channel (a function needs ``inputs``), checked when they are read."""
 
     def __init__(self, channel: Channel, *, inputs: int | None = None, log: bool = False) -> None:
         self._log = log
@@ -74,11 +62,7 @@ class ChannelRows:
             yield self._read(np.arange(start, min(start + step, self.inputs)))[0]
 
     def logarithms(self, inputs: Ids, outputs: Ids) -> Floats:
-        """(inputs, outputs) ln P(output | input) of some of both, minus infinity where it cannot be.
-
-        Raises:
-            ParameterError: an id that is none.
-        """
+        """(inputs, outputs) ln P(output | input) of some of both, minus infinity where it cannot be."""
         if inputs.min() < 0 or inputs.max() >= self.inputs:
             raise ParameterError(f"original must hold ids of {self.inputs:,} inputs, got others")
         found = np.empty((inputs.size, outputs.size))

@@ -1,13 +1,4 @@
-"""Linkage: which original does a private row belong to, and which of the known people wrote it?
-
-The attacker holds candidates (originals, or what is known of people) and ranks them for every private row. Where
-output probabilities are known the ranking is by likelihood, which is optimal when every candidate is equally likely
-before; elsewhere by similarity. A blind attacker has the true one among the first k of n in k / n of the cases, and a
-mean reciprocal rank of H(n) / n, with H(n) = 1 + 1/2 + ... + 1/n.
-
-Author re-identification assumes a closed world: every private row is of somebody the attacker knows. Real attackers
-know less, so this is the right side to err on.
-"""
+"""Linkage: which original does a private row belong to, and which of the known people wrote it?"""
 
 from __future__ import annotations
 

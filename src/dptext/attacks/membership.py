@@ -1,16 +1,6 @@
 """Was this text in the training set? Membership attacks on a classifier, from what it says about a text.
 
-The attacker holds a text with its label, asks the trained model, and decides whether the model was trained on it.
-
-- `shadow_membership`: the attacker trains a model on other texts, a *shadow*, and learns from its outputs what
-  members look like (Shokri et al. 2017). This is the attack of paper 2107.07928.
-- `loss_membership`: members have a small loss (Yeom et al. 2018). No shadow is needed.
-- `likelihood_ratio_membership`: several shadows, trained with and without each text, say how confident a model is
-  of *this* text when it was in and when it was out; the ratio of both likelihoods decides (LiRA, Carlini et al. 2022).
-  With enough shadows the strongest of the three.
-
-An average over all texts hides that a few may be recognised with near certainty, so each attack also says which share
-of the members it finds while it accuses 1% and .1% of the others.
+Derivation: docs/understand/attacks.md#attacks-membership
 """
 
 from __future__ import annotations
@@ -123,12 +113,6 @@ def _measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, ho
 
 
 def _found_at(inside: Floats, outside: Floats, rate: float) -> Estimate:
-    """Which share of the members lies above all but ``rate`` of the others, with an interval that holds for any scores.
-
-    How many of the others lie above the true threshold is binomial, so it lies between two of their order statistics
-    with probability 97.5%; between these, the members are counted with the interval of Clopper and Pearson at 97.5%.
-    Together 95% (Bonferroni).
-    """
     others = np.sort(outside)[::-1]
     binom = optional("scipy.stats").binom
     few, many = (int(each) for each in binom.ppf([0.0125, 0.9875], others.size, rate))

@@ -1,13 +1,4 @@
-"""Neighbours of a name: what shared word vectors tell of the words that stood beside it.
-
-The attacker has the vectors and nothing else. They know a name that somebody writes (or writes under) and some words
-one of which is that person's secret, such as diseases or passwords, and take the one whose vector is nearest to that of
-the name by cosine (figure 1 of Vu, Tran and Jiang 2019). A blind attacker is right for one name in k, of k secrets; and
-of n words the secret is among the first m of the list in m / n of the cases.
-
-Whom to ask about: pairs that were planted into the texts before the vectors were learned, which says what the vectors
-tell of any such pair; or pairs that are known to stand in the texts.
-"""
+"""Neighbours of a name: what shared word vectors tell of the words that stood beside it."""
 
 from __future__ import annotations
 
@@ -37,15 +28,7 @@ NO_ROW = -1
 
 @dataclass(frozen=True, eq=False)
 class SecretRanks:
-    """Where each secret stands on the list of its name, by cosine; 1 is the nearest. 0 where `known` is False.
-
-    Attributes:
-        known: (pairs,) whether both words have a vector with a direction: otherwise nothing can be asked.
-        among_words: (pairs,) the rank among all words but the name.
-        among_secrets: (pairs,) the rank among the secrets of its kind.
-        choices: (pairs,) how many different secrets its kind has.
-        words: how many words there are to choose from.
-    """
+    """Where each secret stands on the list of its name, by cosine; 1 is the nearest."""
 
     known: npt.NDArray[np.bool_]
     among_words: Ids

@@ -1,9 +1,4 @@
-"""Candidates ranked for every row, block by block, so that the scores of all pairs never stand in memory together.
-
-Scores of all pairs come from one product of matrices, and a product cannot tell candidates apart whose scores differ by
-less than its rounding: rows far from the origin, or nearly parallel ones. A tie looks like privacy. So candidates whose
-scores lie within rounding of the true one's are compared with it once more, from differences of rows (`Similarity`).
-"""
+"""Candidates ranked for every row, block by block, so that the scores of all pairs never stand in memory together."""
 
 from __future__ import annotations
 
@@ -42,11 +37,7 @@ _LEAST = 1e-290  # products below have lost digits, or are 0
 
 
 def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Ids:
-    """(m,) how many candidates stand before the true one (0: it is named first); ties in random order.
-
-    Raises:
-        ParameterError: NaN among the scores, or blocks of another shape.
-    """
+    """(m,) how many candidates stand before the true one (0: it is named first); ties in random order."""
     before, equal = np.empty_like(true), np.empty_like(true)
     step = max(_LEAST_ROWS, _ENTRIES // originals)
 
@@ -87,11 +78,7 @@ def similarities(
 
 
 def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("original", "private")) -> tuple[Any, Any]:
-    """Two matrices of the same columns: numbers as they are, words weighted by tf-idf over both sides.
-
-    Raises:
-        ParameterError: one side is words and the other numbers, or their rows differ in length.
-    """
+    """Two matrices of the same columns: numbers as they are, words weighted by tf-idf over both sides."""
     if are_texts(original) != are_texts(private):
         raise ParameterError(
             f"{names[1]} must be of the kind of {names[0]}: texts or bags of words, or rows of numbers"
@@ -109,11 +96,7 @@ def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("or
 
 
 class Similarity(ABC):
-    """Scores of private rows (right) and candidates (left): (start, stop) -> (stop - start, candidates) float64.
-
-    Where private and candidate are b and a, the score grows with b.a ("dot"), or falls with |b - a| ("euclidean", and
-    "cosine" between rows of length 1).
-    """
+    """Scores of private rows (right) and candidates (left): (start, stop) -> (stop - start, candidates) float64."""
 
     def __init__(self, left: Any, right: Any, similarity: str) -> None:
         self._by_distance = similarity != "dot"

@@ -1,22 +1,6 @@
 """Word recovery: which word stood where a private one stands?
 
-Where the output distribution is known and frequencies are public, the best attacker is known too
-(`dptext.privacy.vulnerability`): the one who names the input with the largest pi(w) P(x | w). No other attacker of one
-word at a time does better, so this success is a limit on all of them. Where only points are given (noisy vectors), the
-attacker names the nearest words.
-
-`cross_corpus_recovery` attacks vectors without noise, protected only by the hope that nobody knows their space. The
-attack of Zouhri and Abecidan (2021, a study of Lyu, He and Li 2020): somebody's words are sent as vectors of a model
-trained on their texts. The attacker has another model; a private word is *approximately recovered* when it is among the
-k = 5 words of that model whose vectors are nearest to it by cosine. They print 33 per cent where both models learnt
-from halves of one corpus, 18 from the same source, 0.7 from another.
-
-Two trainings have no axes in common unless they start from common ones: gensim before 4 drew a word's first vector from
-a hash of the word, so equal words started at equal points; since 4 they do not, and the plain attack is at chance. That
-is no protection: with a few known pairs a rotation lays one space on the other (orthogonal Procrustes, Schönemann
-1966). Ten pairs do, where as many would leave most directions open: words of the two spaces that are each other's
-nearest neighbours are taken for pairs, the rotation is learnt again from these, and so on (Artetxe, Labaka and Agirre
-2017). This is the attack to fear.
+Derivation: docs/understand/attacks.md#attacks-recovery
 """
 
 from __future__ import annotations
@@ -174,10 +158,7 @@ def nearest_recovery(
 
 
 def _blind(given: Ids, frequencies: Floats, k: int) -> dict[str, Any]:
-    """What naming the k most frequent words would have reached, and naming any k at least.
-
-    In a sample the words assumed to be frequent may not occur at all: a single hit by chance is no success beside 0.
-    """
+    """What naming the k most frequent words would have reached, and naming any k at least."""
     likeliest = np.argsort(-frequencies, kind="stable")[:k]
     reached, chance = float(np.isin(given, likeliest).mean()), k / frequencies.size
     name = "most frequent word" if k == 1 else "most frequent words"

@@ -50,12 +50,7 @@ def are_texts(values: Rows) -> bool:
 
 
 def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
-    """Bags of words: a text is cut into its runs of letters and digits in lower case; None is an empty bag.
-
-    Raises:
-        ParameterError: a string instead of a list, an entry that is neither text nor a sequence of words, no entry,
-            or no word in all of them.
-    """
+    """Bags of words: a text is cut into its runs of letters and digits in lower case; None is an empty bag."""
     if isinstance(texts, str):
         raise ParameterError(f"{name} must be a list of texts, got one string: put it into a list")
     bags: list[list[str]] = []
@@ -74,11 +69,7 @@ def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
 
 
 def as_rows(name: str, values: Any) -> Any:
-    """(n, d) finite float64, or the same as a sparse matrix of compressed rows.
-
-    Raises:
-        ParameterError: another shape, no row, NaN or infinity (the row is named).
-    """
+    """(n, d) finite float64, or the same as a sparse matrix of compressed rows."""
     if hasattr(values, "tocsr"):
         sparse = values.tocsr().astype(np.float64)
         if sparse.shape[0] == 0 or not np.isfinite(sparse.data).all():
@@ -115,11 +106,7 @@ def lengths_of(rows: Any) -> npt.NDArray[np.float64]:
 
 
 def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
-    """((rows,) codes 0 .. k - 1 in the order of first appearance, k): labels or names of any kind.
-
-    Raises:
-        ParameterError: another number of them, or a row without one (None, NaN).
-    """
+    """((rows,) codes 0 .. k - 1 in the order of first appearance, k): labels or names of any kind."""
     codes: dict[Hashable, int] = {}
     found = []
     for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
@@ -139,11 +126,7 @@ def as_people(people: Iterable[Hashable] | None, rows: int) -> Ids:
 
 
 def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None) -> Ids:
-    """(n,) int64 from 0 to below - 1.
-
-    Raises:
-        ParameterError: something else, none at all, or another number than ``rows``.
-    """
+    """(n,) int64 from 0 to below - 1."""
     found = np.asarray(ids)
     if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
         raise ParameterError(f"{name} must be a row of at least one integer, got shape {found.shape}, {found.dtype}")

@@ -1,23 +1,6 @@
 """Was this person in the sum? Membership attacks on one released sum of people's matrices, and what noise allows.
 
-What was released is S = sum over people of x_i, plus Gaussian noise of the standard deviation sigma on every number.
-Whoever holds x and takes R for the rest of the sum asks for the likelihood ratio of "R + x" against "R", whose
-logarithm is
-
-    (<S - R, x> - ||x||^2 / 2) / sigma^2                                                                       (ratio)
-
-Somebody who knows everybody else has the true R, and nobody does better. Others guess it, for instance by what people
-of the same kind add up to.
-
-**What noise allows.** With ||x|| at most D, S with and without a person are told apart no better than N(0, 1) from
-N(mu, 1), mu = D / sigma, by anybody, with any knowledge of the others (Dong, Roth and Su 2022, Theorem 2.7): where a
-share a of those who are not in the sum is accused, at most F(F^-1(a) + mu) of the members are found, F the normal
-distribution function. Who knows everybody else attains it for an x of length D. The curve is concave, so it holds on
-average over people; and it holds where thresholds are learnt from the scores of others who are known not to be in the
-sum, as long as a person who is not comes from the same population as these.
-
-That is about repetitions of the noise. A single release has one noise, which all scores share: what was measured there
-may lie above what is allowed on average, the more so the fewer numbers were released.
+Derivation: docs/understand/attacks.md#attacks-sums
 """
 
 from __future__ import annotations
@@ -40,13 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """What no membership attack on a release with Gaussian noise exceeds in expectation.
-
-    Attributes:
-        auc: the area under the trade-off: the probability that a member gets a higher score than somebody else.
-        accuracy: the share put on the right side, where half are members.
-        at_1_percent, at_01_percent: the share of the members found, where 1% (.1%) of the others are accused.
-    """
+    """What no membership attack on a release with Gaussian noise exceeds in expectation."""
 
     auc: float
     accuracy: float

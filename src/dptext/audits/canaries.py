@@ -1,10 +1,6 @@
 """One-run auditing of anything that trains: Steinke, Nasr and Jagielski 2023 (arXiv:2305.08846).
 
-m canaries are each put into the training data or left out by a fair coin, the training runs once, and every canary
-gets a score from the result: **higher means likelier to have been in**. The r / 2 highest are guessed "in", the
-r / 2 lowest "out", the rest is not guessed. If the training is (epsilon, delta)-DP under add/remove of a canary's
-unit, the number of correct guesses is dominated by a binomial of r trials with probability
-e^epsilon / (1 + e^epsilon), up to a term for delta (Theorem 5.2), so too many correct guesses refute the epsilon.
+Derivation: docs/understand/audits.md#audits-canaries
 """
 
 from __future__ import annotations
@@ -41,11 +37,7 @@ class CanaryBound:
 
 
 def p_value(correct: int, *, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """The largest probability, over all (epsilon, delta)-DP trainings, of at least this many correct guesses.
-
-    beta + 2 m delta max_i P(correct > W >= correct - i) / i with W ~ Binomial(guesses, e^epsilon / (1 + e^epsilon))
-    and beta = P(W >= correct) (Theorem 5.2).
-    """
+    """The largest probability, over all (epsilon, delta)-DP trainings, of at least this many correct guesses."""
     binom = extra("scipy.stats", "audit", "a canary audit").binom
     chance = 1.0 / (1.0 + math.exp(-epsilon))
     beta = float(binom.sf(correct - 1, guesses, chance))

@@ -1,30 +1,6 @@
 """Whether a sampler draws from the distribution that its mechanism shows.
 
-An exact audit computes losses from a distribution. They are those of the outputs only where the sampler draws from it,
-independently each time, so the audit draws as well and compares. Five things count against the sampler; each of them
-may be wrong with a fifth of the error:
-
-- an output of probability 0, or one that the distribution does not have (never wrong);
-- the counts of one input (the error is divided by the number of inputs), or those of all inputs together. With the
-  outputs of an input in k groups and n draws, G = n KL(shares of the draws || shown chances) is half the
-  likelihood-ratio chi-square statistic. For every n and all chances, E exp(t G) <= (1 - t)^-(k - 1) for
-  0 <= t < 1 (Agrawal 2020, arXiv:1904.02291), so with K = k - 1, for x > K,
-
-      P(G >= x) <= exp(-(x - K)) (x / K)^K,                                                              (tail)
-
-  and for a sum over independent inputs the same with the sum of the K. Nothing is approximated by a chi-square
-  distribution, so rare outputs do no harm. The groups are formed by the shown chances, never by the draws;
-- how often the likeliest output of its input comes, over all inputs: a little too often everywhere is noise that is a
-  little too small. Of m independent draws with chances q_1 .. q_m, a share of s or more (of s or less, below the mean)
-  comes with probability exp(-m KL(s || mean q)) at most (Hoeffding 1963);
-- draws that come again, at one place of two calls, or twice in a row for one input. Two independent draws of one input
-  are equal with the sum of its squared chances, and the same bound holds.
-
-A release may draw otherwise than one call for one input, so `compare_releases` releases documents of equal parts, each
-document twice, and compares how many different words a document has, and how often the two come out equal.
-
-**What a pass leaves open**: chances below about 1 / draws, deviations within a group that leave its sum as it is, draws
-of different inputs that depend on each other, and a sampler that behaves only while it is looked at.
+Derivation: docs/understand/audits.md#audits-draws
 """
 
 from __future__ import annotations
@@ -62,15 +38,7 @@ _TOGETHER = 16  # groups of all others, by their chances
 
 @dataclass(frozen=True)
 class DrawTest:
-    """Draws beside the distribution that a mechanism shows.
-
-    Attributes:
-        agree: whether nothing was found against that distribution.
-        draws: how many.
-        inputs: of how many inputs.
-        error: the probability with which independent draws of exactly that distribution are found to disagree.
-        found: where they disagree, in public terms; empty where they agree.
-    """
+    """Draws beside the distribution that a mechanism shows."""
 
     agree: bool
     draws: int
@@ -90,20 +58,7 @@ def compare_draws(
     outputs: Sequence[str] | None = None,
     closely: Sequence[int] = (),
 ) -> DrawTest:
-    """Draw for every input, and compare the draws with the shown distribution.
-
-    Args:
-        log_probabilities: (n, outputs) natural logs, each row a distribution; -inf where an output is impossible.
-        sampler: draws one output for each of the inputs that it gets.
-        samples: how many draws; at least four of each input.
-        error: of `DrawTest`.
-        bits: for the order of the inputs and for the sampler.
-        names, outputs: what inputs and outputs are called.
-        closely: inputs that half of the draws are for; the other half is for all.
-
-    Raises:
-        ParameterError: the sampler raises, or returns something else than an integer for each input.
-    """
+    """Draw for every input, and compare the draws with the shown distribution."""
     inputs = _inputs(len(log_probabilities), samples // 2, closely, bits)
     once, again = (_drawn(sampler, inputs, bits) for _ in range(2))
     every, drawn = np.concatenate([inputs, inputs]), np.concatenate([once, again])
@@ -119,19 +74,6 @@ def compare_draws(
 def compare_releases(
     released: Release, expected: Release, parts: Sequence[str], *, copies: int, error: float, bits: RandomBits
 ) -> DrawTest:
-    """Compare documents of equal parts with independent draws of the shown distribution: parts may share their coins.
-
-    Two means of numbers between 0 and 1 are compared, each with half of the error (Bonferroni), of which half is for
-    the reference: the mean of n independent ones is off by a with probability 2 exp(-2 n a^2) at most (Hoeffding 1963).
-
-    Args:
-        released: the release as users call it, under audit.
-        expected: the same documents, each part drawn independently from the shown distribution.
-        parts: what the documents are made of.
-        copies: how many equal parts a document has.
-        error: a bound on the probability that a release of exactly these draws is found to differ.
-        bits: for documents and draws.
-    """
     chosen = bits.below(np.full(_DOCUMENTS // 2, len(parts), dtype=np.uint64)).tolist()
     documents = [" ".join([parts[place]] * copies) for place in chosen for _ in range(2)]
     observed = _repeats(released(documents, bits))

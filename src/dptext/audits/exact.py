@@ -1,9 +1,4 @@
-"""Exact losses: from the output distributions themselves, over all pairs of the given inputs.
-
-The loss of a pair (i, j) is max over outputs o of |ln P(o | i) - ln P(o | j)|, both directions. An output that is
-possible for one input and impossible for the other makes it infinite. Work: n^2 / 2 * outputs; blocks stay in the
-cache and run on all cores, so that all pairs of thousands of words are feasible.
-"""
+"""Exact losses: from the output distributions themselves, over all pairs of the given inputs."""
 
 from __future__ import annotations
 

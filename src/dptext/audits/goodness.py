@@ -1,18 +1,6 @@
 """Whether private vectors are drawn from the noise that their statement names.
 
-A statement names a mechanism and the constants of its noise. From these alone, `stated_noise` draws the noise a second
-time: nothing is shared with the mechanism under audit. `compare_vectors` draws about 2,000 outputs from both, for
-inputs that differ from row to row (axes, diagonals, short, sparse and zero vectors), and compares three statistics:
-
-- the length of the noise: its scale;
-- the projection of the noise on the input: whether the output leans towards the input more than stated;
-- the cosine between the noise of neighbouring rows: whether rows share their noise.
-
-Length and projection are compared for each kind of input and for all of them together, the cosine between neighbouring
-rows of a call and between the same row of two calls; and the scores that a sampled audit has drawn. Each comparison
-gets an equal share of the error (Bonferroni), and half of that share is for the reference draws (Dvoretzky, Kiefer and
-Wolfowitz 1956, with the constant of Massart 1990), so a mechanism with exactly the stated noise is found to differ with
-probability at most ``error``, for every number of draws.
+Derivation: docs/understand/audits.md#audits-goodness
 """
 
 from __future__ import annotations
@@ -85,15 +73,7 @@ def distance_from(draws: npt.ArrayLike, cdf: Callable[[Floats], npt.ArrayLike]) 
 
 @dataclass(frozen=True)
 class StatedNoise:
-    """The noise that a statement names.
-
-    Attributes:
-        domain: of the vectors.
-        dimension: of the vectors, and of the outputs.
-        draw: ((n, d) vectors of the domain, bits) -> (n, d) outputs, each with noise of its own.
-        loss: two (d,) vectors -> the privacy loss of this noise between them, or between any two vectors; at the
-            statement's delta.
-    """
+    """The noise that a statement names."""
 
     domain: str
     dimension: int
@@ -259,15 +239,7 @@ def compare_vectors(
     bits: RandomBits,
     scores: Sequence[tuple[Floats, Floats]] = (),
 ) -> DrawTest:
-    """Compare outputs of a mechanism with outputs of the stated noise, as the module's docstring says.
-
-    Args:
-        draw: ((n, d) vectors, bits) -> (n, d) outputs of the mechanism, each with noise of its own.
-        noise: what its statement names.
-        error: a bound on the probability that draws of exactly this noise are found to differ.
-        bits: for inputs and draws.
-        scores: more to compare: scores of outputs of the mechanism, and of the noise.
-    """
+    """Compare outputs of a mechanism with outputs of the stated noise, as the module's docstring says."""
     rows = max(4, min(_ROWS, _NUMBERS_IN_ALL // noise.dimension))
     drawn = _statistics(draw, noise, rows, bits)
     expected = _statistics(noise.draw, noise, _REFERENCE * rows, bits)

@@ -1,9 +1,4 @@
-"""The audit of a whole mechanism, of words, of texts as texts of a bank, or of vectors.
-
-Nothing here knows a concrete mechanism: distributions are taken as the mechanism shows them or sampled from it, and the
-claim is a `PrivacyStatement`. Distances of metric claims are computed from the public vectors with formulas that share
-nothing with the mechanisms: a claim names its metric, and what the name means stands here once more.
-"""
+"""The audit of a whole mechanism, of words, of texts as texts of a bank, or of vectors."""
 
 from __future__ import annotations
 
@@ -523,14 +518,7 @@ def _draw_of(sampler: Sampler, which: int) -> Draw:
 def distance_named(
     metric: str, given: Distance | None, vocabulary: npt.NDArray[np.floating[Any]] | None = None
 ) -> Distance:
-    """The distance of which a claim speaks: by its name, or ``given`` where it is a function of the caller.
-
-    The (V, d) public points of the ``vocabulary`` shape the regularized mahalanobis distance.
-
-    Raises:
-        ParameterError: a metric of which only the caller knows what it means, and no ``distance``; a ``distance``
-            for a metric whose meaning is known.
-    """
+    """The distance of which a claim speaks: by its name, or ``given`` where it is a function of the caller."""
     name = metric.split(",")[0]
     known = _KNOWN.get(name)
     elliptical = _ELLIPTICAL.fullmatch(name)

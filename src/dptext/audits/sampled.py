@@ -1,17 +1,6 @@
 """Sampled lower bounds on the loss of a pair of inputs: what an attacker provably learns from the output.
 
-A *score* ranks outputs: **higher means likelier under the first input**. Where densities are known the score is the
-log-likelihood ratio, which is optimal (Neyman and Pearson); where not, a classifier learns it from samples (black
-box, in the manner of DP-Sniper; Bichsel et al. 2021). The event "score >= t" (or "score <= t" for the other
-direction) has its threshold chosen on one half of the samples; on the other half Clopper and Pearson bound its two
-probabilities, and
-
-    loss >= ln((p_low - delta) / q_high)                                                               (bound)
-
-holds with probability at least 1 - error (error / 2 for each side). Only one event is tested on the second half, so
-nothing has to be corrected inside one audit; a suite of k audits runs each at error / k (Bonferroni).
-
-A pass proves nothing. n samples can show about ln(n / ln(2 / error)) at most: `strongest_bound`.
+Derivation: docs/understand/audits.md#audits-sampled
 """
 
 from __future__ import annotations
@@ -189,11 +178,7 @@ def _count_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np.fl
 
 
 def _expected_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
-    """How many of as many fresh samples to expect at or above each threshold.
-
-    Beyond the largest of these samples the count is 0, but the next sample may well lie there: an exponential tail
-    through the largest ones says how likely. It steers the choice only; the bound comes from fresh samples.
-    """
+    """How many of as many fresh samples to expect at or above each threshold."""
     counts = _count_above(ordered, thresholds).astype(np.float64)
     start = ordered[-_TAIL] if len(ordered) >= 4 * _TAIL else math.inf
     spread = float(np.mean(ordered[-_TAIL:] - start)) if math.isfinite(start) else 0.0
@@ -254,11 +239,7 @@ class _CheckedDraw:
 
 
 def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
-    """The log-odds that a trained classifier gives for "first": logistic or boosted, whichever separates better.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-    """
+    """The log-odds that a trained classifier gives for "first": logistic or boosted, whichever separates better."""
     if first.ndim == 1 and first.dtype.kind in "iu":
         return _histogram_score(first, second)
     half = len(first) // 2

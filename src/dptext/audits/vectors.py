@@ -1,19 +1,7 @@
 """Sampled audits of what makes private vectors of vectors: a pair of inputs as far apart as can be, and the score that
 tells their outputs apart best.
 
-Nothing here knows a mechanism. Which pair and which score is found on outputs of their own; the bound comes from fresh
-ones, at that one pair with that one score, so that nothing has to be corrected for the search:
-
-    <z, x - x'>                 optimal where noise is normal, or uniform in and outside of a cap (PrivUnit)
-    ||z - x'||_2 - ||z - x||_2  for noise whose density falls with the Euclidean length
-    ||z - x'||_1 - ||z - x||_1  for Laplace noise on every coordinate
-    <z, C^-1 (m - m')>          for noise that some direction has less of (Fisher 1936); m, m', C from samples
-
-or one that a classifier learns (``score="learnt"``).
-
-A score shows little of noise in many dimensions, even of far too little noise. So where the statement names the noise,
-its loss for the pair is computed, and 2,000 outputs are compared with it (`dptext.audits.goodness`). A function that
-draws, under a claim that names no noise, has the score alone.
+Derivation: docs/understand/audits.md#audits-vectors
 """
 
 from __future__ import annotations
@@ -150,17 +138,7 @@ def audit_vectors(
 
 
 def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats]]:
-    """Vectors of a domain that are as far apart as two can be, with their names.
-
-    In the ball and the cube a long one against the zero vector, too: they are half as far apart, but noise may depend
-    on the length.
-
-    Raises:
-        ParameterError: an unknown domain; no two vectors in it.
-
-    >>> extreme_pairs("one-hot", 3)["the first category against the second"]
-    (array([1., 0., 0.]), array([0., 1., 0.]))
-    """
+    """Vectors of a domain that are as far apart as two can be, with their names."""
     axes = np.eye(2, dimension)
     if domain == "one-hot" and dimension > 1:
         return {"the first category against the second": (axes[0], axes[1])}
@@ -289,11 +267,7 @@ def _rows_a_call(size: int, count: int) -> int:
 
 
 def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
-    """Independent outputs of one vector that are equal lie in one call or in two, as it happens.
-
-    Raises:
-        ParameterError: many are equal, and all of them lie in one call: its rows share their noise.
-    """
+    """Independent outputs of one vector that are equal lie in one call or in two, as it happens."""
     order = np.argsort(scores, kind="stable")
     equal = np.diff(scores[order]) == 0
     same_call = np.diff(order // rows_a_call) == 0
@@ -305,12 +279,7 @@ def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
 
 
 def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits) -> int:
-    """k, of the outputs.
-
-    Raises:
-        ParameterError: the mechanism raises, or its outputs are no array of shape (n, k), or never change, for one of
-            the vectors.
-    """
+    """k, of the outputs."""
     widths: set[int] = set()
     for vector in (each for pair in pairs.values() for each in pair):
         given = np.repeat(vector[None, :], _FIRST, axis=0)

@@ -224,11 +224,7 @@ def _nats(value: float) -> str:
 
 
 def checked_claim(claim: object) -> PrivacyStatement:
-    """A statement that promises something.
-
-    Raises:
-        ParameterError: a bare guarantee or number (who is protected against what would be unknown); no guarantee.
-    """
+    """A statement that promises something."""
     if not isinstance(claim, PrivacyStatement):
         raise ParameterError(
             f"a claim must be a PrivacyStatement, which names unit and relation, got {type(claim).__name__}"
@@ -384,14 +380,7 @@ def with_release(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
 
 
 def with_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
-    """Add what follows from the stated noise to the verdict of a sampled audit; ``error`` is that of all together.
-
-    Args:
-        verdict: of the sampled audit, not refuted.
-        draws: how draws compare with the stated noise.
-        loss: the privacy loss of the stated noise.
-        could_show: the loss that the stated noise shows with the same score.
-    """
+    """Add what follows from the stated noise to the verdict of a sampled audit; ``error`` is that of all together."""
     if loss > verdict.allowed * (1 + _ACCOUNTS_AGREE):
         method = "exact, from the noise that the statement names"
         return replace(verdict, outcome=Outcome.REFUTED, loss=loss, error=0.0, method=method)
@@ -464,19 +453,7 @@ def judge_gaussian(
 def judge_sampled_gaussian(
     claim: PrivacyStatement, *, account: SampledGaussian, own: ApproxDP, coverage: str
 ) -> Verdict:
-    """The verdict on steps of Gaussian noise on sums over samples: the epsilon of their account, computed again.
-
-    Args:
-        claim: the statement to put to the test.
-        account: noise, rate and steps that it names.
-        own: what this release claims for itself, out of the statement's guarantee; the rest is for others that were
-            counted in.
-        coverage: what was looked at.
-
-    Raises:
-        ParameterError: a claim without a guarantee; a delta of 0.
-        MissingExtraError: dp-accounting is not installed.
-    """
+    """The verdict on steps of Gaussian noise on sums over samples: the epsilon of their account, computed again."""
     guarantee = as_approx(checked_claim(claim))
     epsilon, delta = min(own.epsilon, guarantee.epsilon), min(own.delta, guarantee.delta)
     loss = account.epsilon(delta=number("delta", delta, above=0, below=1))

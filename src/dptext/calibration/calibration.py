@@ -1,21 +1,6 @@
 """Which epsilon does what: the epsilon that reaches a target, for this vocabulary and this mechanism.
 
-**Monotone or not.** *Keep rate.* TEM keeps a word with probability 1 / sum over x of exp(-min(epsilon d / 2, L)),
-L = epsilon g / 2: with the threshold from beta, or from a pure epsilon, L is the same for every epsilon, so each term
-falls with epsilon and the keep rate grows, from 1 / V to the value at which every other word counts exp(-L) (1 - beta,
-where no two words share a point); with a fixed threshold L grows, and each term falls all the more. Madlib keeps a
-word while its noise stays within the word's cell; the noise is a direction times a length that shrinks as 1 / epsilon,
-and a cell of nearest neighbours is convex and holds its word: what stays at one epsilon stays at every larger one,
-draw for draw. All epsilons are therefore tried on the same random bits, and the sampled keep rate is monotone too.
-SubsetSelection keeps a word with probability 1 / (k + (N - k) e^-epsilon). The best k maximises (C_k - k C_N / N) /
-(k + N / (e^epsilon - 1)), C_k the sum of the first k similarities, so it falls as epsilon grows, and the keep rate
-grows, by jumps where k changes: a target within a jump is met from below.
-
-*Support.* Exponential weights without truncation concentrate as epsilon grows: the mass of the s nearest words over
-that of all others has a logarithmic derivative of half the difference of their mean distances, which is not negative.
-With truncation the far words stop falling while the near ones still do, and the support may grow again; so for the
-support (and for sampled ones) the answer is a crossing: the target is met there, and missed just above
-(`dptext.calibration.crossing`).
+Derivation: docs/understand/epsilon.md#calibration-calibration
 """
 
 from __future__ import annotations
@@ -71,17 +56,7 @@ _PROBE = 64  # words from whose neighbours the first epsilon to look at is guess
 
 
 class Family:
-    """A mechanism with everything fixed but epsilon: call it with one.
-
-    Args:
-        vectors: public word vectors.
-        mechanism: a name in `dptext.words.registry.MECHANISMS`, or what builds one: (vectors, epsilon=..., options).
-        pure_epsilon: of mechanisms that have one (TEM): the worst case of a word, the same at every epsilon.
-        options: the mechanism's own keyword options.
-
-    Raises:
-        ParameterError: another name; ``pure_epsilon`` for a mechanism that has none, or beside a threshold.
-    """
+    """A mechanism with everything fixed but epsilon: call it with one."""
 
     def __init__(
         self,
@@ -113,10 +88,7 @@ class Family:
         return self._build(self.vectors, epsilon=epsilon, **self._options, **more)
 
     def start(self) -> float:
-        """An epsilon to look at first: a usual one, or a smaller one where the mechanism refuses it.
-
-        A pure epsilon has no unit of distance, so what is usual by the distances may be beyond it.
-        """
+        """An epsilon to look at first: a usual one, or a smaller one where the mechanism refuses it."""
         usual, of_a_choice = usual_epsilon(self.vectors), 2 * math.log(len(self.vectors))
         if usual > of_a_choice:
             try:
@@ -274,12 +246,7 @@ def usual_epsilon(vectors: WordVectors) -> float:
 
 @dataclass(frozen=True)
 class _Target:
-    """A share of words that stay, or a number of words that one could become, for a family of mechanisms.
-
-    Attributes:
-        name: ``"keep_rate"`` or ``"support"``.
-        how: arguments of `deniability`.
-    """
+    """A share of words that stay, or a number of words that one could become, for a family of mechanisms."""
 
     family: Family
     name: str

@@ -1,9 +1,4 @@
-"""The epsilon at which a quantity crosses its target.
-
-It is bracketed first, then found by false position in ln epsilon. No curve is taken to be monotone. What comes out is a
-crossing: the target is met at the epsilon returned (to a stated tolerance) and missed at one a little larger. Where the
-curve is known to be monotone, it is the only one.
-"""
+"""The epsilon at which a quantity crosses its target."""
 
 from __future__ import annotations
 
@@ -33,17 +28,7 @@ class UnreachableError(Exception):
 
 
 def crossing(excess: Callable[[float], float], *, start: float, tolerance: float) -> float:
-    """An epsilon with ``excess(epsilon) <= 0``, or within ``tolerance`` of 0, that has a positive excess above it.
-
-    Args:
-        excess: below 0 where epsilon may grow, above 0 where it is too large; it may refuse an epsilon that is out
-            of a mechanism's range with a `ParameterError`, but not ``start``.
-        start: where to look first.
-        tolerance: an excess of this size counts as none.
-
-    Raises:
-        UnreachableError: the excess has one sign wherever it can be looked at.
-    """
+    """An epsilon with ``excess(epsilon) <= 0``, or within ``tolerance`` of 0, that has a positive excess above it."""
     low = high = start
     at_low = at_high = excess(start)
     if abs(at_low) <= tolerance:

@@ -1,19 +1,6 @@
 """What an epsilon means for a word: how often it stays, how many words it could become, and how far away they are.
 
-These numbers describe a mechanism on a public vocabulary. They are no guarantee: the promise is the bound on ratios
-that the statement carries. They answer what a person asks of it: what does epsilon 5 do to "doctor"?
-
-**The sample.** Where not all words can be looked at, a public sample stands for the words of running text. Vectors come
-most frequent first, and word frequencies follow Zipf's law roughly (Zipf 1949): the r-th word makes up about 1 / r of
-the first. That is an *assumption* about public text, not a measurement of anybody's: a caller who knows better public
-frequencies gives them.
-
-The sample is stratified. Words so frequent that a sample of this size would surely hold them are all in it. The rest
-are laid side by side in their order, each as wide as its weight, and cut into strata of equal weight; two words are
-drawn in each stratum, independently, in proportion to their weights. So a weighted mean over the sample is unbiased,
-and the two words of a stratum tell its error: with W the weight of a stratum and y, y' their values, the variance is
-estimated without bias by the sum over strata of (W (y - y') / 2)^2 (Cochran 1977, section 5A.12 for two a stratum).
-The draws come from a fixed public seed: the same words for the same weights, and no text of anybody has a part in it.
+Derivation: docs/understand/epsilon.md#calibration-deniability
 """
 
 from __future__ import annotations
@@ -68,22 +55,14 @@ _PUBLIC_SEED = 1949
 
 
 def zipf_weights(size: int) -> Floats:
-    """(size,) weights proportional to 1 / rank, most frequent first; their sum is 1.
-
-    >>> zipf_weights(3).round(3).tolist()
-    [0.545, 0.273, 0.182]
-    """
+    """(size,) weights proportional to 1 / rank, most frequent first; their sum is 1."""
     weights: Floats = 1.0 / np.arange(1, size + 1)
     weights /= weights.sum()
     return weights
 
 
 def checked_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
-    """The caller's weights, scaled to sum 1; Zipf's where there are none.
-
-    Raises:
-        ParameterError: not one finite number of at least 0 for each of ``size`` words, or all 0.
-    """
+    """The caller's weights, scaled to sum 1; Zipf's where there are none."""
     if weights is None:
         return zipf_weights(size)
     given: Floats = np.asarray(weights, dtype=np.float64)
@@ -97,14 +76,7 @@ def checked_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class WordSample:
-    """Distinct rows of a vocabulary and what each stands for.
-
-    Attributes:
-        rows: (n,) ascending.
-        weights: (n,) the share of running text that each row stands for; their sum is 1.
-        pairs: (strata, 2) places in ``rows`` of the two words of each stratum.
-        strata: (strata,) the weight of each stratum.
-    """
+    """Distinct rows of a vocabulary and what each stands for."""
 
     rows: Rows
     weights: Floats
@@ -128,11 +100,6 @@ class WordSample:
 
 
 def sample_words(weights: Floats, most: int) -> WordSample:
-    """At most ``most`` words that stand for all of them, weighted; all words of weight above 0 where these are so few.
-
-    Raises:
-        ParameterError: fewer than 2 words asked for.
-    """
     whole("rows", most, least=2)
     possible = np.flatnonzero(weights > 0)
     if possible.size <= most:
@@ -379,12 +346,7 @@ def deniability(
 
 @dataclass(frozen=True)
 class InShort:
-    """What a mechanism does to words of running text, in two numbers.
-
-    Attributes:
-        keep: how often a word stays, on average.
-        support: half of them could become at least so many words (`Deniability.support`; of draws, so many were seen).
-    """
+    """What a mechanism does to words of running text, in two numbers."""
 
     keep: float
     support: float
@@ -396,12 +358,7 @@ class InShort:
 
 
 def in_short(mechanism: WordMechanism, *, rows: int = 200, draws: int = 40, eta: float = 0.05) -> InShort:
-    """`deniability` in brief, and fast: no distances. About a second for 50,000 words.
-
-    Args:
-        mechanism: a word mechanism.
-        rows, draws, eta: as in `deniability`; the draws come from a fixed public seed.
-    """
+    """`deniability` in brief, and fast: no distances."""
     unknown = mechanism.vectors.vocabulary.unknown_row
     weights = zipf_weights(len(mechanism.vectors))
     weights[unknown] = 0.0  # under some policies its distribution takes all others
@@ -413,9 +370,6 @@ def in_short(mechanism: WordMechanism, *, rows: int = 200, draws: int = 40, eta:
 def kept_and_support(
     mechanism: WordMechanism, rows: Rows, *, draws: int, eta: float, seed: int | None, support: bool = True
 ) -> tuple[Floats, Floats]:
-    """(n,) how often words stay, and (n,) the sizes of their supports (NaN where they are not asked for): exactly where
-    the mechanism shows its distributions, else from draws; nothing else is computed.
-    """
     kept, supports = np.empty(rows.size), np.full(rows.size, math.nan)
     distributions, words = distributions_of(mechanism), mechanism.vectors.words
     if distributions is None:
@@ -436,11 +390,7 @@ def kept_and_support(
 
 
 def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
-    """The smallest value such that the weight of all values up to it is at least ``share`` of the whole; NaNs aside.
-
-    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([0.6, 0.1, 0.3]), 0.5)
-    3.0
-    """
+    """The smallest value such that the weight of all values up to it is at least ``share`` of the whole; NaNs aside."""
     finite = np.isfinite(values)
     if not finite.any():
         return math.nan
@@ -474,19 +424,7 @@ def _number(value: float) -> float | None:
 
 @dataclass(frozen=True, repr=False)
 class Replacements(Showing):
-    """The outputs of one word.
-
-    Attributes:
-        word: as it was given.
-        known: whether it is in the vocabulary; if not, it is treated as ``"<unk>"``.
-        epsilon: of the mechanism.
-        keep: the probability that it stays (that ``"<unk>"`` comes out, for an unknown word).
-        support: the size of the smallest set of outputs that holds all but ``eta`` of the probability.
-        support_low: the same where that is exact; otherwise it is not below this, with probability 97.5%.
-        likeliest: (word, probability) of the likeliest other words.
-        eta: as above.
-        draws: how many draws this comes from; None: exact.
-    """
+    """The outputs of one word."""
 
     word: str
     known: bool
@@ -519,14 +457,7 @@ def replacements(
     draws: int = 2000,
     seed: int | None = None,
 ) -> Replacements:
-    """What a word becomes: exactly for mechanisms with ``distributions``, from ``draws`` draws for the others.
-
-    >>> from dptext import TEM, load_vectors
-    >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
-    >>> found = replacements(TEM(vectors, epsilon=2.0, threshold=3.0), "cat", most=1)
-    >>> found.likeliest[0][0], found.support
-    ('dog', 3)
-    """
+    """What a word becomes: exactly for mechanisms with ``distributions``, from ``draws`` draws for the others."""
     vocabulary = mechanism.vectors.vocabulary
     row = vocabulary.row(word)
     distributions = distributions_of(mechanism)

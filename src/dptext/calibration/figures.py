@@ -40,8 +40,6 @@ def draw_support(axes: Any, name: str, found: Sequence[Deniability]) -> None:
 
 
 def draw_density(axes: Any, found: Deniability) -> None:
-    """How far replacements go in dense and in sparse regions: a dot a word, and a line through the means of groups of
-    equal size."""
     labels = axes.get_legend_handles_labels()[1]
     style = next_style(axes, len(labels) - (_DIAGONAL in labels))
     x, y = found.neighbourhood, found.replacement_distance

@@ -1,16 +1,6 @@
 """What one word becomes, in numbers: exactly from the distributions of a mechanism, or from draws with intervals.
 
-**From draws.** A share is bounded by Chernoff's inequality in its sharp form (relative entropy). For the size of the
-smallest set of outputs that holds a share p, let T_s be the largest mass of any s outputs and t_s its empirical value
-in n draws. With A_1, A_2, ... the true best sets, which are nested, t_s is at least the empirical mass of A_s, and by
-Massart (1990) no such mass is more than h = sqrt(ln(1 / error) / 2n) below its true one, for all s at once. So
-
-    T_s <= t_s + h, and no set smaller than the first s with t_s + h >= p will do:                  (lower bound)
-
-the plug-in estimate, which can never exceed the number of draws, is too small and the bound says by how much at most
-it is known. From above: nested sets chosen on one half of the draws (what came out, most often first, then the
-nearest words) have, on the other half, masses at most h above the true ones; the first of them that holds p + h there
-holds p.                                                                                            (upper bound)
+Derivation: docs/understand/epsilon.md#calibration-outcomes
 """
 
 from __future__ import annotations
@@ -138,14 +128,7 @@ def smallest_support(shares: Floats, eta: float) -> float:
 
 
 def probability_interval(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
-    """(low, high) around k / n: each side is wrong with probability at most error / 2 (Chernoff 1952).
-
-    The p at which n times the relative entropy of (k / n, p) is ln(2 / error).
-
-    >>> low, high = probability_interval([0, 50, 100], 100, 0.05)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.0, 0.367, 0.964], [0.036, 0.633, 1.0])
-    """
+    """(low, high) around k / n: each side is wrong with probability at most error / 2 (Chernoff 1952)."""
     share: Floats = np.asarray(successes, dtype=np.float64) / trials
     most = math.log(2 / error) / trials
     inner_low, inner_high = np.zeros_like(share), share.copy()

@@ -1,17 +1,6 @@
 """At which epsilon a text of a bank is traced back to its author rarely enough.
 
-An attacker knows the texts of n people, held each for equally likely before, sees what came out for one of them and
-names the likeliest (`dptext.noise.subset_selection.SubsetSelection.relinking`). Three answers to one question, from the
-most cautious to the one that knows most:
-
-- *any mechanism*: e^E / (e^E + n - 1) <= p whatever the mechanism of pure epsilon E, so E = ln(p (n - 1) / (1 - p));
-- *this mechanism*, with the k that is best at each epsilon: what is proved for any n texts;
-- *these texts*: exact among public texts that stand for those of the people, where one text of the bank is drawn for
-  each (the union of their sets); where several are, the mean over draws of how sure the attacker is, and the upper end
-  of its 95% interval counts.
-
-The last two are crossings (`dptext.calibration.crossing`): k falls as epsilon grows, so that the chance
-need not grow everywhere. What is returned is checked once more after it was rounded.
+Derivation: docs/understand/epsilon.md#calibration-relinking
 """
 
 from __future__ import annotations
@@ -52,15 +41,7 @@ _TOLERANCE = 1e-6  # of log-odds
 
 @dataclass(frozen=True, kw_only=True)
 class BankEpsilon:
-    """What an epsilon does, by what is public.
-
-    Attributes:
-        epsilon: of a sentence or a document, as the unit says.
-        size: k.
-        similarity: of what comes out to what goes in, on average (of the features' scalar product), and that of a text
-            of the bank at random.
-        relinking: by the number of people, how often the best attacker names the right one, at most.
-    """
+    """What an epsilon does, by what is public."""
 
     epsilon: float
     size: int
@@ -70,20 +51,7 @@ class BankEpsilon:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BankCalibration(Showing):
-    """An epsilon at which texts are traced back rarely enough.
-
-    Attributes:
-        epsilon: the one to use: proved for any texts of so many people. Four digits, rounded towards more privacy.
-        wanted, people: the target: how often at most, among how many people.
-        parts: of how many texts of the bank, which come out for a text, the attacker sees all.
-        reached: the chance at ``epsilon``, at most.
-        is_any: whether no epsilon that can be drawn is too large, since so many people share so few texts of the bank;
-            ``epsilon`` is then only a large one.
-        pure: the epsilon at which any mechanism keeps the target.
-        public: the one at which it is kept among the given public texts; None: there were none.
-        public_reached: the chance there.
-        rewriter: at ``epsilon``.
-    """
+    """An epsilon at which texts are traced back rarely enough."""
 
     epsilon: float
     wanted: float
@@ -107,10 +75,7 @@ class BankCalibration(Showing):
         yield from (("what it is", each) for each in calibrated_bank(self))
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism.
-
-        Returns the axes of matplotlib: those given, or new ones (extra ``report``).
-        """
+        """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism."""
         axes, rewriter = checked_axes(axes), self.rewriter
         family = _Family(rewriter.bank, rewriter.unit, rewriter.max_sentences)
         counted = family.parts if rewriter.unit == "sentence" else 1  # as many epsilons come together
@@ -142,11 +107,7 @@ def calibrate_bank(
     texts: Sequence[str] | None = None,
     seed: int | None = None,
 ) -> BankCalibration:
-    """See `dptext.calibrate`.
-
-    Raises:
-        ParameterError: a target that a blind guess exceeds; fewer texts than people; what `BankRewriter` refuses.
-    """
+    """See `dptext.calibrate`."""
     people = whole("people", people, least=2)
     wanted = number("relinking", relinking, above=0, below=1)
     if wanted <= 1 / people:
@@ -184,16 +145,7 @@ def bank_epsilon(
     max_sentences: int | None = None,
     profile: Profile | None = None,
 ) -> BankEpsilon:
-    """What an epsilon does, by what is public.
-
-    Args:
-        bank, epsilon, unit, max_sentences: of `BankRewriter`.
-        profile: how similar the texts of the bank are to public texts of the kind of the private ones
-            (`TextBank.profile_of`); None: to its own.
-
-    Raises:
-        ParameterError: what `BankRewriter` refuses.
-    """
+    """What an epsilon does, by what is public."""
     family, profile = _Family(bank, unit, max_sentences), bank.profile if profile is None else profile
     rewriter = family(epsilon)
     size = min(rewriter.size, profile.candidates - 1)
@@ -261,8 +213,6 @@ class _Public:
 
 
 def _largest(chance: Callable[[float], float], wanted: float, *, start: float) -> tuple[float, bool]:
-    """An epsilon whose chance is at most what is wanted, and that of a little more is not; and whether there is none
-    that could be drawn and is too large."""
     is_any = False
 
     def excess(epsilon: float) -> float:

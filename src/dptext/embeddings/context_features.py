@@ -1,20 +1,6 @@
 """What a word says about the words around it, as numbers: public, fixed before any private text is read.
 
-Two kinds of features, both of them functions of a public vocabulary alone:
-
-* of public vectors: centred, weighted and whitened;
-* of no vectors at all: a public random projection, where equal words have equal directions and nothing else is known.
-
-Words of the vocabulary are taken to be sorted by their public frequency, as vectors are published, and the r-th to have
-the frequency p_r of Zipf and Mandelbrot,
-
-    p_r proportional to 1 / (r + 2.7),   weight_r = a / (a + p_r),   a = 1e-4,                               (weights)
-
-so that words that stand everywhere say little (the weights are those of Arora, Liang and Ma 2017).
-
-Whitening is what makes a bounded contribution say most: a user's matrix is cut to a given length, and every feature
-takes part of that length in proportion to its variance, whether it tells words apart or not. Features of equal variance
-and no correlation are those of Fisher's discriminant, where single contexts spread equally in all directions.
+Derivation: docs/mechanisms/cooccurrence.md#embeddings-context-features
 """
 
 from __future__ import annotations
@@ -44,13 +30,7 @@ _FLAT, _ROUNDING = 1e-9, 1e-13  # of the largest variance, of the square of the 
 
 @dataclass(frozen=True, eq=False)
 class ContextFeatures:
-    """Frozen features.
-
-    Attributes:
-        matrix: (V + 1, k) int32 in units of 2^-22, a row a word; the last one (also -1) is that of all other words: 0.
-            Whole numbers, because sums of them are exact in any order.
-        fingerprint: SHA-256 of the matrix.
-    """
+    """Frozen features."""
 
     matrix: npt.NDArray[np.int32]
     fingerprint: str

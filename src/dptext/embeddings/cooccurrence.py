@@ -57,13 +57,7 @@ _MOST = {"window": 1000, "dimension": 1000, "most_words": 10_000_000}
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan(ReleasePlan):
-    """What a release of co-occurrences is decided on, and how it is made: `total`, `noisy_matrix`, `vectors`.
-
-    Attributes:
-        features: of contexts.
-        weights: (V,) of words.
-        budgets: levels, norms and noise.
-    """
+    """What a release of co-occurrences is decided on, and how it is made: `total`, `noisy_matrix`, `vectors`."""
 
     unit: UserUnit
     features: ContextFeatures
@@ -77,12 +71,7 @@ class Plan(ReleasePlan):
     share: ClassVar[str] = "epsilon"
 
     def total(self, users: Iterable[Person]) -> npt.NDArray[np.int64]:
-        """(V, k) the sum of the users' matrices. **Private: it must not leave the curator.**
-
-        Raises:
-            DataError: not one user.
-            ParameterError: a user's level is none of the budgets'.
-        """
+        """(V, k) the sum of the users' matrices."""
         total = UserMatrixSum(self.features, self.weights, self.window)
         if total.add(UserText(person.chunks(), self.clipping_norm(person.levels)) for person in users) == 0:
             raise DataError("there are no documents: expected at least one")
@@ -105,8 +94,7 @@ class Plan(ReleasePlan):
         return WordVectors(self.words.words, points.astype(np.float32), source=source, statement=statement)
 
     def doubts(self, vectors: WordVectors) -> tuple[str, ...]:
-        """Where noise hides what was to come out, in sentences. They follow from what `vectors` returned and from
-        public numbers, so they may be shared."""
+        """Where noise hides what was to come out, in sentences."""
         said: npt.NDArray[np.bool_] = np.any(vectors.matrix != 0, axis=1)
         if self.public is not None:
             base = public_base(self.public.matrix, self.public.vocabulary.unknown_row).astype(np.float32)
@@ -315,11 +303,7 @@ class Cooccurrence(Shareable, Showing):
 
 
 def _weights(words: Vocabulary, *, public: int | None) -> Floats:
-    """omega of equation (rows): of words by rank, of which the first so many have public vectors.
-
-    A word of a private vocabulary is there because many users wrote it, so its place in the list says nothing; and all
-    that will ever be known of it comes from this release, where public vectors are merely improved.
-    """
+    """omega of equation (rows): of words by rank, of which the first so many have public vectors."""
     ranks = np.arange(1, len(words) + 1)
     weights: Floats = np.minimum(1.0, _FREQUENT / ranks)
     if public is not None:

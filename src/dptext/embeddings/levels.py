@@ -1,9 +1,5 @@
 """Public levels of privacy: which one each user of a release has (declared, a default, or predicted for those who said
-nothing), what a statement says of that, and how much people care for privacy, as volunteers said.
-
-Predictions are for people of whom nothing else is known: paper 000 predicts the budgets of "cold-start" users by a
-regressor. How good a prediction is has to be seen beside that of the mean, which is often as good: `PredictionError`.
-"""
+nothing), what a statement says of that, and how much people care for privacy, as volunteers said."""
 
 from __future__ import annotations
 
@@ -325,11 +321,7 @@ def _undeclared(level: Any) -> bool:
 
 
 class _Undeclared:
-    """The features of users who declare no level, out of documents in any order.
-
-    Attributes:
-        spelled: by the name that a document has, the one name of the user.
-    """
+    """The features of users who declare no level, out of documents in any order."""
 
     def __init__(self, attribute: str, features: tuple[str, ...]) -> None:
         self._attribute, self._features = attribute, features
@@ -340,11 +332,7 @@ class _Undeclared:
         self._values: dict[str, list[float]] = {}
 
     def add(self, document: Document, row: int) -> None:
-        """One more document.
-
-        Raises:
-            DataError: it is nobody's; a feature is no number.
-        """
+        """One more document."""
         known = document.attributes or {}
         user = self.spelled.get(document.user or "")
         if user is None:
@@ -373,11 +361,7 @@ class _Undeclared:
 
 
 def numbers_of(values: Sequence[Any], names: Sequence[str], row: int) -> list[float]:
-    """Columns of a row as finite numbers.
-
-    Raises:
-        DataError: one is none; row and column are named, the value is not.
-    """
+    """Columns of a row as finite numbers."""
     found = []
     for value, name in zip(values, names, strict=True):
         try:
@@ -392,14 +376,7 @@ def numbers_of(values: Sequence[Any], names: Sequence[str], row: int) -> list[fl
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of one release: whom a statement is about, how users came by their levels, and what that cost.
-
-    Attributes:
-        shares: by public name, how far the release lets a user of a level take part: an epsilon, or a sampling rate.
-        default: the level of users who have none.
-        attribute: of documents, that holds a user's level; None: there is none.
-        policy: by which levels are predicted, where not all are declared.
-    """
+    """The levels of one release: whom a statement is about, how users came by their levels, and what that cost."""
 
     shares: Mapping[str, float]
     default: str
@@ -408,11 +385,7 @@ class Levels:
 
     @classmethod
     def of(cls, level: str | BudgetPolicy | None, shares: Mapping[str, float], default: str, unit: str) -> Levels:
-        """From the argument ``level`` of a release for this unit.
-
-        Raises:
-            ParameterError: a policy that does not fit the release.
-        """
+        """From the argument ``level`` of a release for this unit."""
         shares = dict(shares)
         if not isinstance(level, BudgetPolicy):
             return cls(shares, default, level)
@@ -441,15 +414,12 @@ class Levels:
         return None if self.policy is None else self.policy.predicted_from
 
     def with_level(self, guarantee: ApproxDP) -> ApproxDP:
-        """What the release and the sending of a level promise together, equation (drawn) of `BudgetPolicy`: under
-        add/remove of texts or their substitution, as the guarantee is about the one or the other."""
         if self.policy is None:
             return guarantee
         return ApproxDP(guarantee.epsilon + self.policy.epsilon, guarantee.delta)
 
     def condition(self, level: str) -> Condition:
-        """Whom the statement of a level is about. What the largest epsilon promises holds for everybody; a smaller one
-        for its level only, and must say so."""
+        """Whom the statement of a level is about."""
         source = self.predicted_from
         known_by: Literal["device", "declaration", "level"] = "level"
         if source == "device":
@@ -506,9 +476,6 @@ class Levels:
 
 @dataclass(frozen=True)
 class PredictionError:
-    """Root mean squared error of predicted concerns on volunteers who were held out, by fold: of the regressor, and of
-    always predicting the mean of the other folds."""
-
     folds: tuple[float, ...]
     mean: tuple[float, ...]
 
@@ -524,10 +491,7 @@ class PredictionError:
 
 @dataclass(frozen=True, eq=False)
 class ConcernModel:
-    """A fitted regressor, from features to concerns, and its error on volunteers who were held out.
-
-    **It is as private as what it was fitted on.**
-    """
+    """A fitted regressor, from features to concerns, and its error on volunteers who were held out."""
 
     regressor: Any
     error: PredictionError
@@ -546,23 +510,7 @@ def concerns_by(regressor: Any, features: Any) -> Floats:
 
 
 def fit_concerns(features: Any, concerns: Sequence[float], *, regressor: Any = None, folds: int = 5) -> ConcernModel:
-    """Fit a regressor to what volunteers said, and measure it on those who are held out.
-
-    Args:
-        features: (n, d) numbers; or n texts, one a volunteer; or what ``regressor`` takes, with n rows.
-        concerns: (n,) numbers, 0 for no concern to 1 for the most.
-        regressor: with ``fit`` and ``predict`` as scikit-learn has them; None: ridge regression on standardised
-            numbers, or on counts of hashed words.
-        folds: row i is held out in fold i modulo this number.
-
-    Raises:
-        DataError: fewer than two rows a fold, a concern that is no finite number, rows that do not fit.
-        MissingExtraError: scikit-learn is not installed.
-
-    >>> model = fit_concerns([[0.0], [1.0], [2.0], [3.0]] * 10, [0.0, 0.2, 0.5, 0.8] * 10)
-    >>> model.predict([[1.5]]).round(2), model.error.of_mean < 0.2
-    (array([0.38]), True)
-    """
+    """Fit a regressor to what volunteers said, and measure it on those who are held out."""
     folds = whole("folds", folds, least=1, most=_MOST_FOLDS)
     try:
         known = np.asarray(concerns, dtype=np.float64)

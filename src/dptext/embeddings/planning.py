@@ -1,11 +1,4 @@
-"""How many people a release of co-occurrences takes, before anything is spent: from public texts and a public number.
-
-Public texts play the people: the clipped matrix of each author, or each text, is that of
-`dptext.embeddings.user_matrices`. What so many people of the kind add to public vectors, the e_w of
-`dptext.embeddings.refinement`, grows with their number; the noise does not.
-`dptext.embeddings.refinement.strengths` says how large it is for one person. From this follows, for any number of
-people and any budget, which share of it the best guess (posterior) lets through.
-"""
+"""Plan a release of co-occurrences from public texts and a public number of people."""
 
 from __future__ import annotations
 
@@ -40,15 +33,7 @@ _MOST = 10**9  # people; beyond it, nobody is asked
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedVectors:
-    """What a budget buys.
-
-    Attributes:
-        epsilon: of everybody.
-        sigma: the noise on each number of the sum; a person's whole matrix has length 1.
-        passed: of what such people's texts add to the public vectors, the share that comes through the noise.
-        least: from about how many people on anything comes through; None: nothing to come through was seen.
-        half: from about how many people on half of it does; None: never.
-    """
+    """What a budget buys."""
 
     epsilon: float
     sigma: float

@@ -1,32 +1,6 @@
 """Personalised DP-Embedding as its paper prints it, with what it really costs: for comparisons, never for a release.
 
-Algorithm 1-b of Vu, Tran and Jiang 2019 ("dpUGC") trains word vectors by skip-gram with negative sampling. Each user
-has a budget. In each round t a lot of L samples (pairs of words) is drawn from the users who have some of it left, each
-gradient is clipped to C, the sum with noise N(0, sigma^2 C^2 I) is divided by L, and then, for all users in the lot,
-
-    (epsilon, delta)_u <- (epsilon, delta)_u + (epsilon_t, delta_t) / L,                          (line 14)
-    and who is out of budget leaves.                                                              (line 15)
-
-**What is wrong.** The noise is shared, not divided: whoever is in the lot loses all of epsilon_t. A user with s samples
-in a lot moves the sum by s C, and is charged for one. And users who leave, and the number K of the samples that are
-left, from which lots are drawn at L / K, follow from the texts: who has no part changes how often the others have.
-
-**What is true.** Let sigma_1 be the noise in clipping norms. Fix all coins of the training, with a user and without
-them. Then the lots are fixed, the sum of a step has at most the length L C in either world, and the two differ by 2 L C
-at most, whatever was released before. T such steps are Gaussian mechanisms, chosen one after the other, of joint
-sensitivity 2 L C sqrt(T), and over the coins the divergence is convex, so
-
-    epsilon = that of N(0, sigma_1^2) at sensitivity 2 L sqrt(T), at the same delta.               (bound)
-
-Of a user alone with L samples whose gradients all have length C and one direction, in the T_u steps until their budget
-is spent, L C sqrt(T_u) is reached                                                               (witness)
-
-**Read so, where the paper is silent**: a lot has exactly L samples, without repetition ("L samples are drawn");
-epsilon_t is what one noisy step costs, without amplification by sampling; delta_t is the delta of the budget, and is
-not charged (as printed it would be used up after L steps); the negative words and the vocabulary come from a public
-list.
-
-`dptext.SkipGram(level=)` and `dptext.Cooccurrence(level=)` have a proof.
+Derivation: docs/mechanisms/skip-gram.md#embeddings-published
 """
 
 from __future__ import annotations
@@ -73,48 +47,7 @@ _MOST = {"lot": 1 << 20, "steps": 1 << 24, "dimension": 1000, "trained_words": 1
 
 
 class DPUGC(Showing):
-    """Algorithm 1-b of dpUGC as printed: a budget for each user, who leaves when it is spent. Refused unasked.
-
-    **Guarantee** (unit user; add/remove; central): the epsilon of (bound), module docstring, at delta: thousands where
-    a budget of 1 is printed. The statement has it, the printed budget as ``claimed_epsilon``, the reason, and two
-    inputs that show it. Assumptions: vocabulary and arguments are public; who was in which lot stays secret; IEEE 754.
-
-    Args:
-        vectors: whose words are the vocabulary, most frequent first; or a `Vocabulary`. Vectors begin at random.
-        epsilon: the budget of each user, or one for each public level, as printed.
-        delta: of all budgets.
-        level: the public attribute that holds a user's level.
-        default_level: of users who declared none; None: the strictest.
-        noise_multiplier: sigma: noise over C, at least 1 / 16.
-        lot: L, samples in a step.
-        steps: T.
-        clip: C.
-        learning_rate: eta.
-        dimension, trained_words, window, negatives: of skip-gram.
-        most_words: of a user that are looked at.
-        seed: for tests and papers.
-        unsafe_as_published: True, or it is refused.
-
-    Attributes:
-        vectors_: `WordVectors` with the statement.
-        statement_: of the largest budget; ``statements_``: by level.
-        finding_: by level, what is claimed and what is true.
-        accounts_: by level, a `PublishedAccount` for each user who was in a lot: what they are charged, and what they
-            lose if it is known who was in which lot. **Private.**
-        left_: by level, how many users were out of budget before the end. **Private.**
-
-    Raises:
-        RefusedError: without ``unsafe_as_published=True``.
-        ParameterError: an argument out of range.
-        MissingExtraError: numba is not installed (extra ``skipgram``).
-
-    >>> import dptext
-    >>> words = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
-    >>> people = [dptext.Document("A cup of tea", user=str(user)) for user in range(20)]
-    >>> model = DPUGC(words, epsilon=1.0, lot=8, steps=20, dimension=4, unsafe_as_published=True).fit(people)
-    >>> model.statement_.claimed_epsilon, round(model.statement_.epsilon)
-    (1.0, 163)
-    """
+    """Algorithm 1-b of dpUGC as printed: a budget for each user, who leaves when it is spent."""
 
     flaw: ClassVar[str] = (
         "the noise of a step is shared, and each user in it is charged 1 / L of what it tells, for one sample of "
@@ -228,21 +161,13 @@ class DPUGC(Showing):
         return found
 
     def fit(self, documents: DocumentReader | Iterable[Document], y: object = None) -> Self:  # noqa: ARG002
-        """Train on documents with users, in any order.
-
-        Raises:
-            DataError: no documents; see `dptext.users.grouping.users_of`.
-        """
+        """Train on documents with users, in any order."""
         users = users_of(documents, self.words(), level=self.level, most_words=self.most_words, seed=self.seed)
         with users as found, stored_users(found, self.code) as store:
             return self.fit_stored(store)
 
     def fit_stored(self, store: UserStore) -> Self:
-        """Train on users whose texts are stored already, as rows of `words`, with `code` of their levels.
-
-        Raises:
-            DataError: there is no user.
-        """
+        """Train on users whose texts are stored already, as rows of `words`, with `code` of their levels."""
         if len(store) == 0:
             raise DataError("there are no documents: expected at least one")
         words, levels = self.words(), self.budgets.levels

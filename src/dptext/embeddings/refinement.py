@@ -1,42 +1,6 @@
 """Word vectors out of noisy numbers: public vectors improved by what the corpus adds, or vectors from nothing.
 
-Post-processing of a release, of the public sigma of its noise and of public vectors: none of it costs privacy, and no
-constant has to be tuned on the private corpus.
-
-**What is signal** is decided by empirical Bayes over words of similar frequency. The rows of the noisy matrix Y are
-taken to be
-
-    y_w = n_w (t_w B + b + e_w) + sigma z_w,   z_w standard normal,                                           (model)
-
-n_w the strength of the word (more users, more signal), t_w the public vector, (B, b) one linear map for all words, and
-e_w what this corpus knows of the word and the public vector does not: the part that is worth having. B and b are
-fitted. Strengths are fitted too: one for all words of similar public frequency (a band), and around it one a word, as
-far as it shows above the noise. (Otherwise a word that is merely more frequent here than elsewhere would pass for one
-of another meaning.) For the same reason the direction of b, which all contexts share, is left out of what follows.
-In a band the covariance S of n_w e_w is that of the residuals without what the noise adds, and the best guess is
-
-    E[n_w e_w | y_w] = r_w S (S + sigma^2 I)^-1,   r_w = y_w - n_w t_w B.                                 (posterior)
-
-**Where there are public vectors**, a word keeps its own unless the corpus says otherwise:
-
-    v_w = t_w + beta K e_w,   K = B^T (B B^T + rho ||B||^2 I)^-1 (as a map of rows),                       (improved)
-
-e_w the best guess (0 where the noise hides it), K the way back from contexts to vectors, and beta the share of it that
-is meaning: the rest is what a few contexts happen to hold.
-
-A word that has no public vector (of a private vocabulary) gets the one that its contexts ask for, as in Khodak et al.
-2018 ("A la carte embedding"), here the best guess under equation (model), brought to length 1:
-
-    v_w ~ y_w (B' T B + S + (sigma / n)^2 I)^-1 B' T,   T the covariance of public vectors,                   (new)
-
-without the direction of b, in which nothing but the unknown strength of the word would show.
-
-**The constants were chosen on other data** than any that results are published for: `_POWER` on public vectors alone
-(GloVe 6B, 50 dimensions) by MTurk-771, SimLex-999, RG-65 and the rare words of Luong et al. 2013; `_BETA`, `_RHO`, the
-weights of words and the window by these, WordSim-353 and MEN, on IMDb reviews (in made-up users) and WikiText-2. For
-skip-gram, `SHARE`, the length of public vectors and how far tables go (`dptext.embeddings.skipgram`) were chosen on
-IMDb reviews (in 2,500 made-up users, with noise as for 2,500 to 25,000 users at epsilon 8) by MEN, WordSim-353,
-MTurk-771 and SimLex-999.
+Derivation: docs/mechanisms/cooccurrence.md#embeddings-refinement
 """
 
 from __future__ import annotations
@@ -275,8 +239,6 @@ def news(noisy: Floats, sigma: float, public: Floats, measured: Rows) -> News:
 
 
 def _fitted(rows: Floats, sigma: float, public: Floats, measured: Rows) -> tuple[list[Rows], Floats, Floats, Floats]:
-    """Equation (model) for (V, k) rows with noise of sigma: the words of each band, (V,) n_w, (d, k) the slope without
-    the common direction, and that direction."""
     of_band = [np.flatnonzero(measured[band]) + band.start for band in bands(len(rows))]
     strength = np.ones(len(rows))
     for _ in range(_ROUNDS):

@@ -32,12 +32,7 @@ _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
 def checked_source(
     vectors: Source | Vocabulary, vocabulary: PrivateVocabulary | None
 ) -> tuple[WordVectors | Vocabulary, Vocabulary]:
-    """What a release starts from: public vectors, loaded, or public words; and these words as a vocabulary.
-
-    Raises:
-        ParameterError: words that were learned from people stand where public ones should, or the other way round.
-        DataError, StorageError, MissingExtraError: see `dptext.load_vectors`.
-    """
+    """What a release starts from: public vectors, loaded, or public words; and these words as a vocabulary."""
     if isinstance(vectors, LearnedVocabulary | PrivateVocabulary):
         raise ParameterError(
             "vectors must be public: these words were learned under a promise of their own, which would get lost; "
@@ -56,12 +51,7 @@ def checked_source(
 
 
 def hidden_by_noise(said: npt.NDArray[np.bool_], *, public: bool) -> tuple[str, ...]:
-    """What becomes of words of which nothing came through the noise, in sentences.
-
-    Args:
-        said: (n,) of the words that were measured or trained: whether anything came through.
-        public: whether they have public vectors.
-    """
+    """What becomes of words of which nothing came through the noise, in sentences."""
     share = float(said.mean()) if said.size else 0.0
     if not said.any():
         left = "they are the public vectors again, prepared as always" if public else "they say nothing"
@@ -77,17 +67,7 @@ def hidden_by_noise(said: npt.NDArray[np.bool_], *, public: bool) -> tuple[str, 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReleasePlan(ABC):
-    """All that a release is decided on before a text is read: public, and checked.
-
-    Attributes:
-        unit: what is protected: "user", "document" or "pair".
-        words: all words of the release.
-        public: the vectors that the first of them had; None: there were none.
-        vocabulary: the last of them, learned from the same people; None: all are public.
-        levels: of its users.
-        listed: vectors of which the words alone were taken: what was promised of those vectors is about their words
-            too.
-    """
+    """All that a release is decided on before a text is read: public, and checked."""
 
     unit: str
     words: Vocabulary
@@ -117,12 +97,7 @@ class ReleasePlan(ABC):
         """Assumptions of the mechanism."""
 
     def statement(self, level: str, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
-        """The statement for users of a level, with what was promised before counted in.
-
-        Raises:
-            RefusedError: as `check`.
-            MissingExtraError: (skip-gram) dp-accounting is not installed.
-        """
+        """The statement for users of a level, with what was promised before counted in."""
         self.check()
         statement = of_release(
             guarantee=self._promised(level),
@@ -145,12 +120,6 @@ class ReleasePlan(ABC):
         return {level: self.statement(level, seeded=seeded, release_id=release_id) for level in self.levels.shares}
 
     def under_substitution(self, level: str) -> ApproxDP:
-        """What is promised to a user of a level when their texts are replaced by other ones (the level stays), all that
-        was released before counted in: exact for the release, the general conversion for the rest.
-
-        Raises:
-            RefusedError: no proof, as `check`.
-        """
         release = self.guarantee(level, relation=Relation.SUBSTITUTION)
         return substituted(self.levels.with_level(release), self.prior)
 
@@ -160,12 +129,7 @@ class ReleasePlan(ABC):
         return as_approx(self.statement(self.levels.most, seeded=False).guarantee).delta
 
     def check(self) -> None:
-        """Whether what was promised before adds up with this release: asked before a text is read.
-
-        Raises:
-            RefusedError: a statement is about another unit or relation, promises nothing, or has no sum with
-                (epsilon, delta).
-        """
+        """Whether what was promised before adds up with this release: asked before a text is read."""
         check_prior(self.prior, _UNITS[self.unit])
 
     @property

@@ -1,16 +1,6 @@
 """A release of word vectors as a folder to hand on: vectors, statements and a card, and nothing else.
 
-| file | what it is |
-|---|---|
-| ``vectors.safetensors``, ``words.txt``, ``config.json`` | the vectors, as `dptext.load_vectors` takes them back |
-| ``privacy.json`` | the statement: what is promised to everybody |
-| ``privacy-LEVEL.json`` | with several levels, one statement each |
-| ``vectors.bin`` or ``vectors.txt`` | the same vectors as word2vec writes them, for gensim |
-| ``README.md`` | the card (`dptext.embeddings.sharing`) |
-
-All of it follows from the release and from public parameters, so it costs nothing. What the curator knows beyond that
-is not in it: no count of words or people, no path, no time, and nothing of the machine. (The file system has times and
-an owner of its own; an archive takes them along.)
+Derivation: docs/howto/word-vectors.md#embeddings-sharing
 """
 
 from __future__ import annotations
@@ -51,14 +41,7 @@ __all__ = [
 def card_of(
     vectors: WordVectors, statements: Mapping[str, PrivacyStatement], *, files: Mapping[str, str], word2vec: str | None
 ) -> str:
-    """The card as Markdown.
-
-    Args:
-        vectors: with the statement for everybody.
-        statements: by level.
-        files: of the statements, by level; empty where there is one only.
-        word2vec: the name of the copy for gensim, if there is one.
-    """
+    """The card as Markdown."""
     statement = vectors.statement
     assert statement is not None
     delta = _delta(statement)
@@ -147,19 +130,7 @@ def save_release(
     word2vec: Word2VecFormat | None = "binary",
     replace: bool = False,
 ) -> None:
-    """Write the folder, whole or not at all; the folder around it must be there.
-
-    Args:
-        folder, word2vec, replace: as in `Shareable.save`. The copy for gensim holds no statement: that stands beside
-            it, and it must not travel without.
-        vectors: with the statement for everybody.
-        statements: by level; where there is one only, it is the same.
-
-    Raises:
-        ParameterError: vectors without a statement; another format; something is there already.
-        DataError: a word that a format cannot hold; the row is named.
-        StorageError: it cannot be written.
-    """
+    """Write the folder, whole or not at all; the folder around it must be there."""
     if vectors.statement is None:
         raise ParameterError("these vectors carry no statement: they were not released, dptext.save_vectors saves them")
     if word2vec is not None:
@@ -183,12 +154,6 @@ def save_release(
 
 
 def check_copies(folder: Path, vectors: WordVectors) -> Iterator[tuple[str, bool]]:
-    """The copies for gensim that lie in a folder, and whether each holds these vectors: the configuration does not
-    announce them.
-
-    Raises:
-        StorageError: one cannot be read.
-    """
     for name, write in _WORD2VEC.values():
         if (folder / name).exists():
             again = HashedFile(io.BytesIO())
@@ -206,12 +171,7 @@ def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Where the folder will lie; raised before the work.
-
-    Raises:
-        ParameterError: something is there already: with ``replace``, something that `save_release` did not write.
-        StorageError: the folder around it is missing or read-only.
-    """
+    """Where the folder will lie; raised before the work."""
     return check_new_folder(
         path("the folder", folder), replace=replace, is_ours=_holds_a_release, holds="released vectors"
     )
@@ -229,15 +189,7 @@ def _is_ours(name: str) -> bool:
 
 
 def statement_files(levels: Iterable[str]) -> dict[str, str]:
-    """The file of each level's statement.
-
-    A name is used as it is where every file system takes it for itself: lower case, ASCII letters, digits, ``_`` and
-    ``-``, not long. Any other one is replaced by what is left of it and a digest, so that no name leads out of the
-    folder and no two of them meet (``Strict`` and ``strict`` are one file in some systems, as are two spellings of é).
-
-    >>> statement_files(["strict", "Offen für alle", "../x"])
-    {'strict': 'privacy-strict.json', 'Offen für alle': 'privacy-offen-f-r-alle-....json', '../x': 'privacy-x-....json'}
-    """
+    """The file of each level's statement."""
     return {level: f"privacy-{_safe(level)}.json" for level in levels}
 
 

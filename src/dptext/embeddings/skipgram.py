@@ -63,16 +63,7 @@ _WITHOUT = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SkipGramPlan(ReleasePlan):
-    """What a training of skip-gram vectors is decided on.
-
-    Attributes:
-        rows: (R,) which of the words are trained; ``trained``: these, as a vocabulary.
-        recipe: how a step goes.
-        participation: noise, steps, and who takes part how often.
-        mode: with noise, without noise, without bounds.
-        users: the public number of units, for the denominator.
-        dimension: of the vectors.
-    """
+    """What a training of skip-gram vectors is decided on."""
 
     rows: npt.NDArray[np.int64]
     trained: Vocabulary
@@ -104,14 +95,7 @@ class SkipGramPlan(ReleasePlan):
 
     @property
     def form(self) -> NoiseForm:
-        """Dense or lazy noise.
-
-        Lazy noise comes to numbers of single precision. Where it is so little that their rounding shows beside it, it
-        would hide nothing, and the exact noise of the dense form is taken.
-
-        Raises:
-            ParameterError: it is so little, and lazy noise was asked for.
-        """
+        """Dense or lazy noise."""
         form = self.recipe.form(len(self.rows), self.denominator)
         least = _LEAST_LAZY * max(1.0, self.recipe.distance / _FROM_NOTHING)
         if form == "dense" or self.mode != "private" or self.noise_of_tables >= least:
@@ -145,10 +129,7 @@ class SkipGramPlan(ReleasePlan):
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 
     def start(self) -> Singles:
-        """(2 R, d) word vectors above context vectors: public ones, or random ones that are the same in every run.
-
-        Context vectors begin at 0, as in word2vec, and so does a word that has no public vector beside some that have.
-        """
+        """(2 R, d) word vectors above context vectors: public ones, or random ones that are the same in every run."""
         tables = np.zeros((2 * len(self.rows), self.dimension), dtype=np.float32)
         if self.public is not None:
             known = self.rows < len(self.public)
@@ -173,21 +154,13 @@ class SkipGramPlan(ReleasePlan):
         return matrix.astype(np.float32)
 
     def doubts(self, tables: Singles) -> tuple[str, ...]:
-        """Where noise hides what was to be learned, in sentences; they follow from trained tables, which are released
-        under the statement. Nothing is known of a start at random: its word vectors move by noise alone as well."""
         if self.public is None or self.mode != "private":
             return ()
         trained = np.nan_to_num(tables[len(self.rows) :].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         return hidden_by_noise(learned_bands(trained, self.noise_of_tables), public=True)
 
     def training(self, store: UserStore, tables: Singles, key: NoiseKey, *, done: int = 0, every: int = 0) -> Training:
-        """The training on these users, with tables that it changes in place, after so many steps.
-
-        ``every``: so many steps lie between two checkpoints; 0: there are none. Lazy noise is caught up before each.
-
-        Raises:
-            MissingExtraError: numba is not installed.
-        """
+        """The training on these users, with tables that it changes in place, after so many steps."""
         from dptext.embeddings.dpsgd.noise import CellNoise  # needs numba
         from dptext.embeddings.dpsgd.training import Tables, Training
 
@@ -220,16 +193,7 @@ class SkipGramPlan(ReleasePlan):
         return self.participation.noise_multiplier * math.sqrt(float((rates**2).sum()))
 
     def signal(self, people: int) -> SkipGramSignal:
-        """What noise and so many people come to, by public numbers alone.
-
-        ``noise_multiplier * sqrt(numbers)`` is the expected length of the noise on all numbers that are trained, in
-        clipping norms. Noise of independent steps adds up in the square, so over T steps it has the length of T^1/2
-        steps, and gradients that all agree that of T.
-
-        Raises:
-            ParameterError: not a number of people.
-            MissingExtraError: dp-accounting is not installed.
-        """
+        """What noise and so many people come to, by public numbers alone."""
         people = whole("people", people, least=1)
         spent = self.participation
         rate = spent.rates[spent.most]
@@ -251,11 +215,7 @@ class SkipGramPlan(ReleasePlan):
         )
 
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """What the training alone promises to a user of a level.
-
-        Raises:
-            MissingExtraError: dp-accounting is not installed.
-        """
+        """What the training alone promises to a user of a level."""
         return self.participation.guarantee(level, relation=relation)
 
     def _promised(self, level: str) -> Guarantee:
@@ -316,18 +276,7 @@ class SkipGramPlan(ReleasePlan):
 
 @dataclass(frozen=True, kw_only=True)
 class SkipGramSignal:
-    """The noise of a training beside what so many people can add to a step at most. Its text says both.
-
-    Attributes:
-        unit: "user" or "document".
-        people: a public number of them.
-        steps, sampling_rate, noise_multiplier, epsilon, delta: of the training.
-        epoch_epsilon: of 1 / sampling_rate steps, in which everybody takes part once on average, at this delta.
-        taking_part: how many are expected in a step.
-        noise: the length of the noise on a step, in clipping norms: as many gradients that all agree are as long.
-        agreeing: from how many people on the sum of all steps could be as long as the noise of all steps, if every
-            gradient had the same direction and its whole length: with fewer, noise hides whatever there is.
-    """
+    """The noise of a training beside what so many people can add to a step at most."""
 
     unit: str
     people: int
@@ -368,8 +317,6 @@ class Progress:
 
     @property
     def epsilon(self) -> float:
-        """Spent so far by those who take part most often, at the delta of the training: computed when asked for, in
-        some tenths of a second; infinite without noise."""
         if self.step == 0:
             return 0.0
         participation = self._participation
@@ -384,14 +331,7 @@ def _of_steps(progress: Progress) -> tuple[int, int, str]:
 
 @dataclass(eq=False)
 class Run:
-    """One training after a plan, begun or resumed from a checkpoint, which is written after every ``every`` steps.
-    Parameters and checkpoint are validated when it is made, before a text is read.
-
-    Raises:
-        ParameterError: it is there, and ``resume`` was not said.
-        RefusedError, DataError, StorageError: `dptext.embeddings.dpsgd.checkpoint.read_checkpoint`.
-        MissingExtraError: numba is not installed.
-    """
+    """One training after a plan, begun or resumed from a checkpoint, which is written after every ``every`` steps."""
 
     plan: SkipGramPlan
     checkpoint: Path | None
@@ -682,8 +622,6 @@ class SkipGram(Shareable, Showing):
 def _words(
     known: Vocabulary, trained: int, vocabulary: PrivateVocabulary | None, *, all_stay: bool
 ) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
-    """The words of the release, and which of them are trained: the first ones of the public list, all words that were
-    learned, and the unknown word, in the order of the list."""
     if not all_stay:
         first = [word for word in known.words if word != UNKNOWN][:trained]
         known = Vocabulary([*first, UNKNOWN])

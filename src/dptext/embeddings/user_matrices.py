@@ -1,20 +1,7 @@
 """One matrix a user, clipped to a norm by `dptext.noise.clipped_sums.clipped_matrices`; and their sum, the only thing
 that is computed from private texts.
 
-For a user u and a word w of the vocabulary, let n be how often u wrote w and s_w the sum over these occurrences of the
-features of the words at most ``window`` places before or after, in the same document. The user's matrix has the rows
-
-    x_w = omega_w s_w / n,                                                                                    (rows)
-
-omega_w a public weight of the word: what stands around the word in their texts, on average. (More weight for what they
-say often adds more of their own topic than of the word's meaning.)
-
-Sums of features are sums of integers, and everything else is done number by number: so a user's matrix is a function of
-their own text, to the last bit, no matter who is worked on together with them. Features, weights and window are public.
-The whole matrix, all words of the user together, is then clipped to the user's norm C, which proves the sensitivity.
-
-Noise comes once (`dptext.noise.clipped_sums.noisy_matrix`), on every number of every row, and all |V| rows get it, used
-or not: which words have a row is public, and tells nothing.
+Derivation: docs/mechanisms/cooccurrence.md#embeddings-user-matrices
 """
 
 from __future__ import annotations
@@ -49,16 +36,7 @@ class UserText:
 
 @dataclass(eq=False)
 class UserMatrixSum:
-    """The sum of all users' matrices. **Private: it must not leave the curator.**
-
-    Args:
-        features: of contexts.
-        weights: (V,) omega of equation (rows), finite, at least 0, public.
-        window: words on either side.
-
-    Attributes:
-        cells: (V, k) int64, the sum in units of `CELL`.
-    """
+    """The sum of all users' matrices."""
 
     features: ContextFeatures
     weights: Floats
@@ -142,11 +120,7 @@ class UserMatrixSum:
 
 
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
-    """A chunk in pieces of at most `_PIECE` words.
-
-    A longer document is cut, and loses the contexts at the cut: always at the same places, counted from its own start.
-    Where a chunk begins has to do with other users, and must not show in the matrix of this one.
-    """
+    """A chunk in pieces of at most `_PIECE` words."""
     rows, lengths = chunk
     start, size = 0, 0
     piece: list[int] = []

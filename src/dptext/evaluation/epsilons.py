@@ -1,13 +1,4 @@
-"""Private vectors at several budgets beside one another, on public texts: before any private text is encoded.
-
-The texts are encoded once. For each epsilon they are projected to the dimension that is chosen for it, get noise once,
-and a classifier that knows the noise learns from some of them and answers for the rest (`dptext.evaluation.folds`):
-what a server would reach that has as many texts, of the same kind, with labels. Clean vectors and the most frequent
-class stand beside it.
-
-Every epsilon is a release of the same texts, and they add up. That is why the texts must be **public**: who tries
-several epsilons on private texts has spent all of them, and what is chosen by the result tells about them as well.
-"""
+"""Private vectors at several budgets beside one another, on public texts: before any private text is encoded."""
 
 from __future__ import annotations
 

@@ -1,15 +1,6 @@
 """Does a model serve one group of people worse than another, and is the difference more than chance?
 
-Each group gets its score with an interval and the best blind guess *within the group*: a group in which nine of ten
-rows are of one class has a high accuracy for nothing. Groups are compared in pairs. Two groups always differ a little,
-and of many pairs some differ a lot by chance: the intervals of the gaps hold *together* (each at confidence
-1 - error / pairs; Bonferroni), so that where all groups are served equally a gap is shown with probability at most
-``error``. An interval of a gap is made of those of the two groups (`dptext.estimates.difference`): a small group that
-happens to be all right keeps the doubt that a small group leaves in every comparison. Where everybody has one
-row the probability of a false gap was computed; where people have many rows it was simulated.
-
-A group of a few people has an interval that says little and a score that says something about these people: groups
-below a smallest size are refused, not shown.
+Derivation: docs/understand/utility.md#evaluation-fairness
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Rows in folds: as balanced as they can be, and nobody on both sides.
-
-Rows of one author are alike. Where some of them train a model and others test it, the model is rewarded for knowing
-the author, and the score says nothing about people it has never seen. So where rows share people, people are dealt
-to the folds, not rows.
-"""
+"""Rows in folds: as balanced as they can be, and nobody on both sides."""
 
 from __future__ import annotations
 
@@ -39,24 +34,7 @@ def make_folds(
     classes: bool = True,
     seed: int | None = None,
 ) -> list[Fold]:
-    """Folds for cross-validation: each row is tested once.
-
-    Without people, classes are spread evenly (each fold holds as many rows of a class as any other, up to one), and
-    so are numbers (each fold has one of every ``count`` neighbours in their order). With people, each person goes
-    whole into one fold: the largest first, each to where it disturbs the balance least.
-
-    Args:
-        targets: (rows,) class labels, or numbers with ``classes=False``.
-        people: (rows,) whose row each is; None: everybody has one.
-        seed: of the order in which rows are dealt.
-
-    Raises:
-        ParameterError: fewer rows (people) than folds, one class only, a class with fewer rows (people) than folds.
-
-    >>> folds = make_folds(["a", "b"] * 6, count=3, people=[0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4], seed=1)
-    >>> [fold.test.tolist() for fold in folds]
-    [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-    """
+    """Folds for cross-validation: each row is tested once."""
     count = whole("folds", count, least=2)
     codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
     whose = people_of(people, codes.size)
@@ -74,11 +52,7 @@ def make_folds(
 
 
 def checked_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | None = None) -> list[Fold]:
-    """A caller's own folds (a fixed training and test set is one fold), when nobody is on both sides.
-
-    Raises:
-        ParameterError: an empty side, rows that do not exist or are tested twice, a row or a person on both sides.
-    """
+    """A caller's own folds (a fixed training and test set is one fold), when nobody is on both sides."""
     whose = people_of(people, rows)
     tested = np.zeros(rows, dtype=np.int64)
     checked = []
@@ -108,11 +82,7 @@ def people_of(people: npt.ArrayLike | None, rows: int) -> Rows:
 
 
 def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Rows:
-    """(rows,) the place of each value among the distinct ones.
-
-    Raises:
-        ParameterError: no rows or another number of them, several columns, or missing values.
-    """
+    """(rows,) the place of each value among the distinct ones."""
     array = values if isinstance(values, np.ndarray) else _array(name, values)
     if array.ndim != 1 or not array.size:
         raise ParameterError(f"{name} must be one entry a row, got shape {array.shape}")

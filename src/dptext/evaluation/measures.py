@@ -1,20 +1,6 @@
 """Predictions measured: accuracy, macro-F1, RMSE and MAE, each with its interval and beside the best blind guess.
 
-**Baselines.** Somebody who sees no features can still answer the same for every row, or draw an answer. The baseline is
-the best such guess, *knowing how the tested targets are distributed*: a model that is below it has learnt nothing.
-
-* accuracy: the most frequent class of the tested rows;
-* macro-F1 over c classes: 1 / c. A guess that says class k for a share q_k of the rows, where a share p_k is right,
-  has F1_k = 2 p_k q_k / (p_k + q_k) (rows many); the sum is greatest at q = p, where it is sum p_k = 1. The
-  majority class alone has less (one third instead of one half for two equal classes), so it would flatter the model;
-* RMSE: the mean of the tested targets; MAE: their median.
-
-**Gain.** Model and baseline answer the same rows, so their difference is more certain than either: its interval is that
-of paired answers (accuracy), comes from the same resamples of people (RMSE, MAE), or is that of the score (macro-F1,
-whose baseline is a constant). It is what decides whether a score is above its baseline.
-
-**Intervals** are about other people like those tested, *for the models as they were trained*: how much a score changes
-when other people train is seen over seeds and folds only (`dptext.evaluation.sweep`).
+Derivation: docs/understand/utility.md#evaluation-measures
 """
 
 from __future__ import annotations
@@ -76,25 +62,7 @@ def measure(
     confidence: float = 0.95,
     seed: int | None = None,
 ) -> Measured:
-    """Measure predictions.
-
-    Args:
-        name: one of `CLASS_MEASURES` (true and predicted are labels) or `NUMBER_MEASURES` (numbers).
-        true, predicted: (rows,) what is right, and what was predicted.
-        people: (rows,) whose row each is; None: everybody has one, and accuracy gets the exact interval of Clopper
-            and Pearson.
-        resamples: of people, for the intervals of RMSE and MAE; those of the others are computed without
-            (`dptext.estimates`).
-        confidence: of the intervals.
-        seed: of the resamples.
-
-    Raises:
-        ParameterError: an unknown measure, no rows, unequal lengths, NaN; the argument is named.
-
-    >>> found = measure("accuracy", ["a", "a", "b", "b"] * 10, ["a", "a", "a", "b"] * 10, seed=1)
-    >>> print(found.score, found.baseline, found.baseline_name)
-    0.750 [0.588, 0.873] 0.5 majority class
-    """
+    """Measure predictions."""
     choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
     if name in NUMBER_MEASURES:
         numbers = (checked_numbers("true", true), checked_numbers("predicted", predicted))
@@ -125,11 +93,7 @@ def class_score(name: str, right: Rows, answer: Rows, people: Rows | None, *, co
 
 
 def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Rows, Rows]:
-    """Codes of labels and answers; an answer that is no label gets a code of its own.
-
-    Raises:
-        ParameterError: missing entries, unequal lengths, no row.
-    """
+    """Codes of labels and answers; an answer that is no label gets a code of its own."""
     right, answered = _labels(true), _labels(predicted)
     _check_lengths(right, answered)
     both = codes_of("predicted", np.concatenate([right, answered]))
@@ -137,11 +101,7 @@ def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Row
 
 
 def checked_numbers(name: str, values: npt.ArrayLike) -> Floats:
-    """(rows,) float64.
-
-    Raises:
-        ParameterError: not one finite number a row.
-    """
+    """(rows,) float64."""
     try:
         numbers: Floats = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

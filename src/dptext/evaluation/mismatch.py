@@ -1,8 +1,4 @@
-"""What it costs that a server was trained for one epsilon and users send at another: a matrix of accuracies.
-
-Rows are servers, columns are users. The best entry of a column need not be that of the server with the users' own
-epsilon, and a server that does not know it (adaptive training) is one more row.
-"""
+"""What it costs that a server was trained for one epsilon and users send at another: a matrix of accuracies."""
 
 from __future__ import annotations
 

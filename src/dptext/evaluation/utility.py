@@ -1,15 +1,4 @@
-"""What private texts or vectors are still good for: a model is trained on them and tested on people it has not seen.
-
-Three numbers make a picture, and this module gives each in the same form: the score of a model trained on private
-rows, that of one trained on the rows as they were, and the trivial baseline that needs no rows. A score without the
-last one says nothing: where three quarters of the rows are of one class, 75 per cent is what no model reaches.
-
-Nobody is on both sides (`dptext.evaluation.folds`). A feature does its work in two steps: ``of`` looks at each row
-alone, once for all folds (cut into words, hash); ``fitted`` learns what is learnt from rows (how rare a word is, how
-far a coordinate spreads), from the rows that train and no others. A model is built anew for each fold, by a function of
-a seed. It gets class codes 0 .. c - 1, all of them present, or numbers of mean 0 and spread 1 (their scale is taken out
-before and put back after).
-"""
+"""What private texts or vectors are still good for: a model is trained on them and tested on people it has not seen."""
 
 from __future__ import annotations
 

@@ -1,13 +1,6 @@
 """An auto-encoder of texts: a recurrent encoder, and a decoder that writes the text again (extra ``train``: torch).
 
-The decoder sees the word before, of which a quarter is masked so that it has to look at the vector, and the vector
-itself at every step. Its answer is a choice among the words of the table; in training the sum over all of them is
-estimated by importance sampling (Bengio and Senecal 2008), from K words drawn by row:
-
-    sum_w exp(s_w)  ~  exp(s_right) + sum_{k <= K} exp(s_k) / (K p_k),    s_w = q . e_w + b_w             (sampled)
-    p_w = log((r + 2) / (r + 1)) / log(V + 1) for the word of row r
-
-in which draws of the right word itself count nothing. The estimate of the sum is unbiased.
+Derivation: docs/mechanisms/hiding.md#hiding-autoencoder
 """
 
 from __future__ import annotations
@@ -184,10 +177,7 @@ class _Rebuilding:
 
 
 class GruBody:
-    """The encoder and the decoder while they are trained; see `dptext.hiding.game.Body`.
-
-    ``module`` takes a batch to (n, d) vectors; it holds the decoder's weights, too.
-    """
+    """The encoder and the decoder while they are trained; see `dptext.hiding.game.Body`."""
 
     def __init__(self, torch: Any, table: WordTable, texts: Sequence[str], options: AutoEncoderOptions) -> None:
         self._torch, self._table, self._rows, self._pooling = torch, table, table.rows(texts), options.pooling

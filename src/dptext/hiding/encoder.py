@@ -314,12 +314,7 @@ class HidingEncoder(Showing):
 
 
 class _Layers:
-    """Layers from (n, D) vectors to d dimensions, on standardised inputs; see `dptext.hiding.game.Body`.
-
-    Args:
-        vectors: of all rows.
-        rows: those to train on, whose mean and spread the inputs are standardised by.
-    """
+    """Layers from (n, D) vectors to d dimensions, on standardised inputs; see `dptext.hiding.game.Body`."""
 
     def __init__(self, torch: Any, vectors: npt.NDArray[np.float32], rows: Rows, options: HidingOptions) -> None:
         seen = vectors[rows].astype(np.float64)

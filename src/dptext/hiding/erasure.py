@@ -1,14 +1,6 @@
 """A linear concept eraser: the smallest affine change of vectors after which no linear model tells an attribute.
 
-    r(x) = x - W^+ P W (x - E x),    W = (S_xx^(1/2))^+,    P the orthogonal projection onto the columns of W S_xz (1)
-
-S_xx the covariance of the vectors, S_xz that with the marked classes. Then r(x) and z are uncorrelated, which is the
-same as that no linear classifier (of any convex loss) beats the best constant; and of all affine maps that reach this,
-r moves x least in mean square. All of it on the rows that it was fitted on, and for *linear* attackers: a network
-reads what is left. Nothing is promised; a randomizer after it does.
-
-Source: Belrose, Schneider-Joseph, Ravfogel, Cotterell, Raff and Biderman, *LEACE: Perfect linear concept erasure in
-closed form* (NeurIPS 2023), Theorem 4.2. Their package is ``concept-erasure``; the tests compare where it is installed.
+Derivation: docs/mechanisms/hiding.md#hiding-erasure
 """
 
 from __future__ import annotations

@@ -1,43 +1,6 @@
 """The game that is trained: an encoder and a task head on one side, one adversary an attribute on the other (torch).
 
-With h the encoder, v = bound(h(x)) and z = v + noise, heads D and T attributes, the encoder's side minimises
-
-    L_task(D(z)) + mu L_rebuilt(z) + alpha / T sum_t H_t + lambda ||theta||^2                                 (encoder)
-
-(Beigi et al. 2019, equation 1, with H_t in place of -L_t) and each adversary its own loss L_t(D_t(z)). By ``aim``,
-
-    oppose:     H_t = -L_t(D_t(z))                                                                       (oppose)
-    confuse:    H_t = cross-entropy of D_t's answer to the shares of the classes                        (confuse)
-    deny:       H_t = -ln(1 - p_t(true class))                                                             (deny)
-    decluster:  H = -||v - v'||^2    of two documents drawn at random, before the noise               (decluster)
-
-The last two are defences of Coavoux, Narayan and Cohen 2018 (*Privacy-preserving Neural Representations of Text*,
-EMNLP). *Multidetasking* (deny) asks two classes for the wrong one, and of more leaves open which. *Declustering* has no
-adversary and looks at no attribute: people who are alike lie close together, so documents are pushed apart. (There over
-hidden states of a recurrent network, with a constant added; here over bounded vectors, so the push ends.)
-
-**The noise.** What heads see of v is z = sample(v), drawn with the channel that the release will use, anew for every
-batch; the gradient is passed on as if z were v plus noise that does not depend on v:
-
-    dL/dv = dL/dz                                                                                      (straight)
-
-That is exact for additive noise, and right in expectation to first order for every unbiased randomizer (PrivUnit).
-Training texts are public here (or not protected), so no privacy rests on this noise; it is drawn by the exact channel
-all the same, because that costs little. The noise of L2-Laplace is in proportion to 1 / epsilon, so that there a budget
-can be *learnt below a cap* c1 (and that of DPText as published, which promises nothing at any budget):
-
-    epsilon = c1 sigmoid(theta),   z = v + (sample(v; c1) - v) c1 / epsilon                              (learnt)
-
-**The loss gives no reason to go below the cap** where vectors may be short (in the ball and the cube). Noise of a
-smaller epsilon is noise of a larger one and independent noise on top (Laplace, L2-Laplace and exponential noise are
-self-decomposable). So the losses of heads that read z as well as it can be read all fall as epsilon grows: the task
-asks for less noise, the adversaries' term for more. But what an encoder h reaches with epsilon below c1, the encoder
-(epsilon / c1) h reaches at c1, because (epsilon / c1) z is read as well as z:
-
-    min_h loss(h, c1)  <=  min_h loss(h, epsilon)   for every epsilon <= c1                                  (cap)
-
-the regulariser aside. On the sphere vectors cannot be shortened, and epsilon falls where the adversaries' slope
-outweighs the task's; `dptext.hiding.training.LearntBudget` has both slopes.
+Derivation: docs/mechanisms/hiding.md#hiding-game
 """
 
 from __future__ import annotations
@@ -244,10 +207,7 @@ def _head(torch: Any, width: int, classes: int, units: int, layers: int) -> Any:
 
 
 def denial(torch: Any, answers: Any, labels: Any, weights: Any) -> Any:
-    """The mean of -ln(1 - p(label)) over a batch, equation (deny).
-
-    Of (n, classes) answers before softmax, (n,) labels and (n,) weights; a label counts nothing where its weight is 0.
-    """
+    """The mean of -ln(1 - p(label)) over a batch, equation (deny)."""
     true = torch.nn.functional.one_hot(labels, answers.shape[1]).bool()
     others = answers.masked_fill(true, float("-inf")).logsumexp(dim=1)
     return ((answers.logsumexp(dim=1) - others) * weights).sum() / weights.sum().clamp(min=1e-12)
@@ -262,14 +222,7 @@ def pushed_apart(vectors: Any) -> Any:
 
 
 class NoiseInTheLoop:
-    """Bound and noise of a training run.
-
-    Args:
-        torch: the module.
-        domain: into which vectors are brought.
-        channel: the noise; None: none (a defence without a promise).
-        learn: whether the budget is learnt below the channel's.
-    """
+    """Bound and noise of a training run."""
 
     def __init__(self, torch: Any, domain: Domain, channel: Channel | None, *, learn: bool) -> None:
         self._torch, self._channel = torch, channel
@@ -302,15 +255,7 @@ class NoiseInTheLoop:
 
 
 def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bool) -> tuple[Domain, Channel | None]:
-    """Where vectors are bounded to, and the noise that is added there.
-
-    ``bound`` is one of `TRAINED_INTO`, or ``"auto"``: where the randomizer takes its vectors from, the sphere without
-    one.
-
-    Raises:
-        ParameterError: no randomizer, or one through which no gradient is known; a bound that does not go with it; a
-            budget that cannot be learnt.
-    """
+    """Where vectors are bounded to, and the noise that is added there."""
     if randomizer is not None and not isinstance(randomizer, Randomizer):
         raise ParameterError(
             f"expected a randomizer such as PrivUnit(epsilon=8.0), or None, got {type(randomizer).__name__}"

@@ -1,9 +1,4 @@
-"""Rows that are held out of a training, and what fresh readers get out of their vectors: how an epoch is judged.
-
-The adversaries of the training are no measure of what it hides: the encoder was made to fool these very ones. So after
-each epoch new readers are fitted, in closed form: least squares on the noisy vectors and on 256 rectified random
-projections of them, which read what is linear and much of what is not, and are the same whenever they are asked.
-"""
+"""Rows that are held out of a training, and what fresh readers get out of their vectors: how an epoch is judged."""
 
 from __future__ import annotations
 
@@ -32,11 +27,7 @@ _TOGETHER = 512
 def parted(
     rows: int, users: Sequence[Any] | None, task: Target, others: Sequence[Target], fraction: float, start: int
 ) -> tuple[Rows, Rows]:
-    """(kept, held out) rows: people are held out as a whole, and without users the same share of each class.
-
-    Raises:
-        DataError: what is kept has one class only of some target.
-    """
+    """(kept, held out) rows: people are held out as a whole, and without users the same share of each class."""
     held = np.zeros(rows, dtype=bool)
     if fraction:
         order = shuffled(np.arange(rows), stream_of(start, b"held out"))
@@ -65,15 +56,7 @@ def _numbers(users: Sequence[Any]) -> Rows:
 
 
 class Reader:
-    """Fresh readers after each epoch.
-
-    Args:
-        source: inputs.
-        task, attributes: labels.
-        alpha: weight of the attributes.
-        parts: (kept, held out) rows.
-        start: of the run.
-    """
+    """Fresh readers after each epoch."""
 
     def __init__(
         self,
@@ -105,18 +88,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class TradeOff:
-    """How much a fresh reader gets out of held-out vectors. 0: no more than a guess, 1: all of it.
-
-    Each number is (b - 1/k) / (1 - 1/k), with b the mean over the k classes that are held out of the share of their
-    rows that are read right, by a reader who knows which classes these are. NaN: less than two classes are held out, so
-    nothing can be said, and a 0 would look as if all were hidden.
-
-    Attributes:
-        task: of the task.
-        attributes: name to number; may be a little below 0 by chance.
-        score: task - alpha times the mean over the attributes of what is above 0: the larger, the better. NaN where the
-            task is not known, or none of the attributes.
-    """
+    """How much a fresh reader gets out of held-out vectors."""
 
     task: float
     attributes: Mapping[str, float] = field(default_factory=dict)
@@ -149,10 +121,7 @@ def measured(
 
 
 def advantage(known: Floats, labels: Rows, asked: Floats, truth: Rows, classes: int) -> float:
-    """Of a least-squares reader that counts each class the same; rows without a label (-1) are left out.
-
-    NaN where nothing can be said: no labels to learn from, or fewer than two classes to tell apart.
-    """
+    """Of a least-squares reader that counts each class the same; rows without a label (-1) are left out."""
     kept, judged = labels >= 0, truth >= 0
     labels, truth = labels[kept], truth[judged]
     present = np.unique(truth)

@@ -65,14 +65,7 @@ def shuffled(rows: Rows, bits: RandomBits) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """One label a row.
-
-    Attributes:
-        name: what errors and statements call it.
-        classes: sorted; what the codes stand for.
-        codes: (n,) 0 to classes - 1, `MISSING` where there is no label.
-        weights: (classes,) float32 weight of a row of the class in losses; their mean over the labelled rows is 1.
-    """
+    """One label a row."""
 
     name: str
     classes: tuple[Any, ...]
@@ -93,25 +86,7 @@ def checked_targets(
     attributes: Mapping[str, Sequence[Any] | npt.NDArray[Any]],
     class_weight: str | None,
 ) -> tuple[Target, tuple[Target, ...]]:
-    """The task and the attributes, coded.
-
-    Missing labels are None, NaN and the empty string.
-
-    Args:
-        rows: how many there are.
-        task: a label a row.
-        attributes: name to a label a row.
-        class_weight: ``"balanced"``: each class counts the same in a loss, however rare; None: each row does.
-
-    Raises:
-        ParameterError: no attributes, names that are none, another number of labels.
-        DataError: a target without labels, of one class, of more than 1,000 classes, of labels of several types; an
-            attribute that says the same as the task.
-
-    >>> task, (age,) = checked_targets(3, ["a", "b", "a"], {"age": [1, None, 2]}, None)
-    >>> task.codes.tolist(), age.codes.tolist(), age.classes
-    ([0, 1, 0], [0, -1, 1], (1, 2))
-    """
+    """The task and the attributes, coded."""
     if not isinstance(attributes, Mapping) or not attributes:
         raise ParameterError('attributes must map names to labels, such as {"gender": [...]}: there is nothing to hide')
     if any(not isinstance(name, str) or not name for name in attributes):
@@ -173,11 +148,7 @@ def _same_partition(one: Rows, other: Rows) -> bool:
 
 
 def as_vectors(given: Any) -> Floats | None:
-    """An (n, D) array, where that is what was given; else None: texts.
-
-    Raises:
-        ParameterError: rows that are no numbers, or not of one length.
-    """
+    """An (n, D) array, where that is what was given; else None: texts."""
     if hasattr(given, "__array__") and getattr(given, "ndim", 0) == 2 and not hasattr(given, "columns"):
         return checked_vectors(np.asarray(given))
     if isinstance(given, list | tuple) and given and isinstance(given[0], list | tuple | np.ndarray):
@@ -186,12 +157,7 @@ def as_vectors(given: Any) -> Floats | None:
 
 
 def vectors_to_train_on(given: Any, encoder: TextEncoder | None) -> npt.NDArray[np.float32]:
-    """(n, D) float32 of texts, or of vectors.
-
-    Raises:
-        ParameterError: texts without an encoder, or vectors of another width than the encoder's.
-        DataError: a vector that is not finite; its row is named.
-    """
+    """(n, D) float32 of texts, or of vectors."""
     vectors: npt.NDArray[Any] | None = as_vectors(given)
     if vectors is None:
         if encoder is None:
@@ -211,24 +177,14 @@ def vectors_to_train_on(given: Any, encoder: TextEncoder | None) -> npt.NDArray[
 
 
 def texts_to_train_on(given: Any) -> list[str]:
-    """The texts, where texts it must be.
-
-    Raises:
-        ParameterError: vectors.
-        DataError: an entry that is no string.
-    """
+    """The texts, where texts it must be."""
     if as_vectors(given) is not None:
         raise ParameterError("a recurrent encoder is trained on texts, got vectors")
     return checked_texts(given)
 
 
 def checked_users(users: Any, rows: int) -> list[Any] | None:
-    """Whose each row is, if that is said.
-
-    Raises:
-        ParameterError: something else, or another number of them.
-        DataError: a row without a person, or with one that nothing can be compared with; it is named.
-    """
+    """Whose each row is, if that is said."""
     if users is None:
         return None
     if isinstance(users, str | bytes | Mapping | AbstractSet) or not isinstance(users, Iterable):

@@ -33,12 +33,7 @@ __all__ = ["TrainedEncoder", "statement_of_vectors"]
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TrainedEncoder(Showing):
-    """An encoder like any other, with bound and noise of its own. Frozen: `dptext.HidingEncoder` trains it.
-
-    Attributes:
-        layers, text_encoder, decoder, bound, randomizer, epochs, best: see `dptext.HidingEncoder`; None: not there.
-        provenance: what it was trained on.
-    """
+    """An encoder like any other, with bound and noise of its own."""
 
     layers: HidingLayers | None
     text_encoder: TextEncoder | None
@@ -81,15 +76,7 @@ class TrainedEncoder(Showing):
         return self.bound.apply(self.encode(texts_or_vectors)).astype(np.float32)
 
     def transform(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike, *, seed: int | None = None) -> Private:
-        """(n, d) float32 vectors, bounded and with fresh noise: a new release, of which `statement` speaks.
-
-        Without a randomizer there is no noise, and the statement says that nothing is promised.
-
-        Args:
-            texts_or_vectors: as for ``fit``.
-            seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
-                vectors (other texts or vectors still get other noise); it voids the promise for whoever knows it.
-        """
+        """(n, d) float32 vectors, bounded and with fresh noise: a new release, of which `statement` speaks."""
         given = as_vectors(texts_or_vectors)
         if given is None and self.release is not None:
             return self.release.encode(texts_or_vectors, seed=seed)  # type: ignore[arg-type]
@@ -105,25 +92,13 @@ class TrainedEncoder(Showing):
         return channel.sample(clean, NoiseKey(seed).stream(parameters, 0, content))
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
-        """Texts that the decoder writes from (n, d) vectors, such as those of ``transform``.
-
-        **Guarantee**: that of the vectors. Writing a text from what was released is post-processing, *given the trained
-        decoder*: the words that it writes, and what it is used to writing, come from the texts of the training.
-
-        Raises:
-            ParameterError: an encoder without a decoder (all but ``"gru"``); another shape.
-        """
+        """Texts that the decoder writes from (n, d) vectors, such as those of ``transform``."""
         if self.decoder is None:
             raise ParameterError("only a recurrent encoder has a decoder: HidingEncoder('gru', ...)")
         return self.decoder.decode(vectors)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``release`` as a folder that `DeviceEncoder.load` reads on a device: numpy is all it takes there.
-
-        Raises:
-            ParameterError: there is no ``release``: no encoder of texts, or no randomizer; something is there already.
-            StorageError: it cannot be written.
-        """
+        """Write ``release`` as a folder that `DeviceEncoder.load` reads on a device: numpy is all it takes there."""
         if self.release is None:
             raise ParameterError(
                 "a device needs an encoder of texts and a randomizer: HidingEncoder(encoder, PrivUnit(...))"

@@ -1,13 +1,4 @@
-"""A run of a training: its random choices, its epochs, of which the best is kept, and the file that it goes on from.
-
-Everything that an epoch draws depends on the start of the run and the number of the epoch alone: order, sampling and
-noise have streams of their own for each. So a run that goes on after epoch n ends where an uninterrupted one does, bit
-for bit.
-
-The file has weights, the state of Adam, and the best epoch. It is **not private**, and no release: its weights were
-trained on texts. It is readable by its owner only (mode 0600), written by ``torch.save`` and read with
-``weights_only=True``, which runs no code from the file.
-"""
+"""A run of a training: its random choices, its epochs, of which the best is kept, and the file that it goes on from."""
 
 from __future__ import annotations
 
@@ -38,15 +29,7 @@ _FORMAT = "dptext hiding training 2"
 
 @dataclass(frozen=True)
 class LearntBudget:
-    """A budget epsilon that is learnt below a cap, after an epoch, and what moved it there.
-
-    A term of the loss with a negative slope asks for less noise, one with a positive slope for more.
-
-    Attributes:
-        share: of the cap, that epsilon is.
-        task: mean slope of the task's loss over ln epsilon, in the steps of the epoch.
-        attributes: the same of what the adversaries add to the encoder's loss, alpha counted in; 0 without any.
-    """
+    """A budget epsilon that is learnt below a cap, after an epoch, and what moved it there."""
 
     share: float
     task: float
@@ -55,16 +38,7 @@ class LearntBudget:
 
 @dataclass(frozen=True)
 class HidingEpoch:
-    """What is known after an epoch.
-
-    Attributes:
-        number, of: which, of how many.
-        phase: ``"rebuild"`` (an auto-encoder learns to write its text again) or ``"hide"``.
-        loss: of the task; in the first phase, of rebuilding a word.
-        adversaries: their mean loss; in the first phase 0.
-        held_out: what fresh readers get out of held-out rows; None in the first phase, and where none is held out.
-        budget: epsilon, where it is learnt.
-    """
+    """What is known after an epoch."""
 
     number: int
     of: int
@@ -100,20 +74,7 @@ class Player(Protocol):
 
 
 class Run:
-    """One training, from its first weights to its best epoch.
-
-    Args:
-        torch: the module.
-        options: how to train.
-        content: all that the run depends on beside the options; looked at only where a file keeps it.
-
-    Attributes:
-        start: what all random choices follow from: that of the file, if there is one.
-
-    Raises:
-        DataError: the file is no checkpoint of this version, or broken.
-        RefusedError: it belongs to another training.
-    """
+    """One training, from its first weights to its best epoch."""
 
     def __init__(self, torch: Any, options: RunOptions, content: Iterable[bytes]) -> None:
         self._torch, self._options = torch, options
@@ -140,20 +101,7 @@ class Run:
     def epochs(
         self, source: Source, player: Player, kept: Rows, *, patience: int = 1
     ) -> tuple[tuple[HidingEpoch, ...], int]:
-        """Train, and leave the player as it was after its best epoch (without anything held out: after the last).
-
-        Args:
-            source: inputs.
-            player: what is trained on them.
-            kept: the rows to train on.
-            patience: epochs without a better look before it stops.
-
-        Raises:
-            ParameterError: the losses are no finite numbers any more.
-
-        Returns:
-            The epochs as they came, and the number of the one that was kept.
-        """
+        """Train, and leave the player as it was after its best epoch (without anything held out: after the last)."""
         options, torch = self._options, self._torch
         history, best, highest, weights = self._reached(player)
         for number in range(len(history) + 1, options.epochs + 1):

@@ -1,17 +1,6 @@
 """Bits flipped with chances that are integers: what was drawn is what was proved.
 
-A chance is t / 2^32 with an integer threshold t, and a coin is a random integer of 32 bits compared with t. Epsilons
-are computed from the thresholds, never from the real numbers they were rounded from, and thresholds are rounded so
-that no epsilon exceeds what was asked for. Binary randomised response (Warner 1965) flips a bit with chance t / 2^32:
-
-    P(y | x) / P(y | x') <= (2^32 - t) / t                                                        (flip)
-
-attained by y = x. No branch and no memory access depends on the bits that are hidden or sent.
-
-**Uneven bits** are sent as 1 with one chance where they are 1 and with another where they are 0. These chances are t /
-2^64 with integer thresholds t: fine enough for chances of 1e-12, which a threshold of 32 bits would round away. Most
-coins are decided by 16 random bits, the others (one in 32,000) by 48 more; the outcome is that of a comparison of all
-64. Epsilons come from the thresholds: the loss of one output of one bit is ln(t / t').
+Derivation: docs/mechanisms/bits.md#noise-bits
 """
 
 from __future__ import annotations
@@ -74,13 +63,7 @@ def flip_epsilon(threshold: int) -> float:
 
 
 def flip_threshold(epsilon: float) -> int:
-    """The least t of which `flip_epsilon` is at most ``epsilon``: the rarest flips that keep the promise.
-
-    From epsilon = 22.18 on it is 1. An epsilon below 1e-9 leaves no bit readable.
-
-    Raises:
-        ParameterError: only a fair coin keeps the promise.
-    """
+    """The least t of which `flip_epsilon` is at most ``epsilon``: the rarest flips that keep the promise."""
     threshold = max(1, math.floor(SCALE / (1 + math.exp(min(epsilon, 700.0)))) - 1)
     while flip_epsilon(threshold) > epsilon and threshold < SCALE // 2:
         threshold += 1
@@ -102,23 +85,14 @@ def coins(bits: RandomBits, count: int, threshold: int) -> Booleans:
 
 
 def leaning_coins(bits: RandomBits, numbers: Floats, threshold: int) -> Booleans:
-    """(m,) bools from (m,) numbers x between -1 and 1, each True with chance 1/2 + x (1/2 - t / 2^32).
-
-    One comparison does what rounding x to -1 or 1 at random and then flipping with chance t / 2^32 do together. The
-    chance is a multiple of 2^-32 between t / 2^32 and 1 - t / 2^32: `flip_epsilon`, attained by -1 against 1. It is
-    off the line by at most 2^-33.
-    """
+    """(m,) bools from (m,) numbers x between -1 and 1, each True with chance 1/2 + x (1/2 - t / 2^32)."""
     half = SCALE // 2
     chances = np.rint(half + numbers * (half - threshold)).astype(np.uint32)
     return _words(bits, numbers.size) < chances
 
 
 def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
-    """(rows, ceil(k / 8)) uint8: bit j of a row is 1 with chance thresholds[j] / 2^32, all independently.
-
-    The first bit is the highest of the first byte (as in numpy.packbits); bits beyond k are 0. The exclusive or with
-    packed bits flips them: randomised response for k bits of any meaning.
-    """
+    """(rows, ceil(k / 8)) uint8: bit j of a row is 1 with chance thresholds[j] / 2^32, all independently."""
     width = thresholds.size
     packed = np.empty((rows, -(-width // 8)), dtype=np.uint8)
     if not rows or not width:
@@ -170,11 +144,7 @@ _LEAST = 2**20  # a chance of at least 2^-44, so that rounding moves it by less 
 
 
 def fine_threshold(chance: float) -> int:
-    """The threshold nearest to a chance.
-
-    Raises:
-        ParameterError: the chance, or that of the contrary, is below 2^-44 (5.7e-14).
-    """
+    """The threshold nearest to a chance."""
     threshold = round(chance * 2.0**64) if 0 < chance < 1 else 0
     if not _LEAST <= threshold <= FINE_SCALE - _LEAST:
         raise ParameterError(
@@ -191,24 +161,12 @@ def log_ratio(above: int, below: int) -> float:
 
 
 def losses_of_a_bit(one: int, zero: int) -> tuple[float, float]:
-    """What a bit loses at most when it is 1 in place of 0, and when it is 0 in place of 1.
-
-    The largest, over the two outputs, of ln P(output | bit) / P(output | the other bit):
-
-        max(ln(p / q), ln((1 - p) / (1 - q))),   max(ln(q / p), ln((1 - q) / (1 - p))).            (bit)
-
-    ``one`` is the threshold of p, the chance that a 1 is sent as 1, ``zero`` that of q, the chance that a 0 is.
-    """
+    """What a bit loses at most when it is 1 in place of 0, and when it is 0 in place of 1."""
     sent, held = log_ratio(one, zero), log_ratio(FINE_SCALE - one, FINE_SCALE - zero)
     return max(sent, held), max(-sent, -held)
 
 
 def uneven_bits(bits: RandomBits, given: Bytes, one: FineThresholds, zero: FineThresholds) -> Bytes:
-    """(n, ceil(k / 8)) uint8 noisy bits of (n, ceil(k / 8)) packed ones (the first bit is the highest, as in packbits).
-
-    ``one`` and ``zero`` are (k,) thresholds of the chances that a 1, or a 0, is sent as 1. Unused bits of the last byte
-    count for nothing and come out as 0.
-    """
     rows, width = len(given), one.size
     words = np.frombuffer(bits.take(2 * rows * width), dtype="<u2").reshape(rows, width)
     coarse = [(each >> _COARSE).astype(np.uint16) for each in (one, zero)]
@@ -227,12 +185,7 @@ def uneven_bits(bits: RandomBits, given: Bytes, one: FineThresholds, zero: FineT
 
 
 def round_at_random(bits: RandomBits, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """(m,) int64 floor(x + U) with U uniform over the multiples of 2^-32 in [0, 1): x on average, to 2^-33.
-
-    Integers stay as they are. With f the distance to the integer below, the variance is f (1 - f), at most 1/4. It is
-    done to the private input before any noise, so no promise rests on it. ``numbers`` are at most 2^20 in absolute
-    value, so that a float64 holds the sum.
-    """
+    """(m,) int64 floor(x + U) with U uniform over the multiples of 2^-32 in [0, 1): x on average, to 2^-33."""
     uniform = np.frombuffer(bits.take(4 * numbers.size), dtype="<u4") * 2.0**-32
     uniform += numbers
     return np.floor(uniform, out=uniform).astype(np.int64)

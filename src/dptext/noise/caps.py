@@ -1,9 +1,4 @@
-"""The height of a random direction above a cap's rim: masses, moments and exact draws.
-
-T is the coordinate of a uniform direction in d dimensions along a fixed axis; its density is C (1 - t^2)^((d - 3) / 2)
-with C = Gamma(d/2) / (sqrt(pi) Gamma((d - 1) / 2)). The cap of height h holds the directions with T >= h. In the same
-place stands the normal coordinate of variance 1/d, which T tends to.
-"""
+"""The height of a random direction above a cap's rim: masses, moments and exact draws."""
 
 from __future__ import annotations
 
@@ -30,10 +25,7 @@ class Tail:
 
 
 def sphere_tail(dimension: int, height: float) -> Tail:
-    """The cap of a height from 0 to below 1 on the unit sphere in ``dimension`` >= 2 dimensions.
-
-    By parts, with A = C (1 - h^2)^((d - 1) / 2) / (d - 1): E[T; cap] = A and E[T^2; cap] = h A + m_(d+2)(h) / d.
-    """
+    """The cap of a height from 0 to below 1 on the unit sphere in ``dimension`` >= 2 dimensions."""
     d = dimension
     log_constant = math.lgamma(d / 2) - math.lgamma((d - 1) / 2) - 0.5 * math.log(math.pi)
     first = math.exp(log_constant + (d - 1) / 2 * math.log((1 - height) * (1 + height))) / (d - 1)
@@ -53,10 +45,7 @@ def _cap_mass(dimension: int, height: float) -> float:
 
 
 def regularised_beta(a: float, b: float, x: float, one_less_x: float) -> float:
-    """I_x(a, b) by its continued fraction (NIST Digital Library of Mathematical Functions, 8.17.22), to 1e-12.
-
-    Both x and 1 - x are asked for: where one is near 1, the other has the digits.
-    """
+    """I_x(a, b) by its continued fraction (NIST Digital Library of Mathematical Functions, 8.17.22), to 1e-12."""
     if x <= 0.0:
         return 0.0
     if one_less_x <= 0.0:
@@ -81,11 +70,7 @@ def regularised_beta(a: float, b: float, x: float, one_less_x: float) -> float:
 
 
 def tail_heights(bits: RandomBits, count: int, dimension: int, height: float, *, sphere: bool) -> Floats:
-    """(count,) independent draws of T given T >= height, by rejection under an exponential from the rim.
-
-    The logarithm of the density is concave (d >= 3, or normal), so it lies below its tangent at the rim; for d = 2 the
-    angle is uniform. How many rounds it takes depends on public numbers alone.
-    """
+    """(count,) independent draws of T given T >= height, by rejection under an exponential from the rim."""
     if sphere and dimension == 2:
         return np.cos(math.acos(height) * bits.uniform(count))
     power = (dimension - 3) / 2

@@ -1,11 +1,6 @@
 """One of k categories, sent by randomised response: the true one more often than each of the others.
 
-With chance tau the true category is sent, otherwise a uniform one of all k (Warner 1965; Kairouz, Oh and Viswanath
-2016). The chance of a category under two different truths has the ratio
-
-    (tau + (1 - tau) / k) / ((1 - tau) / k) = 1 + k tau / (1 - tau)                               (response)
-
-at most, attained by the truth itself. tau = t / 2^64 with an integer t, so the epsilon is that of what is drawn.
+Derivation: docs/mechanisms/bits.md#noise-categories
 """
 
 from __future__ import annotations
@@ -30,25 +25,7 @@ _ROUNDING = 2.0**-48  # more than the arithmetic below is off by
 
 @dataclass(frozen=True)
 class RandomizedResponse:
-    """Randomised response for k categories.
-
-    **Guarantee** (unit: whoever has the category; substitution; local): epsilon-DP, pure; for any two categories,
-    and so for any two inputs that a category is computed from. *Proof*: equation (response), with t rounded
-    so that the ratio is at most e^epsilon. A second draw for the same person costs epsilon again.
-
-    Attributes:
-        categories: k, from 1.
-        epsilon: above 0, at most 20.
-
-    Raises:
-        ParameterError: a number out of range.
-
-    >>> response = RandomizedResponse(3, 1.0)
-    >>> response.probabilities.round(4)
-    array([[0.5761, 0.2119, 0.2119],
-           [0.2119, 0.5761, 0.2119],
-           [0.2119, 0.2119, 0.5761]])
-    """
+    """Randomised response for k categories."""
 
     categories: int
     epsilon: float

@@ -1,23 +1,6 @@
 """Matrices of people clipped to a norm in exact integers, and exactly rounded noise on their sum.
 
-What a person brings is a matrix x of finite numbers. It is scaled as a whole, all its rows together, to the person's
-clipping norm C,
-
-    y = C x / ||x||,                                                                                         (scaled)
-
-(a short one is made longer) and every number is rounded *towards zero* to a multiple of 2^-24. All of it is done number
-by number, or on integers: so a person's matrix is a function of their own x, to the last bit, no matter who is worked
-on together with them.
-
-**Sensitivity.** For every person (no number, one number, a million rows of the greatest numbers) the Euclidean length
-of their rounded matrix is at most C. *Proof.* It is checked, in integers: with y = 2^-24 m, m integers below 2^25 in
-size, the sum of m^2 is at most C^2 2^48 (no overflow: see `clipped_matrices`), else the matrix is cut until it is.
-Nothing of it depends on anybody else, as long as x does not: C is public. The sum over people is one of integers, so it
-is exact in any order: with and without a person it differs by their matrix, to the last bit, and by at most C under
-add/remove, C + C' under substitution. (A sum of floating-point numbers has no such bound: the roundings of all later
-additions change with one person.) |
-
-**Noise** comes once, on every number of every row, used or not.
+Derivation: docs/mechanisms/numbers.md#noise-clipped-sums
 """
 
 from __future__ import annotations
@@ -58,13 +41,6 @@ _SQUARE_UNITS = 2.0**34  # of a squared length: 4e8 squares of at most 1 add up 
 
 
 def clipped_matrices(rows: Floats, starts: Integers, norms: Floats) -> Integers:
-    """(m, k) int64 in units of `CELL`: each person's rows scaled to their clipping norm C, rounded towards zero, and
-    checked, from (m, k) finite numbers.
-
-    Args:
-        starts: (u,) the first row of each person.
-        norms: (u,) C, above 0 and at most 1.
-    """
     # Halving and doubling are exact, and so is a maximum: every matrix is first brought to numbers of at most 1.
     largest = np.maximum.reduceat(np.abs(rows).max(axis=1), starts)
     exponents = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)
@@ -96,15 +72,7 @@ def _allowed(norm: float) -> int:
 
 
 def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -> npt.NDArray[np.float64]:
-    """(V, k) float64: cells in units of `CELL`, plus N(0, sigma^2) on each, rounded to a public grid.
-
-    **Guarantee.** That of the real-valued Gaussian mechanism of this sigma on a sum whose sensitivity is the norm C
-    of a person's matrix (above), exactly: cells are integers that doubles hold (for at most
-    `MOST_USERS` users), and the outcome has the law of the rounded real number (`dptext.noise.rounded`), so finite
-    arithmetic adds nothing to epsilon. Assumption: `dptext.noise.rounded.ELEMENTARY`.
-
-    The ``bits`` are of this release alone. A sigma of 0 gives the sum itself, **which is private**.
-    """
+    """(V, k) float64: cells in units of `CELL`, plus N(0, sigma^2) on each, rounded to a public grid."""
     exact = cells.astype(np.float64)
     if sigma == 0.0:
         return exact * CELL
@@ -122,9 +90,5 @@ def grid_step(sigma: float) -> float:
 
 
 def count_off_grid(matrix: Floats, sigma: float) -> int:
-    """Return how many numbers are not whole multiples of `grid_step`: none in any output of `noisy_matrix`.
-
-    The step is a power of two, so the multiples and this test are exact. A sum without noise is a multiple of `CELL`
-    only, and floating-point noise of 2^-52 of its size.
-    """
+    """Return how many numbers are not whole multiples of `grid_step`: none in any output of `noisy_matrix`."""
     return int(np.count_nonzero(np.fmod(matrix, grid_step(sigma))))

@@ -1,18 +1,6 @@
 """Laplace, L2-Laplace and Gaussian noise on real vectors, rounded to a public grid: exactly.
 
-What comes out has the law of round((x + Z) / step) with Z a *real-valued* noise vector. Rounding is post-processing,
-so every promise of the real-valued mechanism holds as it is: no rounding of the input, nothing added to its
-sensitivity, no tail cut off. (Adding noise in double precision has no such proof, and leaks: Mironov 2012.)
-
-Z is a function of uniform real numbers. In doubles it is known up to an error, for which each function here computes a
-bound; a coordinate that lies within it of the border between two grid points (once in some ten million, on a grid of
-2^-12 of the noise) is computed from more random bits in decimal arithmetic (`settled`). What the proof
-takes for granted is `ELEMENTARY`.
-
-**Digits.** A uniform real number is an endless row of random bits, of which the first `LEADING` are drawn at once. A
-rounded function of such numbers almost always depends on these alone; where double precision cannot tell which way it
-goes, more bits are drawn and it is computed in decimal arithmetic until it can (the idea is Knuth and Yao's, 1976). So
-what comes out has exactly the law of the rounded real number: no digit of it is a floating-point accident.
+Derivation: docs/mechanisms/numbers.md#noise-rounded
 """
 
 from __future__ import annotations
@@ -52,12 +40,7 @@ Values: TypeAlias = Callable[[list[Decimal], Decimal], tuple[list[Decimal], Deci
 
 
 def settled(bits: RandomBits, leads: Sequence[int], values: Values) -> list[int]:
-    """The nearest integers of real numbers that depend on uniform ones.
-
-    ``leads`` are the first `LEADING` bits of each uniform number, as integers. ``values`` gives the real numbers and a
-    bound on their error, from the uniform ones at the middle of what their bits leave open; it runs in a decimal
-    context that is precise enough.
-    """
+    """The nearest integers of real numbers that depend on uniform ones."""
     known, width = list(leads), LEADING
     while True:
         fresh = bits.take(_MORE // 8 * len(known))
@@ -135,10 +118,7 @@ _ROUNDED = 2.0**-51  # what -ln may move by when a uniform number is rounded to 
 
 
 def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -> Floats:
-    """(n, d) whole numbers, round((x + Z) / step), Z of independent coordinates of density exp(-|z| / scale).
-
-    **Guarantee.** Metric DP with epsilon = 1 / scale per unit of L1 distance of x, exactly. Assumption: `ELEMENTARY`.
-    """
+    """(n, d) whole numbers, round((x + Z) / step), Z of independent coordinates of density exp(-|z| / scale)."""
     drawn = bits.integers(x.size).reshape(x.shape)
     leads = (drawn >> np.uint64(1)).astype(np.int64)
     negative = (drawn & np.uint64(1)).astype(bool)
@@ -153,11 +133,7 @@ def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -
 
 
 def rounded_gaussian(bits: RandomBits, x: Floats, *, sigma: float, step: float) -> Floats:
-    """(n, d) whole numbers, round((x + Z) / step), Z of independent normal coordinates of standard deviation sigma.
-
-    **Guarantee.** That of the real-valued Gaussian mechanism, exactly: see `dptext.privacy.accounting`.
-    Assumption: `ELEMENTARY`.
-    """
+    """(n, d) whole numbers, round((x + Z) / step), Z of independent normal coordinates of standard deviation sigma."""
     normal = _Normals.drawn(bits, *x.shape)
     cells, unsure = _round(x, normal.values, sigma, step, normal.error)
     half = normal.leads.shape[2]
@@ -169,15 +145,7 @@ def rounded_gaussian(bits: RandomBits, x: Floats, *, sigma: float, step: float) 
 
 
 def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -> Floats:
-    """(n, d) whole numbers, round((x + Z) / step), Z of density proportional to exp(-||z|| / scale).
-
-    Z = scale sqrt(2 W) N with N normal and W ~ Gamma((d + 1) / 2): ||Z|| / scale has the moments
-    E[(2 W ||N||^2)^s] = 4^s G(d/2 + s) G((d+1)/2 + s) / (G(d/2) G((d+1)/2)) = G(d + 2 s) / G(d), G the gamma function
-    (its duplication formula), which are those of Gamma(d), as they should be. W is a sum of exponentials, and for even
-    d half a squared normal more.
-
-    **Guarantee.** Metric DP with epsilon = 1 / scale per unit of L2 distance of x, exactly. Assumption: `ELEMENTARY`.
-    """
+    """(n, d) whole numbers, round((x + Z) / step), Z of density proportional to exp(-||z|| / scale)."""
     count, dimension = x.shape
     normal = _Normals.drawn(bits, count, dimension)
     terms = (dimension + 1) // 2
@@ -220,13 +188,7 @@ def _decimal_l2_laplace(dimension: int, uniforms: list[Decimal], rest: Decimal) 
 
 @dataclass
 class _Normals:
-    """Standard normals in pairs, column j with column j + half, and what they were made from.
-
-    Attributes:
-        leads: (2, n, half) leading bits of the two uniforms of each pair.
-        values: (n, d).
-        error: what any of the values may be off by.
-    """
+    """Standard normals in pairs, column j with column j + half, and what they were made from."""
 
     leads: Leads
     values: Floats
@@ -247,10 +209,7 @@ class _Normals:
 
     @staticmethod
     def _error(leads: Leads, radius: Floats) -> float:
-        """r cos a is off by at most 2 e / r + 2 s r, where E = r^2 / 2 is off by e <= 2^-51 + s E + 1 / lead.
-
-        1 / (lead r) falls and then rises with the lead, so it is largest at one of its ends.
-        """
+        """r cos a is off by at most 2 e / r + 2 s r, where E = r^2 / 2 is off by e <= 2^-51 + s E + 1 / lead."""
         if leads.size == 0:
             return 0.0
         least, most = float(radius.min()), float(radius.max())
@@ -277,12 +236,6 @@ def settle(
     scale: float,
     step: float,
 ) -> list[int]:
-    """round((x + scale Z) / step) of coordinates that depend on the same bits, from as many further bits as it takes.
-
-    ``noise`` gives Z from uniform numbers, of which ``leads`` are the first bits (see `settled`). Where x has fewer
-    coordinates than Z, the last ones of Z are left over.
-    """
-
     def values(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
         lengths, off = noise(uniforms, rest)
         factor, unit = Decimal(scale), Decimal(step)  # doubles are decimals

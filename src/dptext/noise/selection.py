@@ -1,49 +1,6 @@
 """Exact selection: a candidate with probability proportional to an integer weight that falls with its distance.
 
-The weight of candidate x for input w is the integer
-
-    W(w, x) = round(2^44 * exp(-rate * min(d(w, x), threshold))),
-
-and x is drawn by one unbiased integer below the sum of all weights. From the weights on, nothing is rounded: sums of
-512 weights are below 2^53 and exact in float64, sums over up to 2^20 - 2 candidates fit into uint64. So the weights
-*are* the distribution, and `TruncatedExponential.weights` shows them.
-
-**Bounds first, then exactly.** To draw, the sampler needs only an upper bound B_b on the sum of each block b of 512
-weights: it draws an integer r below the sum of all bounds, finds the block and the rest r' < B_b, computes the weights
-of that one block exactly, and takes the candidate whose interval holds r'; if r' lies beyond the block's true sum, it
-starts again. Candidate x comes out of one round with probability W(w, x) / sum of bounds, so given that a round ends,
-with probability W(w, x) / sum over y of W(w, y): exactly, however loose the bounds. Bounds come from distances on a
-coarser table, several times as fast. With s = r_w + max r + 2 * rounding (what the two tables may shift a distance by),
-min(d, g) >= min(d_coarse, g) - s, so
-
-    B_b = floor(2^44 exp(rate s) (1 + 2^-12) sum of exp(-rate min(d_coarse, g))) + 513                        (bound)
-
-where 2^-12 covers the float32 terms of theta twice (k <= 20) and the float32 sum of 512 terms (512 u = 2^-15), and
-513 the rounding of 512 weights. A bound depends on its row and the public candidates alone, to the last bit: so does
-a distance, what follows works on one weight at a time, and a block is summed in an order of its own. So the same
-random bits give the same draws, whatever was drawn before or beside them and however many threads there are.
-
-**Slack** (how far the integers may be from the formula). With u = 2^-24 and T = rate * threshold, the exponent t <= T
-is the product of a float32 distance, of relative error (1 + u)^k - 1, with a rounded constant: a relative error of at
-most (1 + u)^(k + 2) - 1 <= (k + 2.5) u. For a root of an exact square k = 3/2 (a conversion to float32, a square
-root); other metrics say their own (`DistanceTable.units`). exp in float32 errs by at most 4 units in the last
-place (numpy documents less than 4), that is 8u. Rounding to an integer moves the weight by at most 1/2, that is
-relatively by 1 / (2^45 exp(-T) - 1). Together |ln W - ln(2^44 exp(-t))| <= theta with
-
-    theta = (k + 2.5) u T + 9 u + 1 / (2^45 exp(-T) - 2)                                                   (slack)
-
-(the ninth u and the 2 for the second-order terms). A probability holds one weight and one sum of weights, so a
-log-ratio of two probabilities is off by at most 4 theta. To that comes how far the table is from the metric d:
-either its distances are a metric of their own, of points within r of the given ones, and 2 rate d_table <= 2 rate d +
-4 rate r; or each of them is within r of d, and then |d_table(w, x) - d_table(w', x)| <= d(w, w') + 2 r, once in the
-weight and once in the sum: 4 rate r again, with r = `DistanceTable.rounding`. Both terms enter
-`TruncatedExponential.slack`.
-
-**An index** (`BoundsIndex`) holds the block bounds of every input in a file: a corpus then costs draws only, from its
-first word on. The file says nothing about any corpus: it holds *all* inputs, and everything in it follows from public
-parameters. It is readable by its owner only (mode 0600), because whoever can change it can change what is drawn. A file
-that is cut, damaged, or of something else is noticed (sizes, fingerprint, SHA-256 of the content) and built again. Any
-number of processes may build at once: each writes a file of its own and renames it, and all write the same.
+Derivation: docs/mechanisms/sampler.md#noise-selection
 """
 
 from __future__ import annotations
@@ -92,17 +49,7 @@ _MAX_THETA = 2.5e-4  # a slack of 1e-3 nats: beyond, the tail is no longer what 
 
 
 class DistanceTable(Protocol):
-    """Distances from rows to blocks of columns, for example `dptext.vectors.search.ExactDistances`.
-
-    What a row and a column give must be the same bits whatever stands beside them.
-
-    Attributes:
-        step: the unit in which distances are given.
-        rounding: r of the module's docstring, in units of the metric.
-        row_rounding: (V,) no distance between rows x and y is off by more than ``row_rounding[x] + row_rounding[y]``,
-            in units of the metric.
-        units: k of the module's docstring, at most 20.
-    """
+    """Distances from rows to blocks of columns, for example `dptext.vectors.search.ExactDistances`."""
 
     step: float
     rounding: float
@@ -135,29 +82,7 @@ def largest_exponent() -> float:
 
 
 class TruncatedExponential:
-    """The exponential mechanism on truncated distances, exact on integer weights.
-
-    Draws x for input w with probability W(w, x) / sum over y of W(w, y), W as in the module's docstring.
-
-    **Guarantee.** For all inputs w, w' and candidates x:
-    ln P(x | w) - ln P(x | w') <= 2 * rate * min(d(w, w'), threshold) + slack
-    (the truncated distance is 1-Lipschitz in w, once in the weight and once in the sum; McSherry and Talwar 2007).
-    The candidates and their distances must be public.
-
-    Block bounds of every input drawn so far are kept in memory (up to 256 MiB): a later draw for the same input costs
-    one block of distances instead of all of them. Safe to use from several threads.
-
-    Args:
-        distances: a table of at most 2^20 - 2 candidates.
-        coarse: the same distances with larger errors and sooner, for the bounds; None: ``distances``.
-        rate: nats a unit of distance, above 0.
-        threshold: distances count up to here.
-        index: a file that holds the block bounds of all inputs; None: they are computed as inputs come.
-
-    Raises:
-        StorageError: the index cannot be written.
-        ParameterError: too many candidates; a rate * threshold that the integers cannot represent.
-    """
+    """The exponential mechanism on truncated distances, exact on integer weights."""
 
     def __init__(
         self,
@@ -352,11 +277,7 @@ def _exp_of_multiples(values: npt.NDArray[np.float32], factor: np.float32) -> No
 
 
 def _block_sums(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """(n, blocks) sums of each block of each row, in an order that no other row can change.
-
-    Not a product with ones: BLAS takes rows in fours, sums those left over in another order, and a bound that moves
-    by a unit in the last place moves draws. einsum sums one contiguous row after the other.
-    """
+    """(n, blocks) sums of each block of each row, in an order that no other row can change."""
     missing = -weights.shape[1] % _BLOCK
     if missing:
         weights = np.pad(weights, ((0, 0), (0, missing)))
@@ -393,13 +314,7 @@ class IndexPlace:
 
 
 class BoundsIndex:
-    """(rows, blocks) upper bounds, from a file where it is whole, built and written where it is not.
-
-    ``build`` gives the bounds of the rows start .. stop - 1.
-
-    Raises:
-        StorageError: the folder cannot be made, or the file cannot be written.
-    """
+    """(rows, blocks) upper bounds, from a file where it is whole, built and written where it is not."""
 
     def __init__(self, place: IndexPlace, shape: tuple[int, int], build: Callable[[int, int], Tile]) -> None:
         fingerprint = hashlib.sha256(place.of.encode()).digest()

@@ -1,21 +1,6 @@
 """One of N public candidates, sent by subset selection: the k that suit the input more often than the others.
 
-An input x has a public set S(x) of exactly k candidates (the most similar ones, say). A candidate comes out with
-probability a / T if it is in S(x), else with b / T, where a and b are whole numbers and
-
-    T = k a + (N - k) b                                                                           (normaliser)
-
-is the same for every x (Wang et al. 2016, arXiv:1607.08025; Ye and Barg 2018, arXiv:1702.00610). So a candidate's
-chance under two inputs has a ratio of a / b at most, and nothing is lost to a normaliser that depends on x: an
-exponential mechanism over the same similarities would need half the epsilon in its exponent.
-
-**Two levels are enough.** Let the weight of a candidate depend on its rank by similarity alone, w_1 .. w_N, each in
-[1, e^E]: every such choice has one normaliser and the same promise. Let u_1 >= .. >= u_N be the expected use of the
-candidate of each rank. The expected use of a draw, U(w) = (sum of w_r u_r) / (sum of w_r), is largest at weights that
-are e^E for the first k ranks and 1 for the others. *Proof.* Let v be the largest value that U takes in the (compact)
-box. Then the sum of w_r (u_r - v) is at most 0 in the box, and 0 where U = v. No weights make this sum larger than
-those that are e^E where u_r > v and 1 elsewhere; so it is 0 there too, and U = v. As u falls with r, the former are the
-first k of all ranks; 1 <= k < N, unless all u are equal and every k is as good. So only k is to be chosen: `best_size`.
+Derivation: docs/mechanisms/subset-selection.md#noise-subset-selection
 """
 
 from __future__ import annotations
@@ -44,36 +29,7 @@ _ROUNDING = 48  # math.exp errs by far less than a part in 2^48
 
 @dataclass(frozen=True)
 class SubsetSelection:
-    """Subset selection with k of N candidates.
-
-    **Guarantee** (unit: who has the input; substitution; local): epsilon-DP, pure, for *any* two inputs, and for any
-    function S that gives each input exactly k candidates. *Proof*. The chance of a candidate is a / T or b / T, with
-    one T for all inputs, so two inputs give it a ratio of at most a / b; and a / b <= e^epsilon, since a is
-    b e^epsilon, as computed, less a part in 2^48, rounded down, while a float exponential errs by less than a part in
-    2^51. There is no slack. The bound is attained wherever two inputs have different sets: these have equal sizes, so
-    each holds a candidate that the other does not.
-
-    S has to depend on the input alone (and on what is public): not on other inputs, and not on how many candidates
-    are as similar, for then the size would vary, and the normaliser with it. It need not be right: the neighbours of
-    an approximate search, or ties broken in any way, cost utility and never privacy, as long as they are k.
-    A second draw for the same input costs epsilon again.
-
-    Attributes:
-        candidates: N, from 2.
-        size: k, from 1 to N - 1.
-        epsilon: above 0; at most what the integers below can hold, about 36.7 - ln k.
-        low: b, the weight of a candidate outside the set: as large as the normaliser lets it be.
-        high: a, the weight of a candidate in the set; a / b is at most e^epsilon.
-
-    Raises:
-        ParameterError: a number out of range.
-
-    >>> selection = SubsetSelection(candidates=10, size=2, epsilon=2.0)
-    >>> [round(each, 4) for each in selection.probabilities]
-    [0.3244, 0.0439]
-    >>> selection.draw(RandomBits(), np.array([[0, 4], [3, 7]])).shape
-    (2,)
-    """
+    """Subset selection with k of N candidates."""
 
     candidates: int
     size: int
@@ -120,15 +76,7 @@ class SubsetSelection:
         return shares
 
     def draw(self, bits: RandomBits, sets: Rows) -> Rows:
-        """(n,) one candidate for each of n inputs.
-
-        Args:
-            bits: the same number of them is taken, for any sets.
-            sets: (n, k) int, S of each input: rows of candidates, each once, in ascending order.
-
-        Raises:
-            ParameterError: sets of another shape or order: what is not k candidates has no promise.
-        """
+        """(n,) one candidate for each of n inputs."""
         sets = self._checked(sets)
         rows, places = self.choose(bits, len(sets))
         inside = np.flatnonzero(places >= 0)
@@ -136,15 +84,7 @@ class SubsetSelection:
         return rows
 
     def choose(self, bits: RandomBits, count: int) -> tuple[Rows, Rows]:
-        """What ``count`` draws come to before any input is looked at: where a set is not needed, none need be found.
-
-        T is N b + k (a - b): every candidate has b, the members of the set have a - b more. So one integer r below T
-        is enough for a draw: below N b it is candidate r // b for every input, else member (r - N b) // (a - b) of S.
-
-        Returns:
-            (n,) candidates, -1 where it is a member of the set, and (n,) which member in the order of the set, -1
-            where it is none.
-        """
+        """What ``count`` draws come to before any input is looked at: where a set is not needed, none need be found."""
         drawn = bits.below(np.full(count, self.total, dtype=np.uint64)).astype(np.int64)
         blind = drawn < self.candidates * self.low
         rows = np.where(blind, drawn // self.low, -1)
@@ -153,37 +93,7 @@ class SubsetSelection:
         return rows, places
 
     def relinking(self, people: int, union: int | None = None, *, parts: int = 1) -> float:
-        """The chance that the best attacker names whose output they see, among people whose inputs they know.
-
-        Each of n people is as likely as the others before. For an output y the attacker names one of those whose set
-        holds y; if there is none, anyone. So they are right with probability (1 / n) sum over y of max over i of
-        P(y | x_i) (`dptext.privacy.vulnerability`), and with U, the union of the n sets, that is
-
-            (a |U| + b (N - |U|)) / (n T).                                                        (relinking)
-
-        It grows with |U|, which is at most n k and N: disjoint sets are the worst case.
-
-        Of m parts of one person, each drawn by itself, the attacker counts in how many the output lies in the set of
-        person i, h_i(y), and names the one with the most: P(y | x_i) = a^h_i b^(m - h_i) / T^m. With B_c, the number of
-        outputs y (of N^m) that have h_i(y) >= c, the same for each i, they are right with a probability of at most
-
-            (1 / (n T^m)) (N^m b^m + sum over c of (a^c b^(m - c) - a^(c - 1) b^(m - c + 1)) min(N^m, n B_c)),  (parts)
-
-        c from 1 to m. *Proof.* a^h b^(m - h) is b^m and, for each c up to h, the difference in the sum. So the sum over
-        all y of the largest is N^m b^m and each difference as often as the largest h_i(y) is c or more: for n B_c
-        outputs at most. Of one part that is equation (relinking) at its worst.
-
-        What any mechanism with a pure epsilon keeps, e^(m epsilon) / (e^(m epsilon) + n - 1), is returned where it is
-        less (`dptext.privacy.vulnerability.rate_at_most`).
-
-        Args:
-            people: n, from 1.
-            union: |U|, for the exact chance among certain people; None: at most, among any n.
-            parts: m, from 1; the exact chance is known for one.
-
-        Raises:
-            ParameterError: no n sets of k have a union of that size.
-        """
+        """The chance that the best attacker names whose output they see, among people whose inputs they know."""
         people = whole("people", people, least=1)
         parts = whole("parts", parts, least=1, most=None if union is None else 1)
         largest = min(self.candidates, people * self.size)
@@ -219,20 +129,7 @@ class SubsetSelection:
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """How similar the candidates of each rank are on average over public inputs: what `best_size` needs to know.
-
-    Attributes:
-        ranks: (m,) int64, ascending, from 1; the last one is ``candidates``. A part of all ranks is enough.
-        cumulative: (m,) float64: the similarities of the first ``ranks[i]`` ranks, summed, in the mean over inputs.
-        candidates: N.
-
-    Raises:
-        ParameterError: something else.
-
-    >>> profile = Profile(np.array([1, 2, 4]), np.array([0.9, 1.6, 2.0]), candidates=4)
-    >>> round(profile.expected(2, epsilon=1.0), 4)
-    0.6386
-    """
+    """How similar the candidates of each rank are on average over public inputs: what `best_size` needs to know."""
 
     ranks: Rows = field(repr=False)
     cumulative: Floats = field(repr=False)
@@ -274,18 +171,7 @@ class Profile:
 
 
 def best_size(epsilon: float, profile: Profile) -> int:
-    """The k with which a draw is most similar to its input in expectation, from what is public; the smallest such.
-
-    Only ranks of the profile are tried. Nothing is lost by that if similarities between known ranks are even: on a
-    straight stretch of C_k the expected similarity is a ratio of linear functions of k, which is largest at an end.
-    If they fall in between, k is near the best.
-
-    Raises:
-        ParameterError: epsilon is not above 0.
-
-    >>> best_size(2.0, Profile(np.array([1, 2, 4]), np.array([0.9, 1.6, 2.0]), candidates=4))
-    1
-    """
+    """The k with which a draw is most similar to its input in expectation, from what is public; the smallest such."""
     epsilon = number("epsilon", epsilon, above=0)
     below = profile.ranks < profile.candidates
     sizes = profile.ranks[below]

@@ -1,16 +1,6 @@
 """Counts of things that nobody can list beforehand: those that are large, with noise, and the rest not at all.
 
-Each user adds 1 to at most k counts. Noise is added to every count that is not 0, and what is below a threshold T is
-left out together with its name. The noise is drawn by OpenDP, on integers, without rounding.
-
-**Proof** of (epsilon, delta) under adding or removing a user (Korolova et al. 2009; Swanberg et al. 2023, who have the
-Gaussian). Compare the data with and without them. The counts that are above 0 in both differ by at most 1 in at most k
-places: noise on them is (epsilon, delta - delta_names)-DP, and to leave some out afterwards is post-processing. The
-other counts, at most k, are 1 with them and 0 without. Each of them comes out with probability P(1 + Z >= T), so the
-outputs differ for their sake with a probability of at most k P(Z >= T - 1) <= delta_names.             (1)
-
-The part of (1) is computed here. OpenDP's own figure for it is the tail P(Z >= T), while it releases what is *equal* to
-the threshold too: it is too small (observed in 0.14.0 to 0.16.0; reported as its issue 2922).
+Derivation: docs/mechanisms/cooccurrence.md#noise-thresholded
 """
 
 from __future__ import annotations
@@ -34,16 +24,7 @@ _MARGIN = 1 + 1e-9  # for the rounding of a tail
 
 @dataclass(frozen=True)
 class ThresholdedCounts:
-    """Noise and threshold for (epsilon, delta); see `thresholded_counts`.
-
-    Attributes:
-        epsilon, delta: what is promised for a user.
-        keys: k, the counts that a user may be in.
-        noise: ``"gaussian"`` (discrete, its parameter is the scale) or ``"laplace"`` (discrete).
-        scale: its scale.
-        threshold: T; a count comes out if it is at least this, noise included.
-        delta_of_names: the part of delta that (1) takes.
-    """
+    """Noise and threshold for (epsilon, delta); see `thresholded_counts`."""
 
     epsilon: float
     delta: float
@@ -54,14 +35,7 @@ class ThresholdedCounts:
     delta_of_names: float
 
     def release(self, counts: Mapping[int, int]) -> dict[int, int]:
-        """The noisy counts that are large enough, in no particular order.
-
-        ``counts`` holds for each number of a thing how many users have it, at least 1. The numbers are those of things
-        that some user has, and of no others.
-
-        **Guarantee** (unit user, add/remove, central): (epsilon, delta)-DP, where each user is in at most ``keys``
-        counts; the numbers count as names. OpenDP draws from the operating system; nothing can be repeated.
-        """
+        """The noisy counts that are large enough, in no particular order."""
         with _opendp() as opendp:
             measurement = _measurement(opendp, self.noise, self.scale, self.threshold)
         noisy: dict[int, int] = measurement(dict(counts))
@@ -69,12 +43,7 @@ class ThresholdedCounts:
 
 
 def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> ThresholdedCounts:
-    """The noise with the lower threshold, Gaussian or Laplace: both follow from the arguments alone.
-
-    Raises:
-        MissingExtraError: OpenDP is not installed.
-        ParameterError: an argument out of range.
-    """
+    """The noise with the lower threshold, Gaussian or Laplace: both follow from the arguments alone."""
     epsilon = number("epsilon", epsilon, least=1e-3, most=100)
     delta = number("delta", delta, least=1e-100, below=1)
     keys = whole("the counts that a user may be in", keys, least=1, most=1 << 20)
@@ -83,11 +52,7 @@ def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> Thresholde
 
 
 def gaussian_tail(scale: float, least: int) -> float:
-    """At least P(Z >= least) for the discrete Gaussian.
-
-    Its weights exp(-z^2 / 2 s^2) are convex beyond s, so each is at most its integral over [z - 1/2, z + 1/2], and all
-    weights together are at least the whole integral s sqrt(2 pi) (Poisson's summation formula).
-    """
+    """At least P(Z >= least) for the discrete Gaussian."""
     near = least - 0.5
     if near < scale:
         return 1.0

@@ -1,18 +1,6 @@
 """A number near the true one, from a window around it, or from outside: the piecewise mechanism on integers.
 
-The input is an integer i from -n to n, the output an integer o from -(n + w) to n + w. With chance T / 2^32 the output
-is uniform in the window i - w .. i + w, otherwise uniform over the 2n integers outside it. Windows are all of one size
-and lie in the range whole, so for all i, i' and o
-
-    P(o | i) / P(o | i') <= (T / (2w + 1)) / ((2^32 - T) / (2n)) = e^epsilon,                      (window)
-
-attained by an o in the window of i and outside that of i'. With g = T / 2^32 - (1 - T / 2^32) (2w + 1) / (2n), which is
-(2w + 1) times the difference of the two probabilities, E[o] = g i: z = o / (g n) is unbiased for x = i / n, and
-
-    E[z^2 | x] = A + B x^2,  A = (P_out S(n + w) + g w (w + 1) / 3) / (g n)^2,  B = 1 / g,           (moments)
-
-where P_out is the probability of an integer outside and S(m) = m (m + 1) (2m + 1) / 3 the sum of the squares from -m to
-m. Nothing is real-valued: the density of Wang et al. 2019 (section III-B) is what this tends to as n grows.
+Derivation: docs/mechanisms/privunit.md#noise-window
 """
 
 from __future__ import annotations
@@ -36,13 +24,7 @@ Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
 @dataclass(frozen=True)
 class Window:
-    """Calibrated: n, w and T of the module's equations.
-
-    Attributes:
-        steps: n, from 0 to 1.
-        half: w.
-        threshold: T.
-    """
+    """Calibrated: n, w and T of the module's equations."""
 
     steps: int
     half: int
@@ -107,11 +89,7 @@ def window_moments(steps: int, half: Number, chance: Number) -> tuple[Number, Nu
 
 
 def window_within(epsilon: float, steps: int, half: int) -> Window:
-    """The window of this size that leans most towards the input while its epsilon is at most ``epsilon``.
-
-    Raises:
-        ParameterError: none tells anything at all.
-    """
+    """The window of this size that leans most towards the input while its epsilon is at most ``epsilon``."""
     chance = float(chance_inside(steps, float(half), epsilon))
     window = Window(steps, half, min(math.floor(SCALE * chance) + 1, SCALE - 1))
     while window.epsilon > epsilon and window.threshold > 1:
@@ -129,11 +107,7 @@ def _below(bits: RandomBits, count: int, bound: int) -> Integers:
 
 
 def uniform_subsets(bits: RandomBits, rows: int, *, of: int, size: int) -> npt.NDArray[np.int64]:
-    """(rows, size) int64, each row a uniform subset of 0 .. of - 1, in no order that means anything.
-
-    Floyd's algorithm (Bentley and Floyd 1987): for j = of - size .. of - 1 take a uniform number up to j, or j itself
-    where that one was taken already.
-    """
+    """(rows, size) int64, each row a uniform subset of 0 .. of - 1, in no order that means anything."""
     chosen = np.empty((rows, size), dtype=np.int64)
     for place, last in enumerate(range(of - size, of)):
         drawn = bits.below(np.full(rows, last + 1, dtype=np.uint64)).astype(np.int64)

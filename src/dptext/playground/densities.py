@@ -13,10 +13,6 @@ __all__ = ["log_densities", "log_l2_laplace"]
 
 
 def log_densities(channel: Channel, outputs: Floats, vectors: Floats) -> Floats:
-    """(n, m) ln of the density of each of n outputs for each of m vectors of the domain, up to a number that all share.
-
-    Of PrivUnit (two values, inside and outside of the cap around a vector), of L2-Laplace and of normal noise.
-    """
     said = channel.parameters()
     if "cap_mass" in said:
         height, mass, chance = (float(said[name] or 0.0) for name in ("cap_height", "cap_mass", "cap_chance"))

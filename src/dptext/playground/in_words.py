@@ -41,15 +41,7 @@ def attacker(
     does: str = "names the right one from what came out",
     guess: str | None = None,
 ) -> Attacker:
-    """The best attacker, in a sentence.
-
-    Args:
-        knows: what, beside how the output is made.
-        right: the share of their guesses that are right.
-        blind: the same without an output.
-        does: what they do.
-        guess: what they guess from the first output.
-    """
+    """The best attacker, in a sentence."""
     share = percent(min(right.middle, _NO_CERTAINTY))
     says = (
         f"Somebody who knows how the output is made, and {knows}, {does} in {share} of the cases ({right.how}); "
@@ -70,11 +62,7 @@ def told_apart(overlap: Between) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent, which is not said to be certain or impossible because of rounding.
-
-    >>> percent(0.5), percent(0.0333), percent(0.99996), percent(1e-9), percent(1.0)
-    ('50%', '3.3%', '>99.9%', '<0.1%', '100%')
-    """
+    """A share in per cent, which is not said to be certain or impossible because of rounding."""
     if 0.999 < share < 1:
         return ">99.9%"
     return "<0.1%" if 0 < share < 0.001 else f"{100 * share:.1f}".removesuffix(".0") + "%"

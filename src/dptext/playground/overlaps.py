@@ -1,8 +1,4 @@
-"""How far the outputs of two inputs overlap, and how often a guess is right: exactly, bounded, or from draws.
-
-The overlap is 1 minus the total variation: the sum over all outputs of the smaller of their two probabilities. Somebody
-who holds both inputs for equally likely is right in 1 - overlap / 2 of the cases, and nobody is right more often.
-"""
+"""How far the outputs of two inputs overlap, and how often a guess is right: exactly, bounded, or from draws."""
 
 from __future__ import annotations
 
@@ -34,13 +30,7 @@ _SHOWN = 5e-4
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A number from 0 to 1, and what is known of it.
-
-    Attributes:
-        low, high: it lies between them: certainly; or, from draws, with probability 95%.
-        draws: how many draws it took; None: it was computed.
-        value: the estimate, where there were draws.
-    """
+    """A number from 0 to 1, and what is known of it."""
 
     low: float
     high: float
@@ -68,26 +58,12 @@ class Between:
 
 
 def overlap(one: Floats, other: Floats) -> Between:
-    """Of two distributions over the same outputs.
-
-    >>> overlap(np.array([0.5, 0.5]), np.array([0.75, 0.25])).middle
-    0.75
-    """
+    """Of two distributions over the same outputs."""
     return Between.exactly(min(1.0, float(np.minimum(one, other).sum())))
 
 
 def overlap_of_places(places: Sequence[tuple[Floats, Floats]]) -> Between:
-    """Of two products of distributions, such as the words of a text, each drawn by itself.
-
-    One place is computed exactly. Of several, the losses ln P / Q add up: their distributions under P are rounded to a
-    grid, down for an upper bound on E min(1, Q / P) and up for a lower one, and convolved, the most telling places
-    first. Where these alone hardly overlap, the rest is left out: all together overlap no more.
-
-    >>> fair, tilted = np.array([0.5, 0.5]), np.array([0.75, 0.25])
-    >>> found = overlap_of_places([(fair, tilted)] * 2)
-    >>> found.low <= 0.6875 <= found.high, found.high - found.low < 0.005
-    (True, True)
-    """
+    """Of two products of distributions, such as the words of a text, each drawn by itself."""
     if len(places) == 1:
         return overlap(*places[0])
     ordered = sorted(places, key=lambda pair: float(np.minimum(*pair).sum()))
@@ -102,11 +78,7 @@ def overlap_of_places(places: Sequence[tuple[Floats, Floats]]) -> Between:
 
 
 class _Losses:
-    """The distribution under P of a sum of losses, each rounded up (for a lower bound) or down (for an upper one).
-
-    What lies beyond the end of the grid to which rounding would not lead counts as an output that only one of the two
-    can have, or as one that tells nothing.
-    """
+    """The distribution under P of a sum of losses, each rounded up (for a lower bound) or down (for an upper one)."""
 
     def __init__(self, step: float, *, up: bool) -> None:
         self._step, self._up, self._cells = step, up, round(_MOST_LOSS / step)
@@ -166,35 +138,17 @@ def mean_of_draws(values: Floats) -> Between:
 
 
 def overlap_of_draws(logs: npt.NDArray[np.float64]) -> Between:
-    """From outputs of which as many were drawn for either input.
-
-    E of 2 min(P, Q) / (P + Q) under (P + Q) / 2 is the overlap.
-
-    Args:
-        logs: (n, 2) the logarithm of the density of each output for both inputs.
-    """
+    """From outputs of which as many were drawn for either input."""
     return mean_of_draws(2.0 / (1.0 + np.exp(np.minimum(np.abs(logs[:, 0] - logs[:, 1]), 700.0))))
 
 
 def right_in_draws(logs: npt.NDArray[np.float64]) -> Between:
-    """How often the best attacker names the right one of k equally likely inputs.
-
-    They are right with the probability of the input that is then most likely, whose mean over outputs is their rate of
-    success (`dptext.privacy.vulnerability`).
-
-    Args:
-        logs: (n, k) the logarithm of the density of each output for each input; as many outputs were drawn for each.
-    """
+    """How often the best attacker names the right one of k equally likely inputs."""
     return mean_of_draws(1.0 / np.exp(logs - logs.max(axis=1, keepdims=True)).sum(axis=1))
 
 
 def likeliest(chances: Floats, bits: RandomBits) -> npt.NDArray[np.int64]:
-    """(n,) the likeliest of k inputs for each of n outputs; of equally likely ones any.
-
-    Args:
-        chances: (n, k), or their logarithms.
-        bits: to choose among equals.
-    """
+    """(n,) the likeliest of k inputs for each of n outputs; of equally likely ones any."""
     tied = chances >= chances.max(axis=1, keepdims=True)
     places = bits.below(tied.sum(axis=1).astype(np.uint64)).astype(np.int64)
     found: npt.NDArray[np.int64] = (np.cumsum(tied, axis=1) > places[:, None]).argmax(axis=1)

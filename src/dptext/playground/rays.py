@@ -1,12 +1,6 @@
 """How likely a word stays under noise on its vector: exact along a line, averaged over lines.
 
-Noise of density proportional to exp(-epsilon ||z||) has a direction g, uniform, and a length of its own, which is
-Gamma(d) / epsilon. The point v + r g is nearest to the word itself as long as
-
-    r * 2 <g, y - v> <= |v - y|^2   for all words y,                                                        (stays)
-
-so the chance to stay, given the direction, is that of a length up to a known one: exact for every epsilon. Only the
-directions are drawn, once: what is shown moves with epsilon as the chance itself does.
+Derivation: docs/mechanisms/private-vectors.md#playground-rays
 """
 
 from __future__ import annotations
@@ -27,12 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Rays:
-    """Directions of noise through the words of a vocabulary.
-
-    Args:
-        matrix: (V, d) public vectors.
-        bits: for the directions.
-    """
+    """Directions of noise through the words of a vocabulary."""
 
     def __init__(self, matrix: npt.NDArray[np.float32], bits: RandomBits) -> None:
         normal = bits.normal(DIRECTIONS // 2, matrix.shape[1])

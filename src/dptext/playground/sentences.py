@@ -23,12 +23,7 @@ _OUTCOMES = 6
 
 
 class Sentences:
-    """What a bank of public texts makes of a text.
-
-    Args:
-        vectors: public word vectors, by which texts are compared.
-        samples: public texts.
-    """
+    """What a bank of public texts makes of a text."""
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
         self._samples = samples

@@ -1,8 +1,4 @@
-"""The playground's page, for this machine only.
-
-The server binds to the loopback interface. It answers addresses that begin with its token, for its own host name and
-from its own page; it stores nothing and logs nothing. A text comes in the body of a request alone, never in an address.
-"""
+"""The playground's page, for this machine only."""
 
 from __future__ import annotations
 
@@ -62,15 +58,7 @@ _NEEDED = ("way", "text", "epsilon")
 
 
 def app(playground: Playground, token: str) -> Callable[..., Any]:
-    """The page and its model as an ASGI application, behind `HEADERS` and its checks of the address.
-
-    Args:
-        playground: what is shown.
-        token: the first part of the path of every address.
-
-    Raises:
-        MissingExtraError: the extra ``playground`` is not installed.
-    """
+    """The page and its model as an ASGI application, behind `HEADERS` and its checks of the address."""
     _check_installed()
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse, Response
@@ -118,17 +106,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
 
 
 class Server:
-    """The page on a port of the loopback interface, with a token of its own.
-
-    Args:
-        playground: what is shown.
-        port: where; None: a free one.
-
-    Raises:
-        ParameterError: a port that is none.
-        StorageError: the port cannot be had, say because another program has it.
-        MissingExtraError: the extra ``playground`` is not installed.
-    """
+    """The page on a port of the loopback interface, with a token of its own."""
 
     def __init__(self, playground: Playground, *, port: int | None = None) -> None:
         _check_installed()
@@ -167,11 +145,7 @@ class Server:
         )
 
     def run(self) -> None:
-        """Serve until interrupted.
-
-        Raises:
-            KeyboardInterrupt: it was.
-        """
+        """Serve until interrupted."""
         try:
             self._server.run(sockets=[self._socket])
         finally:
@@ -196,10 +170,7 @@ class _Newest:
         self._lock, self._asked = asyncio.Lock(), 0
 
     async def run(self, show: Callable[..., Shown], request: Request) -> Shown | None:
-        """Return the result of `show`, or None if a newer request came meanwhile.
-
-        The computation stops when the client has gone, or the server shuts down.
-        """
+        """Return the result of `show`, or None if a newer request came meanwhile."""
         from starlette.concurrency import run_in_threadpool
 
         self._asked += 1

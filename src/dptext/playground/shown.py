@@ -16,13 +16,7 @@ NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the text; joined in their order they are the text.
-
-    Attributes:
-        text: the part.
-        stays: the chance that it comes out as it is; None for what has none: spaces, punctuation, placeholders.
-        becomes: what else could come out, the likeliest first, with its chance.
-    """
+    """A part of the text; joined in their order they are the text."""
 
     text: str
     stays: float | None
@@ -31,13 +25,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Attacker:
-    """The best attacker.
-
-    Attributes:
-        says: who they are, what they name, and how it is known.
-        right: the share of guesses that are right.
-        blind: the same for somebody who sees no output.
-    """
+    """The best attacker."""
 
     says: str
     right: float
@@ -46,14 +34,7 @@ class Attacker:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Two inputs that the promise makes hard to tell apart.
-
-    Attributes:
-        first, second: the inputs.
-        overlap: 1 minus the total variation of their outputs; 1 where nobody can tell them apart.
-        outcomes: (output, chance for the first, chance for the second); the last one is the rest.
-        says: what the overlap means, and whether it is exact.
-    """
+    """Two inputs that the promise makes hard to tell apart."""
 
     first: str
     second: str
@@ -64,12 +45,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An output in the plane.
-
-    Attributes:
-        x, y: its place.
-        of: 0 for an output of the first neighbour, 1 for one of the second.
-    """
+    """An output in the plane."""
 
     x: float
     y: float
@@ -78,21 +54,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """All that is shown for a text.
-
-    Attributes:
-        way: the name of the way, a key of `dptext.playground.ways.WAYS`.
-        epsilon: where the slider stands.
-        promise: what a release with it would promise.
-        strength: how much that is, for somebody who knows nothing of differential privacy.
-        protects: whether a bound of this size protects by itself (`dptext.privacy.wording.Strength`).
-        pieces: the text, in parts.
-        draws: what came out, each drawn afresh.
-        attacker: what the best attacker gets.
-        neighbours: two inputs and their outputs.
-        points: outputs of both neighbours in the plane; None for ways without vectors.
-        note: what this page is not.
-    """
+    """All that is shown for a text."""
 
     way: str
     epsilon: float

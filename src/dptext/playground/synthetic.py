@@ -28,13 +28,7 @@ _EDGES = (-2.0, -1.0, 0.0, 1.0, 2.0)
 
 
 class Synthetic:
-    """A corpus of made-up people, and one person more.
-
-    Args:
-        vectors: public word vectors, of which the features are made.
-        samples: public texts: one half is the pool, the other half stands for people's texts.
-        delta: of the promise.
-    """
+    """A corpus of made-up people, and one person more."""
 
     def __init__(self, vectors: WordVectors, samples: Samples, delta: float) -> None:
         self._samples, self._encoder, self._delta = samples, MeanOfWords(vectors), delta

@@ -33,14 +33,7 @@ _POINTS = 150
 
 
 class Vectors:
-    """What a randomizer makes of the vector of a text.
-
-    Args:
-        vectors: public word vectors, whose mean is the vector of a text.
-        samples: public texts.
-        epsilons: the least and the most that will be asked for.
-        delta: of normal noise.
-    """
+    """What a randomizer makes of the vector of a text."""
 
     def __init__(self, vectors: WordVectors, samples: Samples, epsilons: tuple[float, float], delta: float) -> None:
         self._samples, self._encoder, self._delta = samples, MeanOfWords(vectors), delta

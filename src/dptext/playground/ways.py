@@ -1,8 +1,4 @@
-"""The ways that the playground offers, and the one object that shows them.
-
-A way is loaded when it is shown for the first time; what it found of the last text is kept, so that another epsilon
-costs little.
-"""
+"""The ways that the playground offers, and the one object that shows them."""
 
 from __future__ import annotations
 
@@ -32,14 +28,7 @@ _WORDS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to make text private.
-
-    Attributes:
-        title: for people.
-        choices: mechanisms one may choose; the first is the usual one.
-        epsilons: the least, the most, and where to start.
-        delta: of its promise; None: it has none.
-    """
+    """A way to make text private."""
 
     title: str
     choices: tuple[str, ...]
@@ -68,10 +57,7 @@ class DroppedError(Exception):
 
 
 class Playground:
-    """What a text becomes, in each of the ways, on the vectors and the sample that the extra ``playground`` brings.
-
-    Safe to use from several threads, which wait for one another.
-    """
+    """What a text becomes, in each of the ways, on the vectors and the sample that the extra ``playground`` brings."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, _Showing] = {}
@@ -90,22 +76,7 @@ class Playground:
         *,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> Shown:
-        """What a text becomes, how likely, what an attacker gets, and what is promised.
-
-        Args:
-            way: a key of `WAYS`.
-            text: at most `MOST_CHARACTERS`.
-            epsilon: within the way's ``epsilons``.
-            choice: one of the way's ``choices``; None: the first.
-            neighbour: the other text, of the same length at most; None: one that suits.
-            draws: how many outputs to draw, at most `MOST_DRAWS`.
-            is_wanted: returns whether to go on. A long computation calls it again and again.
-
-        Raises:
-            DroppedError: the result is not wanted any more.
-            ParameterError: another way or choice; an empty or too long text; an epsilon outside. No message holds the
-                text.
-        """
+        """What a text becomes, how likely, what an attacker gets, and what is promised."""
         found = WAYS[one_of("way", way, tuple(WAYS))]
         choice = found.choices[0] if choice is None else one_of("choice", choice, found.choices)
         least, most, _ = found.epsilons

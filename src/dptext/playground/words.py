@@ -99,13 +99,7 @@ class _Chances(Protocol):
         ...
 
     def attacker(self, candidates: list[int], knows: str, guess: str) -> Attacker:
-        """The best one, who has to choose among some words.
-
-        Args:
-            candidates: these.
-            knows: what they know.
-            guess: the text that they guess from the first output.
-        """
+        """The best one, who has to choose among some words."""
         ...
 
     def guessed(self, outputs: list[int], candidates: list[int]) -> list[int]:
@@ -118,12 +112,7 @@ class _Chances(Protocol):
 
 
 class Words:
-    """What word mechanisms make of a text.
-
-    Args:
-        vectors: public word vectors.
-        check: called for each word; an exception stops the computation.
-    """
+    """What word mechanisms make of a text."""
 
     def __init__(self, vectors: WordVectors, check: Callable[[], None] = lambda: None) -> None:
         self._vectors, self._check = vectors, check
@@ -291,10 +280,6 @@ class _Known:
 
 @dataclass
 class _OfNoise:
-    """The chances of Madlib, whose noisy vectors have a density: what they tell, the word that comes out tells no more
-    than.
-    """
-
     mechanism: WordMechanism
     rays: Rays
     rows: list[int]

@@ -1,31 +1,6 @@
 """What releases with Gaussian noise cost: noise from a budget, a budget from noise, several releases together.
 
-Nothing here is drawn and nothing private is read: the arguments are public, and so are the results. A release is the
-vector f(data) + N(0, sigma^2 I), where f moves by at most ``sensitivity`` in Euclidean length between neighbours.
-
-**Composition is exact.** Release t may depend on what the releases before it showed. Each is mu_t-GDP (Gaussian
-differential privacy: no test tells neighbours apart better than it tells N(0, 1) from N(mu_t, 1)) with
-mu_t = sensitivity_t / sigma_t (Dong, Roth and Su 2022, Theorem 2.7), and together they are mu-GDP with
-
-    mu^2 = sum over t of (sensitivity_t / sigma_t)^2                                    (Corollary 3.3)
-
-Nothing is lost on the way: where every release moves by all of its sensitivity, the releases side by side *are* one
-Gaussian vector that moves by mu standard deviations. So the sum is accounted as one Gaussian release, with the exact
-delta of Theorem 8 below. It takes noise levels that are fixed in advance: a sigma that is chosen
-after seeing earlier outputs has no proof here.
-
-**One release.** Gaussian noise, epsilon and delta: any two give the third, exactly. N(0, sigma^2 I) on a vector that
-moves by at most D in Euclidean length is (epsilon, delta)-DP if and only if
-
-    delta >= F(a - b) - e^epsilon F(-a - b),   a = D / (2 sigma),   b = epsilon sigma / D,                (Theorem 8)
-
-F the normal distribution function (Balle and Wang 2018, Theorem 8). Since e^epsilon f(a + b) = f(a - b) for the normal
-density f, the right side is f(a - b) (R(b - a) - R(b + a)) with Mills' ratio R(x) = F(-x) / f(x), which no large
-epsilon or small delta takes out of range. (The classical sigma = D sqrt(2 ln(1.25 / delta)) / epsilon is proved for
-epsilon < 1 only, and false for large ones.)
-
-Sources: Balle and Wang 2018 (one release); Dong, Roth and Su 2022, "Gaussian differential privacy" (composition); Bun
-and Steinke 2016, and Canonne, Kamath and Steinke 2020 (zCDP).
+Derivation: docs/understand/accounting.md#privacy-accounting
 """
 
 from __future__ import annotations

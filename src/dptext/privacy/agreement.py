@@ -21,19 +21,6 @@ _ONLY_MORE = ("assumptions", "exposed")
 def disagreements(
     said: PrivacyStatement, follows: PrivacyStatement, *, of_a_release: bool = False, apart_from: tuple[str, ...] = ()
 ) -> list[str]:
-    """The names of all fields and parameters in which a statement differs from the one that follows from its constants.
-
-    Guarantees agree to 12 digits, other numbers to `NEAR`. The field ``software`` is no part of a promise and is left
-    out.
-
-    Args:
-        said: the statement that was read.
-        follows: the statement that was computed again.
-        of_a_release: whether ``said`` is about data: it may then take more for granted, expose more, speak of fewer
-            neighbours, carry further parameters and a larger slack than follow, and names its release, but it may leave
-            nothing out.
-        apart_from: names of fields and parameters that do not follow from the constants.
-    """
     found = []
     for name in (each.name for each in fields(PrivacyStatement)):
         if name == "software" or name in apart_from or (of_a_release and name in _OF_A_RELEASE):

@@ -1,9 +1,4 @@
-"""Personal budgets for one noisy release: each level of users gets its epsilon by a clipping norm of its own.
-
-The release is the sum of one vector a user, plus N(0, sigma^2 I). Its noise is set for the largest budget, at
-sensitivity 1; who asked for more privacy is clipped to a shorter vector, so that the same noise hides them better.
-There is one release, nobody is dropped, and the cost of a stronger wish is that the release listens to them less.
-"""
+"""Personal budgets for one noisy release: each level of users gets its epsilon by a clipping norm of its own."""
 
 from __future__ import annotations
 
@@ -35,15 +30,7 @@ _DIGITS = 6  # of sigma and of the clipping norms: what is printed is what is us
 
 @dataclass(frozen=True)
 class BudgetLevel:
-    """One row of the table of a `PersonalBudgets`.
-
-    Attributes:
-        level: its public name.
-        epsilon: its budget, under add/remove.
-        clipping_norm: its users' vectors are at most this long; the largest budget has 1.
-        substitution_epsilon: the same release when a user of the level is replaced by another of the level.
-        users_to_match_noise: how many users of the level, all saying the same, equal one standard deviation of noise.
-    """
+    """One row of the table of a `PersonalBudgets`."""
 
     level: str
     epsilon: float

@@ -14,16 +14,7 @@ _SAME = 1e-9  # relatively: chances are rounded by less
 
 @dataclass(frozen=True)
 class Finding:
-    """What is known of a printed epsilon.
-
-    Attributes:
-        claimed: as printed.
-        bound: what no two inputs lose more than; infinite where nothing bounds it.
-        attained: what the two inputs of the witness lose, exactly.
-        reason: why the printed one does not hold, in a line.
-        holds_for: the inputs that the bound is about, in words.
-        witness: the two inputs, in words.
-    """
+    """What is known of a printed epsilon."""
 
     claimed: float
     bound: float

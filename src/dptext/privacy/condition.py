@@ -1,9 +1,4 @@
-"""Between which inputs a promise holds: structured, so that code can carry and tighten it, and never widen it.
-
-A `Condition` is a set of requirements on a pair of neighbours beside what unit and relation say. Each requirement
-leaves fewer pairs, so the set is ordered: one condition *narrows* another when each requirement of the other follows
-from one of its own. The promise of a wider condition holds under a narrower one, never the other way round.
-"""
+"""Between which inputs a promise holds: structured, so that code can carry and tighten it, and never widen it."""
 
 from __future__ import annotations
 
@@ -82,7 +77,7 @@ class WordsChanged(Requirement):
     words: int
     kind = "words changed"
 
-    def implies(self, other: Requirement) -> bool:  # noqa: D102
+    def implies(self, other: Requirement) -> bool:
         if isinstance(other, WordsChanged):
             return other.words >= self.words
         return isinstance(other, SameLayout)
@@ -95,7 +90,7 @@ class TextsOfOne(Requirement):
     most: int
     kind = "texts of one person"
 
-    def implies(self, other: Requirement) -> bool:  # noqa: D102
+    def implies(self, other: Requirement) -> bool:
         return isinstance(other, TextsOfOne) and other.most >= self.most
 
 
@@ -137,11 +132,7 @@ class Stated(Requirement):
 
 @dataclass(frozen=True)
 class AfterRedaction(Requirement):
-    """What a requirement asks is asked of both texts as they are once something was redacted in them.
-
-    It neither follows from that requirement for the texts as they were, nor does that follow from it. Where several
-    releases are taken together, each redacts as it does, and what is asked holds for all of them.
-    """
+    """What a requirement asks is asked of both texts as they are once something was redacted in them."""
 
     required: str
     """The kind of that requirement; ``"unit"``: the one unit that differs is one of the redacted text."""
@@ -156,11 +147,7 @@ class AfterRedaction(Requirement):
 
     @classmethod
     def wrapping(cls, requirement: Requirement) -> AfterRedaction:
-        """A requirement, of the redacted texts.
-
-        Raises:
-            ParameterError: one that is not about what stands in texts.
-        """
+        """A requirement, of the redacted texts."""
         if isinstance(requirement, AfterRedaction):
             return requirement
         return cls(requirement.kind, "".join(str(value) for value in vars(requirement).values()))
@@ -176,7 +163,7 @@ class AfterRedaction(Requirement):
         number = build is WordsChanged and self.of.isascii() and self.of.isdigit()
         return build(int(self.of) if number else self.of)  # type: ignore[call-arg]  # all have one field
 
-    def implies(self, other: Requirement) -> bool:  # noqa: D102
+    def implies(self, other: Requirement) -> bool:
         if not isinstance(other, AfterRedaction):
             return False
         mine, theirs = self.inner, other.inner
@@ -232,23 +219,7 @@ _ONE_MORE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """Between which pairs of neighbours a promise holds.
-
-    Attributes:
-        requirements: what both have to fulfil; those that follow from others are left out.
-        about: what the inputs are, where unit and relation do not say it: ``"vectors"``, ``"collections"`` (of texts of
-            a user, the empty one included), ``"pairs"`` (of words).
-        note: an explanation for readers, which leaves no pair out.
-
-    Raises:
-        ParameterError: something else.
-
-    >>> equal_layout = Condition(requirements=(SameLayout(),))
-    >>> print(equal_layout.in_words(Unit.DOCUMENT, Relation.SUBSTITUTION))
-    any two texts with the same number of words and the same layout
-    >>> equal_layout.narrows(ANY_TWO, Unit.DOCUMENT), ANY_TWO.narrows(equal_layout, Unit.DOCUMENT)
-    (True, False)
-    """
+    """Between which pairs of neighbours a promise holds."""
 
     requirements: tuple[Requirement, ...] = ()
     about: About | None = None
@@ -266,11 +237,7 @@ class Condition:
 
     @classmethod
     def read(cls, value: Any) -> Condition:
-        """A condition as it is; words as one that they state.
-
-        Raises:
-            ParameterError: neither.
-        """
+        """A condition as it is; words as one that they state."""
         if isinstance(value, Condition):
             return value
         if isinstance(value, str) and value:
@@ -291,12 +258,7 @@ class Condition:
         return self if unit is not Unit.WORD or self.has(WordsChanged) else self.and_(WordsChanged(1))
 
     def meet(self, other: Condition, unit: Unit) -> Condition:
-        """Return the condition of the pairs that are neighbours of a unit under both.
-
-        Raises:
-            RefusedError: under one, the texts differ in one unit as they were written; under the other, in one unit of
-                the redacted texts. Redaction can turn one changed word into several, and hide several behind one.
-        """
+        """Return the condition of the pairs that are neighbours of a unit under both."""
         if self._differs_once_redacted != other._differs_once_redacted:
             raise RefusedError(
                 f"one guarantee is for a {unit} of the text as it was written, the other for a {unit} of the redacted "
@@ -454,11 +416,7 @@ class Condition:
 
     @classmethod
     def from_dict(cls, data: Any) -> Condition:
-        """The inverse of `to_dict`.
-
-        Raises:
-            ParameterError: it is not what `to_dict` gives.
-        """
+        """The inverse of `to_dict`."""
         if not isinstance(data, Mapping) or data.keys() != {"about", "note", "requirements"}:
             raise ParameterError("condition must be an object with about, note and requirements")
         if not isinstance(data["requirements"], list):

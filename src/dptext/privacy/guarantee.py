@@ -1,12 +1,4 @@
-"""What is promised, as frozen numbers, and the arithmetic that holds for them.
-
-All logarithms are natural. A guarantee says nothing about *who* is protected: unit and relation stand in the
-statement that carries it (`dptext.privacy.statement`). Arithmetic that has no proof is refused with its reason; what is
-computed is rounded up.
-
-Sources: Dwork and Roth 2014 (composition, group privacy); Bun and Steinke 2016 (zCDP); Chatzikokolakis et al.
-2013 (metric DP). A change from add/remove to substitution is group privacy for two units.
-"""
+"""What is promised, as frozen numbers, and the arithmetic that holds for them."""
 
 from __future__ import annotations
 

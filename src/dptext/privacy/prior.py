@@ -25,12 +25,7 @@ Prior = Mapping[str, PrivacyStatement]
 
 
 def check_prior(prior: Prior, unit: Unit) -> None:
-    """Whether what was promised before adds up with a release about this unit: asked before a text is read.
-
-    Raises:
-        RefusedError: a statement is about another unit or relation, promises nothing, or has no sum with
-            (epsilon, delta).
-    """
+    """Whether what was promised before adds up with a release about this unit: asked before a text is read."""
     for name, before in prior.items():
         _check_can_be_added(name, before, unit)
     substituted(ApproxDP(0.0, 0.0), prior)
@@ -45,8 +40,6 @@ def counted_in(statement: PrivacyStatement, prior: Prior) -> PrivacyStatement:
 
 
 def substituted(release: ApproxDP, prior: Prior) -> ApproxDP:
-    """What a release and all before it promise under substitution, from what the release alone promises there: exact
-    for the release, the general conversion for the rest."""
     total: Guarantee = release
     for before in prior.values():
         total = compose(total, substitution_from_add_remove(before.whole_guarantee))

@@ -1,20 +1,6 @@
 """The only source of random bits in dptext.
 
-AES-256 in counter mode, keyed by the operating system's generator, or by a seed on request. A lint rule keeps
-every other source out of the package.
-
-**What this covers.** An adversary who sees any amount of output cannot tell it from uniform bits without breaking
-AES-256. Every uniform has 53 bits, every integer draw is unbiased, and normals reach 8.5 standard deviations.
-**What it does not cover.** An adversary who reads this process's memory, or who measures its time.
-
-A seed makes the output repeatable, and therefore reversible for whoever knows the seed: it voids the promise
-towards them. Statements say *that* a seed was used, never which.
-
-**The secret of a job** (`NoiseKey`) gives noise for each part of it, named by what the part holds. The stream of a part
-is keyed by PRF(secret, parameters and code version, place of the part, digest of its content), with HMAC-SHA256 as the
-PRF. So a part that is done again (a resumed run, a retried task) repeats its own noise and is no second release, and a
-part of which *anything* changed gets fresh noise: equal noise on two inputs, or at two epsilons, would give the inputs
-away by subtraction.
+Derivation: docs/understand/randomness.md#privacy-randomness
 """
 
 from __future__ import annotations

@@ -1,30 +1,6 @@
 """One statement restated for another unit or relation: only by a proof, and only for neighbours that it spoke of.
 
-A promise for documents becomes one for a person with several of them, a promise for whole texts one for single words.
-Each such step has a function with its proof; all go through `restated`, which carries the condition.
-
-**Word dropout.** What masking words at random, before anything else is done to a text, takes off an epsilon, and where
-it does.
-
-Words are *replaced* by a mask token, by a mask that does not look at them and is not shown; then a mechanism that is
-epsilon-differentially private for two texts sees what is left. Two texts differ in k words, at the same places, and
-agree in all else. With a the chance that a mask hides all k of them,
-
-    epsilon' = ln(a + (1 - a) e^epsilon).                                                             (dropout)
-
-*Proof.* Let A be the mean of P(output) over the masks that hide all k words (the same for both texts), B and B' those
-over the other masks. If the mechanism is epsilon-private for *any two texts*, B <= e^epsilon min(A, B'). Then
-(a A + (1 - a) B) / (a A + (1 - a) B') is at most what it is for B' = A and B = e^epsilon A, which is
-a + (1 - a) e^epsilon: a larger B' lets B grow no further, and with a smaller one, and B = e^epsilon B', it is smaller.
-That falls with a, so a lower bound on a will do: mu for one word, whatever the mask, mu^k for independent masks.
-
-If it is epsilon-private for *one word* only, the step B <= e^epsilon A needs masks that agree on all other words: it
-holds given these if masks are independent (and the mask token counts as a word), and k words cost k times as much. With
-a fixed number of masks it fails: showing one of two words, and epsilon = 1.5, loses 1.347 where (dropout) says 1.008.
-
-Nothing is taken off for words that come or go, for whole texts, or where the mask is shown.
-
-Sources: Lyu, He and Li 2020 (k = 1, without the conditions); conditions, proof and counterexample are derived here.
+Derivation: docs/understand/statements.md#privacy-restating
 """
 
 from __future__ import annotations
@@ -79,10 +55,7 @@ BETWEEN_REDACTED = " (between texts once they are redacted)"
 def restated(
     statement: PrivacyStatement, guarantee: Guarantee, *requirements: Requirement, **changes: Any
 ) -> PrivacyStatement:
-    """The statement with another guarantee, for the pairs of its condition that fulfil the requirements as well.
-
-    What its parameters say of the promise to the earlier unit is left out: it would be read as one to the new unit.
-    """
+    """The statement with another guarantee, for the pairs of its condition that fulfil the requirements as well."""
     parameters = {
         name: value
         for name, value in changes.pop("parameters", statement.parameters).items()
@@ -143,26 +116,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
 
 
 def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyStatement:
-    """The promise for texts in which something is redacted before a mechanism sees them.
-
-    Let r be a map of texts, which makes of a text what depends on this text alone, and M the mechanism of the
-    statement, with P(M(y) = z) <= e^L(y, y') P(M(y') = z) for texts y, y' that fulfil its condition. Then
-
-        P(M(r(x)) = z) <= e^L(r(x), r(x')) P(M(r(x')) = z)   for x, x' of which r(x), r(x') fulfil it:       (redacted)
-
-    put y = r(x), y' = r(x'). No more follows. Where M promises one epsilon for *any two texts*, r(x) and r(x') are two,
-    and the promise stays as it is. Everywhere else L(r(x), r(x')) can be larger than L(x, x'): one letter decides
-    whether something is recognised, and a recogniser that looks at context may change its mind anywhere in the text. So
-    what is required of two texts is required of them once they are redacted (`AfterRedaction`), a distance is one
-    between redacted texts, and a unit within a text is one of the redacted text.
-
-    Args:
-        statement: of the mechanism, for a document, or a word or sentence in one: local, under substitution.
-        changes: other fields of the statement; guarantee, condition, unit and relation are not among them.
-
-    Raises:
-        RefusedError: the statement is of another kind, or some of its condition is not about texts.
-    """
+    """The promise for texts in which something is redacted before a mechanism sees them."""
     if statement.relation is not Relation.SUBSTITUTION or statement.trust is not Trust.LOCAL:
         raise RefusedError("redaction is stated for mechanisms that replace each text by itself, under substitution")
     if statement.unit not in (Unit.DOCUMENT, Unit.SENTENCE, Unit.WORD):
@@ -187,13 +141,7 @@ def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyState
 
 
 def under_substitution(statement: PrivacyStatement) -> Guarantee:
-    """What a statement promises when the texts of its unit are replaced by others, slack counted in.
-
-    Where the release computed this exactly, its parameters say so; elsewhere it is the general conversion.
-
-    Raises:
-        RefusedError: no proof, as `substitution_from_add_remove`.
-    """
+    """What a statement promises when the texts of its unit are replaced by others, slack counted in."""
     if statement.relation is Relation.SUBSTITUTION:
         return statement.whole_guarantee
     epsilon, delta = (statement.parameters.get(name) for name in OF_SUBSTITUTION)

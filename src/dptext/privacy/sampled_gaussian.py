@@ -1,35 +1,6 @@
 """What noisy sums over random samples cost: the Poisson-subsampled Gaussian, over many steps.
 
-In each of T steps every unit is in the sample with probability q, by a coin of its own (Poisson sampling); each sampled
-unit adds a vector of Euclidean norm at most C; the sum is released with noise N(0, z^2 C^2 I). z is the noise
-multiplier, q the sampling rate. Later steps may use what earlier ones showed. This is the accounting of DP-SGD, where
-the unit is whoever the norm is clipped for. It does not hold for shuffled batches, nor for samples of a fixed size.
-
-**The worst pair.** In units of C, and given all earlier outputs and the coins of all others, the two worlds of one step
-are mixtures of normal distributions that differ in the vector of one unit, of length at most 1. The worst of them is
-
-    add/remove:    (1 - q) N(0, z^2) + q N(1, z^2)  against  N(0, z^2), in both orders
-    substitution:  (1 - q) N(0, z^2) + q N(1, z^2)  against  (1 - q) N(0, z^2) + q N(-1, z^2)
-
-Proof, for vector a replaced by b and noise scaled to 1. For c >= 1 the largest of P(S) - c Q(S) over sets S is, divided
-by q and with the density of N(a, I) taken out, the mean of (1 - p e^(X - Var X / 2) - p' e^(Y - Var Y / 2))+, with
-constants p = c, p' = (c - 1)(1 - q) / q >= 0 and X = <b - a, n>, Y = <-a, n>, n standard normal. The integrand is a
-convex function of the sum of exponentials, so by Kahane's convexity inequality (1986) it grows with every entry of the
-covariance of (X, Y): |b - a|^2, |a|^2 and <b - a, -a>, which are largest together (at 4, 1 and 2 times 1 / z^2) for
-b = -a of full length. For c < 1 exchange the two worlds. Add/remove is the case where b, or a, is 0. The divergence is
-convex in the two worlds together, which covers the coins of the others. A pair that is worst for every c composes
-(Zhu, Dong and Wang 2022, Theorem 10).
-
-**Numbers.** The losses of T steps are added as privacy loss distributions (package ``dp-accounting``), rounded
-pessimistically to a grid: 1e-4 nats for what is reported (1e-5 where a step costs very little), ten times that for the
-search. The Fourier transforms that add them have errors which grow with T and are *not* pessimistic: at delta 1e-12 and
-100,000 steps the epsilon held for 2.2e-12 only. So 1e-15 of delta a step is kept back here, about 80 times the largest
-error that was seen, and a smaller delta is refused. The error of a finite number of digits is thus covered by
-measurement, not by proof.
-
-Sources: Koskela, Jälkö and Honkela 2020 (Fourier transforms); Doroshenko et al. 2022 (connect the dots);
-Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function"; Kahane 1986, "Une
-inégalité du type de Slepian et Gordon sur les processus gaussiens".
+Derivation: docs/understand/accounting.md#privacy-sampled-gaussian
 """
 
 from __future__ import annotations
@@ -61,24 +32,7 @@ _NEIGHBOURS = {Relation.ADD_REMOVE: "ADD_OR_REMOVE_ONE", Relation.SUBSTITUTION: 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledGaussian:
-    """T noisy sums over Poisson samples, as accounting sees them.
-
-    **Guarantee** (the unit whose vectors are clipped; the relation named; trust in whoever samples, who must keep the
-    samples secret): ``epsilon`` of the given delta, see the module. Assumptions: independent coins for each unit and
-    step, sums divided by public constants only, normal noise.
-
-    Attributes:
-        noise_multiplier: z, noise in units of the clipping norm: 0.1 or more.
-        sampling_rate: q, from 1e-9 to 1 (everybody in every step: exact, no package needed).
-        steps: T, at most a million, fixed in advance.
-        relation: which neighbours.
-
-    Raises:
-        ParameterError: an argument is out of range.
-
-    >>> SampledGaussian(noise_multiplier=2.6, sampling_rate=0.05, steps=1000).guarantee(delta=1e-6)
-    ApproxDP(epsilon=2.990..., delta=1e-06)
-    """
+    """T noisy sums over Poisson samples, as accounting sees them."""
 
     noise_multiplier: float
     sampling_rate: float
@@ -97,12 +51,7 @@ class SampledGaussian:
         object.__setattr__(self, "relation", choice("relation", self.relation, Relation))
 
     def epsilon(self, *, delta: float) -> float:
-        """The epsilon that is reported; infinite where the loss is in the thousands of nats.
-
-        Raises:
-            MissingExtraError: dp-accounting is not installed (not needed where everybody is always sampled).
-            ParameterError: delta is outside (0, 1) or below what the numbers hold.
-        """
+        """The epsilon that is reported; infinite where the loss is in the thousands of nats."""
         return _epsilon(self, number("delta", delta, above=0, below=1))
 
     def guarantee(self, *, delta: float) -> ApproxDP:
@@ -118,15 +67,7 @@ def least_noise_multiplier(
     steps: int,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> SampledGaussian:
-    """The least noise whose reported epsilon is at most ``epsilon``: z is rounded up to four digits.
-
-    Raises:
-        MissingExtraError: dp-accounting is not installed.
-        ParameterError: an argument is out of range.
-
-    >>> least_noise_multiplier(epsilon=3.0, delta=1e-6, sampling_rate=0.05, steps=1000).noise_multiplier
-    2.594
-    """
+    """The least noise whose reported epsilon is at most ``epsilon``: z is rounded up to four digits."""
     asked = SampledGaussian(noise_multiplier=1.0, sampling_rate=sampling_rate, steps=steps, relation=relation)
     epsilon, delta = number("epsilon", epsilon, above=0), number("delta", delta, above=0, below=1)
 
@@ -146,19 +87,7 @@ def greatest_sampling_rate(
     steps: int,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> SampledGaussian:
-    """The greatest rate whose reported epsilon is at most ``epsilon``: q is rounded down to four digits.
-
-    Personal budgets by sampling (Boenisch et al. 2023): one noise level, and for each *public* level of budgets the
-    rate that this returns. A unit's loss depends on its own rate alone, so each keeps its level whatever the others
-    have. Rates are found from the levels, never from how many have which.
-
-    Raises:
-        MissingExtraError: dp-accounting is not installed.
-        ParameterError: an argument is out of range; no rate of at least 1e-9 keeps epsilon.
-
-    >>> greatest_sampling_rate(epsilon=3.0, delta=1e-6, noise_multiplier=1.5, steps=1000).sampling_rate
-    0.02607
-    """
+    """The greatest rate whose reported epsilon is at most ``epsilon``: q is rounded down to four digits."""
     everybody = SampledGaussian(noise_multiplier=noise_multiplier, sampling_rate=1.0, steps=steps, relation=relation)
     epsilon, delta = number("epsilon", epsilon, above=0), number("delta", delta, above=0, below=1)
 
@@ -178,11 +107,7 @@ def _mu(epsilon: float, delta: float, relation: Relation) -> float:
 def _greatest(
     at: Callable[[float], SampledGaussian], guess: float, between: tuple[float, float], epsilon: float, delta: float
 ) -> SampledGaussian:
-    """The least private of a family that keeps epsilon; ``at`` rounds to the safe side.
-
-    The search on the coarse grid finds where it says epsilon; the fine grid says what the coarse one exaggerates there,
-    and a second search takes that into account. What is returned was checked on the fine grid.
-    """
+    """The least private of a family that keeps epsilon; ``at`` rounds to the safe side."""
     least, most = between
     coarse = epsilon >= 0.5  # below, the coarse grid sees nothing but itself
 

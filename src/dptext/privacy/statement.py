@@ -1,10 +1,4 @@
-"""The privacy statement: the paper that travels with the data and says exactly what was promised.
-
-A statement is frozen when the release is made. Every release has its statement from `of_release`, which puts in what
-all of them take for granted; one statement becomes another through `PrivacyStatement.replace`,
-`PrivacyStatement.compose` and `dptext.privacy.restating`, which keep its condition. As JSON it follows
-``statement.schema.json`` (version 2), which stands beside this file; `PrivacyStatement.explain` says it in words.
-"""
+"""The privacy statement: the paper that travels with the data and says exactly what was promised."""
 
 from __future__ import annotations
 
@@ -324,18 +318,7 @@ def of_release(
     assumptions: tuple[str, ...] = (),
     **fields: Any,
 ) -> PrivacyStatement:
-    """The statement of a release: the only place where one begins.
-
-    Args:
-        guarantee, unit, relation, trust, mechanism, condition: as in `PrivacyStatement`.
-        assumptions: what this release takes for granted beside `TAKEN_FOR_GRANTED`, which is added.
-        fields: other fields of a statement.
-
-    >>> whom = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION, "trust": Trust.LOCAL}
-    >>> made = of_release(guarantee=PureDP(1.0), mechanism="coin", **whom)
-    >>> made.neighbours, len(made.assumptions)
-    ('any two texts', 2)
-    """
+    """The statement of a release: the only place where one begins."""
     return PrivacyStatement(
         guarantee=guarantee,
         unit=unit,

@@ -1,12 +1,4 @@
-"""A promise in words: the only place that says what a statement promises, for people who have to decide on it.
-
-What `PrivacyStatement.explain` says, what a command prints before it starts, the page and the card of a report, the
-card of shared vectors and what an audit means are templates (jinja2). Each lies in the folder ``templates`` of its room
-and takes its sentences about a promise from here: from ``sentences.txt``, or from the functions below.
-
-Numbers are rounded up, since they stand after "at most". A value that goes into a template is made harmless for its
-kind, by the suffix: it cannot end a line in ``.txt``, become markup in ``.md``, or a tag in ``.html``.
-"""
+"""A promise in words: the only place that says what a statement promises, for people who have to decide on it."""
 
 from __future__ import annotations
 
@@ -119,11 +111,7 @@ class Strength(Enum):
 
     @classmethod
     def of(cls, epsilon: float) -> Strength:
-        """The strength of a bound.
-
-        >>> [Strength.of(epsilon).name for epsilon in (3.0, 10.0, 10.5)]
-        ['PROTECTS', 'WEAK', 'TOO_LARGE']
-        """
+        """The strength of a bound."""
         return cls.PROTECTS if epsilon <= 3.0 else cls.WEAK if epsilon <= 10.0 else cls.TOO_LARGE
 
     @classmethod
@@ -135,11 +123,7 @@ class Strength(Enum):
 
 
 def odds(epsilon: float) -> str:
-    """e^epsilon, what even odds become at most, as a factor that a reader can picture.
-
-    >>> odds(1.0), odds(35.5), odds(2000.0)
-    ('2.8', '2.7 million billion', 'astronomically many')
-    """
+    """e^epsilon, what even odds become at most, as a factor that a reader can picture."""
     if epsilon < math.log(1e4):
         return _few_digits(math.exp(epsilon))
     for name, power in (
@@ -161,13 +145,7 @@ def _few_digits(factor: float) -> str:
 
 
 def percent_right(epsilon: float, delta: float = 0.0) -> float:
-    """Upper bound, in percent, on the probability of a right guess between two equally likely neighbours.
-
-    It is `rate_at_most` of two inputs, rounded up to two decimals, or to three or four if fewer would give 100.
-
-    >>> percent_right(1.0), percent_right(1.0, 1e-3), percent_right(10.0), percent_right(800.0)
-    (73.11, 73.14, 99.996, 100.0)
-    """
+    """Upper bound, in percent, on the probability of a right guess between two equally likely neighbours."""
     chance = rate_at_most(epsilon, 2, delta)
     for power in (100, 1000, 10_000):
         found = (math.floor(100 * power * chance) + 1) / power
@@ -177,11 +155,7 @@ def percent_right(epsilon: float, delta: float = 0.0) -> float:
 
 
 def percent_at_most(share: float) -> str:
-    """A chance in per cent, rounded up.
-
-    >>> percent_at_most(0.9088), percent_at_most(1 / 300), percent_at_most(1.0)
-    ('91%', '0.34%', '100%')
-    """
+    """A chance in per cent, rounded up."""
     return f"{math.ceil(100 * share * (1 - 1e-12))}%" if share > 0.1 else f"{at_most(100 * share, 2)}%"
 
 
@@ -277,12 +251,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = True) -> tuple[str, bool | None]:
-    """How strong a promise is, for somebody who knows nothing of differential privacy; False where it is not.
-
-    Args:
-        statement: the promise.
-        attacks_follow: whether what attacks found stands below it, as on a page.
-    """
+    """How strong a promise is, for somebody who knows nothing of differential privacy; False where it is not."""
     bounded = _is_bounded(statement)
     kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
     any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
@@ -303,10 +272,7 @@ def is_unprotected(statement: PrivacyStatement) -> bool:
 
 
 def warn_unprotected(statement: PrivacyStatement) -> None:
-    """Warn with `ProtectionWarning`, once per process, that a guarantee does not protect on its own.
-
-    Commands say so before they start.
-    """
+    """Warn with `ProtectionWarning`, once per process, that a guarantee does not protect on its own."""
     message = (
         f"NOT PROTECTED: a guarantee with epsilon {at_most(statement.epsilon, 4)} for one {statement.unit} does not "
         "protect on its own. Use a smaller epsilon, or compare the methods with `dptext advise`."
@@ -340,16 +306,7 @@ draw; not refuted by samples; too few samples to refute; no audit."""
 
 
 def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
-    """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other.
-
-    Args:
-        statement: what was promised.
-        how: how its audit ended.
-        looked_at: for what it was computed, where it was.
-
-    Returns:
-        The sentence, and whether it is good news (None: neither).
-    """
+    """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other."""
     bounded, strength = _is_bounded(statement), Strength.of_promise(statement)
     words = filled("privacy/templates/held.txt", statement=statement, how=how, looked_at=looked_at, bounded=bounded)
     words = " ".join(words.split()).replace(" ,", ",")
@@ -361,13 +318,7 @@ def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = ""
 def in_a_table(
     statement: PrivacyStatement, *, person: PrivacyStatement | None = None, texts: int = 1
 ) -> tuple[str, str]:
-    """A promise, and what it leaves to an attacker, so short that ways can stand beside each other.
-
-    Args:
-        statement: of a release that could be made.
-        person: the same for somebody with several texts (`dptext.statement_for_user`), where that is another.
-        texts: how many.
-    """
+    """A promise, and what it leaves to an attacker, so short that ways can stand beside each other."""
     among = _relinking(statement)
     values = {
         "statement": statement,
@@ -430,13 +381,7 @@ def before_bank(mechanism: Any) -> str:
 
 
 def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
-    """What is promised of texts in which something is redacted first.
-
-    Args:
-        promise: of the mechanism behind it, in words.
-        redaction: what is looked for, and by what.
-        restated: whether the promise is between the texts as they are once redacted.
-    """
+    """What is promised of texts in which something is redacted first."""
     looked_for = textwrap.wrap(f"looked for: {redaction.looked_for}", 66)
     values = {"promise": promise.split("\n"), "redaction": redaction, "restated": restated, "looked_for": looked_for}
     return filled("privacy/templates/before_redaction.txt", **values).rstrip("\n")
@@ -457,12 +402,7 @@ def strength_sentence(statement: PrivacyStatement) -> str:
 
 
 def strength_of_documents(mechanism: Any, parts: str) -> str:
-    """The same for the documents that a mechanism of texts may meet, before one is read.
-
-    Args:
-        mechanism: what replaces texts (`dptext.release.mechanism.TextMechanism`).
-        parts: what it replaces in them: "words" or "sentences".
-    """
+    """The same for the documents that a mechanism of texts may meet, before one is read."""
     first = unprotected_from(mechanism)
     if first is None:
         return strength_sentence(mechanism.document_statement(mechanism.longest_document or _LONG))
@@ -471,10 +411,7 @@ def strength_of_documents(mechanism: Any, parts: str) -> str:
 
 
 def unprotected_from(mechanism: Any) -> int | None:
-    """How many parts a document has, at least, whose promise `strength_in_brief` finds too weak to protect it.
-
-    None where no document of up to ten thousand parts is one. Documents lose the more the longer they are.
-    """
+    """How many parts a document has, at least, whose promise `strength_in_brief` finds too weak to protect it."""
     longest = mechanism.longest_document or _LONG
     low, high = 0, 1
     while not is_unprotected(mechanism.document_statement(high)):  # doubled: a statement for many parts takes long
@@ -496,14 +433,7 @@ def in_running_text(found: Any) -> str:
 
 
 def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) -> str:
-    """What to know before a release is written that its own report would not call protected; empty where it would.
-
-    Args:
-        first: how many parts a document has, at least, that the bound does not protect (`unprotected_from`).
-        most_stay: whether most words come out as they are.
-        source: the input, for the command that compares ways.
-        parts: what is replaced: "words", for which an epsilon can be calibrated, "sentences" or "texts".
-    """
+    """What to know before a release is written that its own report would not call protected; empty where it would."""
     if first is None and not most_stay:
         return ""
     values = {"first": first, "most_stay": most_stay, "source": source, "parts": parts}
@@ -517,16 +447,7 @@ def cautioned_of(statements: Iterable[PrivacyStatement], *, source: str) -> str:
 
 
 def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = None) -> str:
-    """How many parts and texts came out as they were: for the owner of the texts alone.
-
-    What follows is said where the bound does not protect. Where it does, any other text would have come out nearly as
-    often, and that one came out as it was gives nothing away.
-
-    Args:
-        statement: of the release.
-        tally: what was counted (`dptext.release.release.Tally`).
-        documents: rows that came out; None: nobody counted them.
-    """
+    """How many parts and texts came out as they were: for the owner of the texts alone."""
     if not tally.words:
         return ""
     parts = "sentences" if of_bank(statement) else "words"
@@ -546,14 +467,7 @@ def before_people(user: str) -> str:
 
 
 def for_person(person: PrivacyStatement | None, most: Any, *, user: str, uncounted: int = 0) -> str:
-    """What the person with the most texts is promised for all of them: for the owner of the texts alone.
-
-    Args:
-        person: the promise (`dptext.release.people.promise_to`); None where nothing is stated.
-        most: how many texts that are (`dptext.release.people.MostTexts`); None where nobody counted.
-        user: the column that says whose they are.
-        uncounted: how many files were done before, whose texts were not counted.
-    """
+    """What the person with the most texts is promised for all of them: for the owner of the texts alone."""
     values = {"person": person, "most": most, "user": user, "uncounted": uncounted}
     strength = "" if person is None else strength_sentence(person)
     bounded = person is not None and math.isfinite(person.epsilon)
@@ -571,14 +485,7 @@ _MANY = 0.01  # of the texts: so many that came out as they were are no accident
 def before_embedding(
     head: str, further: Sequence[str], *, unit: str, user: str | None, promises: Mapping[str, Any], more: Any
 ) -> str:
-    """What a file of texts is promised by vectors that are learned from it.
-
-    Args:
-        head, further: lines about how they are learned.
-        unit, user: what is protected, and the column that names a user.
-        promises: by level, with ``epsilon``, ``delta`` and what is ``substituted``.
-        more: the part of it that new words take, if any.
-    """
+    """What a file of texts is promised by vectors that are learned from it."""
     values = {"head": head, "further": further, "unit": unit, "user": user, "promises": promises, "more": more}
     return filled("privacy/templates/before_embedding.txt", **values).rstrip("\n")
 
@@ -591,16 +498,7 @@ def before_synthesis(plan: Any, *, user: str | None) -> str:
 
 
 def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str, needed: int = 0) -> list[str]:
-    """What an audit means.
-
-    Args:
-        verdict: of the promise.
-        statement: of the file.
-        refuted: whether the promise, or a check of the file, was.
-        of: what was made private: "words", "texts" that became texts of a bank, "vectors", or people, of whom all
-            together a description was made ("people"), or vectors were learned ("learned").
-        needed: how many samples could have shown something, where these could not.
-    """
+    """What an audit means."""
     metric = isinstance(statement.guarantee, MetricDP)  # of which its own sentence says the same
     values = {"verdict": verdict, "statement": statement, "refuted": refuted, "of": of, "needed": needed}
     values["strength"] = "" if metric else strength_sentence(statement)
@@ -613,12 +511,7 @@ def calibrated_bank(found: Any) -> list[str]:
 
 
 def measured(epsilon: float, statement: PrivacyStatement) -> str:
-    """What a measured epsilon is not, and the bound of the mechanism at this epsilon beside it.
-
-    Args:
-        epsilon: that was found.
-        statement: of the mechanism, for a word.
-    """
+    """What a measured epsilon is not, and the bound of the mechanism at this epsilon beside it."""
     return paragraphs("privacy/templates/measured.txt", epsilon=epsilon, statement=statement)[0]
 
 
@@ -626,13 +519,7 @@ def measured(epsilon: float, statement: PrivacyStatement) -> str:
 
 
 def filled(template: str, **values: Any) -> str:
-    """A template with its values.
-
-    Args:
-        template: its path in the package, such as ``reports/templates/page.html``. Templates see the functions of this
-            module and `at_most` as a filter.
-        values: what it speaks of. They are made harmless for the kind of the template.
-    """
+    """A template with its values."""
     text: str = _templates(template.rpartition(".")[2]).get_template(template).render(values)
     return text
 
@@ -690,10 +577,7 @@ def _labelled(label: str, text: str) -> Any:
 
 
 def _on_a_line(text: str) -> str:
-    """Without control characters, which a statement from elsewhere could send to a terminal; spaces run together.
-
-    ``textwrap`` takes quadratic time for long white space.
-    """
+    """Without control characters, which a statement from elsewhere could send to a terminal; spaces run together."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 

@@ -1,8 +1,4 @@
-"""What a page says in words, most important first, and what to do with the release at last.
-
-Each answer follows from the statement and from grades (`dptext.reports.grades`), its sign with it: nothing here
-compares a number with a threshold of its own.
-"""
+"""What a page says in words, most important first, and what to do with the release at last."""
 
 from __future__ import annotations
 
@@ -50,14 +46,7 @@ _EXACT = 1e-9  # an interval this narrow holds rounding only
 
 @dataclass(frozen=True)
 class Answer:
-    """One question, what is known about it, and whether that is good news (None: neither).
-
-    Attributes:
-        question: what a reader asks.
-        words: the answer.
-        good: its sign.
-        owner_only: whether original texts had a part in it.
-    """
+    """One question, what is known about it, and whether that is good news (None: neither)."""
 
     question: str
     words: str
@@ -219,10 +208,7 @@ def _attackers(report: Report) -> list[Answer]:
 
 
 def _attack(kind: str, scores: Sequence[AttackScore]) -> tuple[str, bool | None]:
-    """How often the best attacker is right; and, where another number has a higher grade, that one too.
-
-    Where nine of ten have the same answer, a share of right ones hides that the tenth is known: any number counts.
-    """
+    """How often the best attacker is right; and, where another number has a higher grade, that one too."""
     best = max(main_scores(scores), key=lambda each: (_grade(each), each.score.value))
     worst = max(scores, key=lambda each: (_grade(each), each.advantage))
     words = _of_attack(kind, best)
@@ -294,11 +280,7 @@ def _membership(report: Report, scores: Sequence[AttackScore]) -> tuple[str, boo
 
 
 def judged(report: Report, score: AttackScore) -> Said:
-    """What is said of an attack.
-
-    Where a promise protects by itself, an attack on who is in a release that gets no more than the noise allows says
-    nothing against it.
-    """
+    """What is said of an attack."""
     return said(_grade(score), "allowed" if _is_allowed(report, score) else "attacker")
 
 
@@ -399,13 +381,7 @@ class Decision(IntEnum):
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to do with a release, and why, in two or three sentences.
-
-    Attributes:
-        decision: hand it on, to some people only, or not.
-        sentences: the first one says it.
-        tested: whether the noise of the release was compared with its statement, where an audit left that open.
-    """
+    """What to do with a release, and why, in two or three sentences."""
 
     decision: Decision
     sentences: tuple[str, ...]
@@ -425,12 +401,7 @@ class Recommendation:
 
 
 def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendation:
-    """What to do with a release: from its statement, its kept columns, and the grades of attacks and use.
-
-    Args:
-        report: what is known; for a recipient one without the owner's numbers.
-        to_recipient: whether it is said to somebody who received the release, and not to its owner.
-    """
+    """What to do with a release: from its statement, its kept columns, and the grades of attacks and use."""
     statement = report.statement
     if report.refuted:
         again = (

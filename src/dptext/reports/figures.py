@@ -22,12 +22,7 @@ FORMATS = (".png", ".pdf", ".svg")
 
 
 def figure_format(path: Path) -> str:
-    """The format that the name of a figure asks for, and whether it can be drawn at all, before any work is done.
-
-    Raises:
-        ParameterError, StorageError: another suffix; as `dptext.own_files.check_target`.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """The format that the name of a figure asks for, and whether it can be drawn at all, before any work is done."""
     if path.suffix.lower() not in FORMATS:
         raise ParameterError(f"a figure's name ends in {', '.join(FORMATS)}, got {path.name!r}")
     check_target(path, replace=True, apart_from={})
@@ -42,17 +37,7 @@ def calibration_figure(
     *,
     source: str,
 ) -> None:
-    """Keep rate and support over epsilon, and how far replacements go in dense and in sparse regions.
-
-    Args:
-        path: see `figure_format`.
-        curves: for each mechanism its measurements, by ascending epsilon.
-        at_half: for each mechanism its measurement at the epsilon of the third panel.
-        source: the vectors, for the title.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
+    """Keep rate and support over epsilon, and how far replacements go in dense and in sparse regions."""
     kind = figure_format(path)
     figure = _figure(13.0, 4.4)
     left, middle, right = figure.subplots(1, 3)
@@ -72,12 +57,7 @@ def calibration_figure(
 
 
 def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
-    """For each audit: the epsilon that is promised, the loss that was shown, and the most that could have been.
-
-    Raises:
-        ParameterError: there is nothing to draw.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """For each audit: the epsilon that is promised, the loss that was shown, and the most that could have been."""
     _check_any(verdicts)
 
     def draw(axes: Any) -> None:
@@ -90,17 +70,7 @@ def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
 def scores_figure(
     scores: Sequence[tuple[str, Estimate, float]], *, measure: str, limits: tuple[float, float] | None = None
 ) -> bytes:
-    """A row each: name, number with its interval, and what is reached without the data.
-
-    Args:
-        scores: name, number, baseline.
-        measure: what the axis says.
-        limits: of the axis; None: what the numbers need.
-
-    Raises:
-        ParameterError: there is nothing to draw.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """A row each: name, number with its interval, and what is reached without the data."""
     _check_any(scores)
 
     def draw(axes: Any) -> None:
@@ -115,16 +85,7 @@ def scores_figure(
 
 
 def plane_figure(points: Sequence[tuple[str, Any]], *, axes_are: str) -> bytes:
-    """Texts as points of a plane: one kind beside the other, the first ones behind.
-
-    Args:
-        points: names with (n, 2) coordinates, at most as many as there are styles.
-        axes_are: what the two axes are.
-
-    Raises:
-        ParameterError: there is nothing to draw.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Texts as points of a plane: one kind beside the other, the first ones behind."""
     _check_any(points)
     styles: tuple[dict[str, Any], ...] = (
         {"s": 22, "color": "0.72", "marker": "."},

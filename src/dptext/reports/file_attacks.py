@@ -66,12 +66,7 @@ _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes 
 
 
 def rebuilt_bank(private: Path, bank: Path | None) -> BankRewriter | None:
-    """The rewriter of which the statement beside a private file speaks; None: it has no statement, or is of words.
-
-    Raises:
-        ParameterError: a bank for what is none.
-        DataError, StorageError: as `dptext.reports.mechanisms.rewriter_from_statement`.
-    """
+    """The rewriter of which the statement beside a private file speaks; None: it has no statement, or is of words."""
     beside = data_and_statement(private)[1]
     statement = read_statement(beside) if beside.exists() else None
     if statement is not None and is_of_bank(statement):
@@ -82,12 +77,7 @@ def rebuilt_bank(private: Path, bank: Path | None) -> BankRewriter | None:
 
 
 def rebuilt(private: Path, vectors: str | None) -> WordMechanism:
-    """The word mechanism of which the statement beside a private file speaks.
-
-    Raises:
-        ParameterError: the file is of texts of a bank.
-        DataError, StorageError: as `dptext.words.registry.mechanism_from_statement`.
-    """
+    """The word mechanism of which the statement beside a private file speaks."""
     statement = read_statement(data_and_statement(private)[1])
     if is_of_bank(statement):
         raise ParameterError(
@@ -104,19 +94,7 @@ def as_seen(
     *,
     words: Sequence[str] = (),
 ) -> Rows:
-    """Originals as the mechanism saw them: once they are redacted, where that is what the statement says.
-
-    An attacker who holds the originals can redact them too, so that nothing else is compared with private texts.
-
-    Args:
-        before: the originals.
-        statement: of what was made of them.
-        mechanism: that of the statement, behind the redaction.
-        words: the list that was used, if one was.
-
-    Raises:
-        DataError: as `dptext.release.redaction.redaction_of`.
-    """
+    """Originals as the mechanism saw them: once they are redacted, where that is what the statement says."""
     redaction = redaction_of(statement, words=words if is_listed(statement) else ())
     if redaction is None:
         return before
@@ -148,17 +126,7 @@ def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], An
 def aligned(
     before: Rows, after: Rows, mechanism: WordMechanism, private: Path, *, by_row: bool = False
 ) -> tuple[list[int], list[int], list[Any]]:
-    """(original words, private words, whose each is) of all rows, words as rows of the vocabulary.
-
-    Args:
-        before, after: both sides.
-        mechanism: what was between them.
-        private: the name of the private file, for errors.
-        by_row: whether a word belongs to its row, and not to the person who wrote it.
-
-    Raises:
-        DataError: a private row cannot have been made from the original row.
-    """
+    """(original words, private words, whose each is) of all rows, words as rows of the vocabulary."""
     aligner = Aligner(mechanism)
     true: list[int] = []
     observed: list[int] = []
@@ -180,12 +148,7 @@ def aligned(
 
 
 def by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[AttackScore]:
-    """The attacker who looks at the layout only, which no word mechanism hides.
-
-    Args:
-        before, after: both sides.
-        how: options of `dptext.attacks.linkage_of_scores`.
-    """
+    """The attacker who looks at the layout only, which no word mechanism hides."""
     codes: dict[str, int] = {}
     first, second = (
         np.array([codes.setdefault(shown(each or ""), len(codes)) for each in side.texts])
@@ -202,17 +165,7 @@ def by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[AttackScor
 def by_likelihood(
     before: Rows, after: Rows, mechanism: WordMechanism, private: Path, how: dict[str, Any]
 ) -> list[AttackScore] | None:
-    """The attacker who knows the mechanism and compares likelihoods; None where what it draws from has no formula.
-
-    Args:
-        before, after: both sides.
-        mechanism: what was between them.
-        private: the name of the private file, for errors.
-        how: options of `dptext.attacks.linkage_of_scores`.
-
-    Raises:
-        DataError: a private row cannot have been made from the original row.
-    """
+    """The attacker who knows the mechanism and compares likelihoods; None where what it draws from has no formula."""
     channel = channel_of(mechanism)
     if channel is None:
         return None
@@ -235,18 +188,6 @@ def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
 def link_bank(
     before: Rows, after: Rows, rewriter: BankRewriter, private: Path, how: dict[str, Any]
 ) -> tuple[list[AttackScore], Likelihoods]:
-    """Rows of texts of a bank linked to their originals: by the number of sentences, where it is shown; by the words
-    that both share; and by the likelihoods, with which nobody does better. And the likelihoods.
-
-    Args:
-        before, after: both sides.
-        rewriter: what was between them.
-        private: the name of the private file, for errors.
-        how: options of `dptext.attacks.linkage_of_scores`.
-
-    Raises:
-        DataError: a private row cannot have been made from the original row.
-    """
     likely = Likelihoods(rewriter, before.texts, after.texts)
     parts = likely.own()[0]
     if (parts < 0).any():
@@ -272,8 +213,6 @@ def link_bank(
 
 
 def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest: int) -> tuple[AttackScore, str]:
-    """How often the best attacker is right on average over the noise: exactly where one part is drawn, else by how
-    sure they are of what they name. And what is proved of any such attacker."""
     people = likely.shape[1]
     if rewriter.unit == "document" and rewriter.longest_document == 1:
         exact = rewriter.relinking(people, before.texts)
@@ -296,11 +235,7 @@ def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest
 
 
 def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[Estimate, float, bool]:
-    """How often what came out lies in the set of its original, how often it should, and whether the two agree.
-
-    If they do, they are found to disagree with a probability of at most 1e-6: the draws are independent, and each lies
-    in the set of its original with one chance, whatever the original is.
-    """
+    """How often what came out lies in the set of its original, how often it should, and whether the two agree."""
     parts, least, most = likely.own()
     total = int(parts[parts > 0].sum())
     wanted = rewriter.size * rewriter.selection.probabilities[0]
@@ -322,11 +257,7 @@ def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
 def recover(
     before: Rows, after: Rows, mechanism: WordMechanism, private: Path, *, seed: int
 ) -> tuple[list[AttackScore], str]:
-    """Words recovered by the best possible attacker and by a simple one; and why one was left out, if so.
-
-    Raises:
-        DataError: a private row cannot have been made from the original row.
-    """
+    """Words recovered by the best possible attacker and by a simple one; and why one was left out, if so."""
     true, observed, whose = aligned(before, after, mechanism, private)
     if len(set(whose)) < 2:
         return [], "Word recovery was not tried: it needs words of at least two rows (or people)."
@@ -354,11 +285,7 @@ def infer(
     folds: int,
     seed: int,
 ) -> list[AttackScore]:
-    """An attribute named by attackers who trained on other people's private rows.
-
-    Raises:
-        ParameterError: one kind of value only, or fewer people than folds.
-    """
+    """An attribute named by attackers who trained on other people's private rows."""
     scores = attribute_inference(features, values, people=people, attackers=attackers, folds=folds, seed=seed)
     return [
         replace(each, attack=each.attack.replace("attribute inference", f"attribute inference of {column!r}"))

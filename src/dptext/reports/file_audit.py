@@ -76,14 +76,7 @@ _SEEN = {True: "its SHA-256 agrees", False: "its SHA-256 DIFFERS", None: "there 
 
 @dataclass(frozen=True)
 class Check:
-    """Result of one check of a file, apart from the audit of its guarantee.
-
-    Attributes:
-        name: the property that was checked.
-        held: whether the file has it; None: it could not be checked.
-        seen: the observed value.
-        owner_only: whether original texts were used. A shared card shows such a check only if it failed.
-    """
+    """Result of one check of a file, apart from the audit of its guarantee."""
 
     name: str
     held: bool | None
@@ -112,11 +105,7 @@ def audit_word_file(
     error: float,
     seed: int | None,
 ) -> tuple[list[Check], Verdict]:
-    """Check a file of private texts against its statement, and try to refute the promise for a word.
-
-    Raises:
-        DataError: a row cannot be read.
-    """
+    """Check a file of private texts against its statement, and try to refute the promise for a word."""
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
         known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(statement)
@@ -151,11 +140,6 @@ def audit_bank_file(
     error: float,
     seed: int | None,
 ) -> tuple[list[Check], Verdict]:
-    """Check a file of texts of a bank against its statement, and try to refute the promise for what is drawn at once.
-
-    Raises:
-        DataError: a row cannot be read.
-    """
     checks = _check_digest(statement, data)
     longest = statement.parameters.get("sentences_counted")
     counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
@@ -196,11 +180,7 @@ def _first(rows: Sequence[int]) -> str:
 def audit_vector_file(
     statement: PrivacyStatement, data: Path, *, samples: int, error: float, seed: int | None
 ) -> tuple[list[Check], Verdict]:
-    """Check a file of private vectors against its statement, and try to refute the promise for a vector.
-
-    Raises:
-        DataError: the parameters of the statement are none that its randomizer could have.
-    """
+    """Check a file of private vectors against its statement, and try to refute the promise for a vector."""
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
         width = _number(statement, "width")
@@ -237,12 +217,7 @@ def _audit_randomizer(
 def audit_device(
     folder: Path, *, samples: int, error: float, seed: int | None
 ) -> tuple[PrivacyStatement, list[Check], Verdict]:
-    """Check the folder of an encoder for devices against its statement, and try to refute the promise for a vector.
-
-    Raises:
-        DataError: the folder was changed, or is none; its parameters are none that a randomizer could have.
-        StorageError: it cannot be read.
-    """
+    """Check the folder of an encoder for devices against its statement, and try to refute the promise for a vector."""
     statement = check_device(folder)
     checks = [Check("all files are those that config.json announces", True, "their SHA-256 agree")]
     more, verdict = _audit_randomizer(statement, samples=samples, error=error, seed=seed)
@@ -250,16 +225,6 @@ def audit_device(
 
 
 def audit_embeddings(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdict]:
-    """Check a folder of vectors that were learned from people against its statements, and compute whether the noise is
-    enough for each.
-
-    What cannot be seen from outside: that this noise was drawn, and that the vectors are of these people.
-
-    Raises:
-        DataError: the folder was changed, or is none; vectors without a statement; parameters that no release has.
-        StorageError: it cannot be read.
-        MissingExtraError: (skip-gram) dp-accounting is not installed.
-    """
     files = check_folder(folder)
     vectors = load_folder(folder, limit=None, source=folder.name)
     statement = vectors.statement
@@ -344,13 +309,6 @@ def _real(statement: PrivacyStatement, name: str) -> float:
 
 
 def description_folder(data: Path, named: Path | None = None) -> Path | None:
-    """The folder of the description that a corpus was made from: the one that is named, or the one that stands beside
-    it; None: there is none.
-
-    Raises:
-        DataError: the one that is named is none.
-        StorageError: it cannot be read.
-    """
     folder = distribution_path(data) if named is None else named
     if folder.is_dir() and announces_description(folder):
         return folder
@@ -367,19 +325,7 @@ def audit_synthetic_file(
     pool: Pool | None = None,
     described: Described | None = None,
 ) -> tuple[list[Check], Verdict]:
-    """Check a synthetic corpus against its statement, and compute whether the noise is enough for the promise.
-
-    Args:
-        statement: of the corpus.
-        data: the file.
-        text: the column of the texts.
-        pool: the public texts that it was chosen from; None: not at hand.
-        described: the description that it was made from; None: not at hand.
-
-    Raises:
-        ParameterError: the pool is not the pool of the statement.
-        DataError: a row cannot be read; the parameters of the statement are none that a description could have.
-    """
+    """Check a synthetic corpus against its statement, and compute whether the noise is enough for the promise."""
     _require_pool(statement, pool)
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
@@ -393,12 +339,7 @@ def audit_synthetic_file(
 
 
 def audit_description(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdict]:
-    """Check the folder of a description against its statement, and compute whether the noise is enough.
-
-    Raises:
-        DataError: the folder was changed, or is none; as `audit_synthetic_file`.
-        StorageError: it cannot be read.
-    """
+    """Check the folder of a description against its statement, and compute whether the noise is enough."""
     described = read_description(folder)
     statement, shape = described.statement, described.matrix.shape
     said = statement.parameters
@@ -419,16 +360,7 @@ def _check_grid(described: Described) -> Check:
 
 
 def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
-    """Compare the noise of a description, (matrix - exact) / sigma, with N(0, 1).
-
-    The check fails if the root mean square of all numbers, of the counts, or of the differences between rows is too
-    small (chi-square), or if too many numbers are too small (one-sided Kolmogorov-Smirnov with the constant of Massart
-    1990). An honest release fails with probability at most `NOISE_ERROR`. This holds for every ``exact`` that does not
-    depend on the noise, such as the sum of another file: a shift only makes these statistics larger (in distribution).
-    For the same reason, noise that is too large does not refute the guarantee: the file may not be the original, so
-    nothing is concluded. Nothing is concluded either if so few numbers would not show noise of `_VISIBLE` times the
-    stated scale.
-    """
+    """Compare the noise of a description, (matrix - exact) / sigma, with N(0, 1)."""
     stats = extra("scipy.stats", "audit", "the comparison of noise")
     noise = (matrix - exact) / sigma
     residuals, rounding = np.sort(np.abs(noise), axis=None), 2.0**-13  # the grid moves a residual by at most this much
@@ -589,10 +521,7 @@ def _check_digest(statement: PrivacyStatement, data: Path) -> list[Check]:
 
 
 def _check_promise(statement: PrivacyStatement, again: PrivacyStatement, *, apart_from: Sequence[str]) -> Check:
-    """Whether a statement is the one that follows from its parameters.
-
-    Another version of dptext may have put the same into other words, so words are held only against its own.
-    """
+    """Whether a statement is the one that follows from its parameters."""
     differ = disagreements(statement, again, of_a_release=True, apart_from=tuple(apart_from))
     same_version = statement.software == again.software
     counted = [name for name in differ if same_version or name not in _WORDED]

@@ -40,11 +40,7 @@ def folder_kind(folder: Path) -> FolderKind:
 
 
 def private_files(folder: Path) -> list[Path]:
-    """What lies in a folder with a statement beside it, by name; nothing of folders in it.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
+    """What lies in a folder with a statement beside it, by name; nothing of folders in it."""
     try:
         return sorted(each for each in folder.iterdir() if statement_path(each).is_file())
     except OSError as error:

@@ -1,28 +1,6 @@
 """How a measured number is graded beside what a guess reaches, and which words and which sign stand for a grade.
 
-One number is never read alone. Its *advantage* is the share of what a guess gets wrong that the number gets right,
-``(score - baseline) / (best - baseline)``: 0 for a guess, 1 where nothing is wrong any more. The grade follows from
-the advantage of the number and of both ends of its interval, and nothing else on a page has a threshold of its own:
-
-==================================  =====================================  ====================================
-.                                   the interval holds the baseline        it lies above the baseline
-==================================  =====================================  ====================================
-its upper end is at most a tenth    `Grade.GUESS`                          `Grade.LITTLE`
-its upper end is above a tenth      `Grade.UNCLEAR`                        `Grade.MORE`; `Grade.MOST` where the
-                                                                           number is a half or more,
-                                                                           `Grade.NEARLY_ALL` from nine tenths on
-==================================  =====================================  ====================================
-
-Where a guess is rarely right, a tenth of what it gets wrong is a lot: of a thousand texts, of which a guess traces back
-one, 80. So a number that is twenty times a guess with its whole interval is `Grade.MORE` at least: a promise of 3 nats
-allows no more.
-
-So a quiet grade has to hold at the end of the interval that is worst for it, and what few rows cannot show is never
-called good news.
-
-The tenth and the nine tenths are those of a promise: under pure epsilon, who held two inputs for equally likely has an
-advantage of at most tanh(epsilon / 2). That is a tenth at 0.2 nats, a half at 1.1 nats, and nine tenths at 3 nats, up
-to which a bound is said to protect by itself (`dptext.privacy.wording.Strength`).
+Derivation: docs/howto/report.md#reports-grades
 """
 
 from __future__ import annotations
@@ -64,32 +42,12 @@ class Said(NamedTuple):
 
 
 def advantage(value: float, baseline: float, *, best: float = 1.0) -> float:
-    """The share of what is missing at the baseline that is reached; 0 where nothing is missing.
-
-    Args:
-        value, baseline: a score, and what a guess reaches.
-        best: what could be reached: 1 for shares, 0 for errors.
-
-    >>> round(advantage(0.31, 0.27), 3), round(advantage(30.0, 40.0, best=0.0), 3)
-    (0.055, 0.25)
-    """
+    """The share of what is missing at the baseline that is reached; 0 where nothing is missing."""
     return 0.0 if best == baseline else (value - baseline) / (best - baseline)
 
 
 def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
-    """The grade of a number beside its baseline: the only place that decides one.
-
-    Args:
-        score: with its interval.
-        baseline: what a guess reaches.
-        best: what could be reached: 1 for shares, 0 where lower is better.
-
-    >>> few, many = (Estimate(0.31, 0.31 - half, 0.31 + half, 1, "rows") for half in (0.05, 0.02))
-    >>> grade(Estimate(0.08, 0.06, 0.09, 1, "rows"), 0.001).name
-    'MORE'
-    >>> grade(few, 0.27).name, grade(many, 0.27).name, grade(Estimate(0.979, 0.97, 0.985, 1, "rows"), 0.001).name
-    ('UNCLEAR', 'LITTLE', 'NEARLY_ALL')
-    """
+    """The grade of a number beside its baseline: the only place that decides one."""
     low, high = sorted(advantage(each, baseline, best=best) for each in (score.low, score.high))
     number = advantage(score.value, baseline, best=best)
     if low <= 0:
@@ -135,17 +93,6 @@ _SAID["allowed"] = {
 
 
 def said(found: Grade, of: Of, *, against: str = "a guess") -> Said:
-    """Which words and which sign a grade has, the only place that decides it.
-
-    Args:
-        found: the grade.
-        of: whose number it is: an "attacker" who is not to learn anything; one to whom a promise that protects by
-            itself has "allowed" as much; a "model" that is to be good for something; the "control" of an attack, on
-            original texts, where it should succeed.
-        against: what the baseline is called.
-
-    >>> said(Grade.LITTLE, "attacker"), said(Grade.GUESS, "model").good
-    (Said(words='a little more than a guess', good=None), False)
-    """
+    """Which words and which sign a grade has, the only place that decides it."""
     words, good = _SAID[of][found]
     return Said(words.format(against=against), good)

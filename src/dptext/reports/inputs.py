@@ -26,15 +26,7 @@ Chosen = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of one file.
-
-    Attributes:
-        chosen: (n,) which rows of the file, from 0, ascending.
-        texts: (n,) their texts; none where the file holds vectors.
-        vectors: (n, k) their vectors; None where it holds texts.
-        columns: by name, (n,) what stands in them.
-        people: (n,) whose each is; None: nobody is named.
-    """
+    """Rows of one file."""
 
     chosen: Chosen
     texts: list[str | None] = field(repr=False)
@@ -75,11 +67,7 @@ def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
 
 
 def count_rows(path: Path, *, text: str) -> int:
-    """How many rows a file has.
-
-    Raises:
-        StorageError, DataError: it cannot be read.
-    """
+    """How many rows a file has."""
     if _holds_vectors(path, VECTOR):
         return sum(len(block) for block in vector_blocks(path, VECTOR))
     with closing(read_documents(path, text=text)) as reader:
@@ -102,20 +90,7 @@ def read_rows(
     user: str | None = None,
     vector: str | None = VECTOR,
 ) -> Rows:
-    """The chosen rows of a file, or all of it.
-
-    Args:
-        path: the file.
-        chosen: which rows; None: all.
-        text: the column that holds the text.
-        columns: further columns to read.
-        user: the column that says whose each row is.
-        vector: the column that holds the vector, where a parquet file has it; None: read texts.
-
-    Raises:
-        StorageError: it cannot be read.
-        DataError: a row is broken, or has no value in one of the columns; it is named.
-    """
+    """The chosen rows of a file, or all of it."""
     wanted = list(dict.fromkeys((*columns, *([] if user is None else [user]))))
     read = _read_vectors if _holds_vectors(path, vector) else _read_texts
     rows = read(path, chosen, str(vector) if read is _read_vectors else text, wanted)

@@ -29,32 +29,7 @@ _SEEDS = 2**31
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What a report is to be made of.
-
-    Attributes:
-        private: texts, a .parquet of vectors, or a synthetic corpus, with the statement beside it.
-        original: what it was made from, row by row (of a corpus: the private file); None: not at hand, or not to be
-            looked at.
-        text: the column of the text, in both files.
-        label: a column to train models on: what is the release still good for? A synthetic corpus knows its own.
-        attribute: a column that an attacker wants to know.
-        group: a column that says to which group a row's person belongs.
-        user: a column that says whose row each is.
-        public: of a synthetic corpus, the files of the public pool.
-        public_text: the column of the text there.
-        distribution: of a synthetic corpus, the folder of its description; None: the one beside it.
-        held_out: of a synthetic corpus, a file with the columns of the original, of people who had no part in it.
-        rows: look at this many rows at most, chosen at random.
-        vectors: name or path of the public word vectors, if they are not where they were.
-        bank: of texts of a bank, its folder.
-        redact_list: terms to look for in originals and private texts, one a line; where texts were redacted by a list,
-            that list.
-        samples, error: of an audit that has to sample.
-        attackers: who infers the attribute.
-        folds: of training and test.
-        seed: of the rows, the models and the intervals: the same page again. It has no part in the noise of the
-            release; None draws one, which the report says.
-    """
+    """What a report is to be made of."""
 
     private: Path
     original: Path | None = None
@@ -100,14 +75,7 @@ class Question:
 
 
 class Making(ABC):
-    """A report while it is made.
-
-    Attributes:
-        asked: what it is to be made of.
-        data: the file.
-        statement: the one beside it.
-        say: called with a line for each step.
-    """
+    """A report while it is made."""
 
     def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
         self.asked, self.data, self.statement, self.say = asked, data, statement, say

@@ -1,10 +1,4 @@
-"""A report on a release that lies in a file: its statement, its audit, attacks, use, fairness and samples.
-
-**What the numbers are computed from.** A page made of the private file alone holds functions of what was released:
-anybody who has the file can make it again, and the promise covers it. A page made with the original texts holds numbers
-computed from these (how many rows were linked, how good a model of original rows is); *the promise does not cover
-them*. They are marked, and `Report.card` leaves them out.
-"""
+"""A report on a release that lies in a file: its statement, its audit, attacks, use, fairness and samples."""
 
 from __future__ import annotations
 
@@ -477,8 +471,6 @@ class _OfBank(_RowByRow):
     def models(
         self, private: Any, raw: Any, labels: Sequence[str], *, people: Sequence[str] | None, comparable: bool
     ) -> list[_Form]:
-        """Tested on original rows first, where they are at hand; and beside them one that saw texts of the bank, drawn
-        at random, with the labels of the rows."""
         forms = super().models(private, raw, labels, people=people, comparable=comparable)
         texts = self._rewriter.bank.texts
         rows = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
@@ -515,8 +507,6 @@ class _OfVectors(_RowByRow):
 def _unchanged(
     originals: Sequence[str | None], private: Sequence[str | None], *, placeholders: Mapping[Kind, str] | None = None
 ) -> tuple[int, int]:
-    """How many texts that have a word came out word for word, but for capital letters and what placeholders stand for,
-    and how many there are: what `dptext.release.release.Tally` counts while they are made."""
     known = placeholders or {}
     pairs = [
         (before, after)
@@ -542,8 +532,6 @@ def _drawn_afresh(mechanism: TextMechanism | None) -> list[Sample]:
 
 
 def _among_public(rewriter: BankRewriter, people: int) -> float | None:
-    """The exact chance among so many texts of the bank, of which one part is drawn each; None: there are not so many,
-    or too many to look at."""
     bank = rewriter.bank
     if people > len(bank) or people * len(bank) > _MOST_SIMILARITIES:
         return None
@@ -552,8 +540,7 @@ def _among_public(rewriter: BankRewriter, people: int) -> float | None:
 
 
 def _drawn(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
-    """A check that fails, where what came out is not near the originals as often as the statement says. One that holds
-    says nothing of the originals."""
+    """A check that fails, where what came out is not near the originals as often as the statement says."""
     _, _, agree = drawn_as_said(rewriter, likely)
     if agree:
         return []
@@ -641,19 +628,7 @@ def _useful(
     seed: int,
     comparable: bool = True,
 ) -> list[_Form]:
-    """Train on private rows and test on private ones; where there are original rows, also on these.
-
-    Args:
-        private: texts or vectors.
-        raw: the same rows as they were; None: not at hand.
-        labels: (rows,) what a model has to name.
-        people: (rows,) whose row each is.
-        folds, seed: of `predictions`.
-        comparable: whether a model of private rows can read original ones (not where vectors came from texts).
-
-    Raises:
-        ParameterError: one kind of label only, fewer rows or people than folds.
-    """
+    """Train on private rows and test on private ones; where there are original rows, also on these."""
     whose = None if people is None else np.asarray([str(each) for each in people])
     how: dict[str, Any] = {"people": whose, "folds": folds, "seed": seed}
     wanted = np.asarray(labels)
@@ -684,17 +659,7 @@ def _as_measurement(form: _Form, task: str, *, owner_only: bool) -> Measurement:
 def _served(
     form: _Form, groups: Sequence[str], people: Sequence[Hashable] | None, *, owner_only: bool
 ) -> tuple[list[Measurement], GroupGap]:
-    """How good a form is for each group, and the largest gap in words.
-
-    Args:
-        form: its models.
-        groups: (rows,) the name of each row's group, of which rows are left out that are in too small ones.
-        people: (rows,) whose row each is.
-        owner_only: whether the columns stand in the original file alone.
-
-    Raises:
-        ParameterError: fewer than two groups that are large enough, or somebody in two groups.
-    """
+    """How good a form is for each group, and the largest gap in words."""
     names = [groups[row] for row in form.answers.rows]
     whose = None if people is None else [str(people[row]) for row in form.answers.rows]
     large = _frequent(names, whose, SMALLEST_GROUP)

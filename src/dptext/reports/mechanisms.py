@@ -1,8 +1,4 @@
-"""The mechanism behind a release of texts, of any kind: again, from the public parameters that its statement carries.
-
-Word mechanisms are registered in `dptext.words.registry`; a `BankRewriter` needs the bank, which a statement names by
-its fingerprint.
-"""
+"""Build the mechanism behind a release of texts from the public parameters in its statement."""
 
 from __future__ import annotations
 
@@ -29,19 +25,7 @@ def is_of_bank(statement: PrivacyStatement) -> bool:
 def mechanism_from_statement(
     statement: PrivacyStatement, *, vectors: str | None = None, bank: Path | TextBank | None = None
 ) -> TextMechanism:
-    """The mechanism of which a statement speaks; of redacted texts the one behind the redaction.
-
-    Args:
-        statement: of a mechanism that replaces texts, of any kind.
-        vectors: of a word mechanism: where its vectors are, if they are not where they were.
-        bank: of texts as texts of a bank: the folder, or the bank.
-
-    Raises:
-        DataError: the statement is of another kind, or lacks parameters; vectors have another fingerprint; no bank was
-            given.
-        ParameterError: an option that the mechanism does not have; the bank is not the bank of the statement.
-        StorageError: vectors or bank cannot be read.
-    """
+    """The mechanism of which a statement speaks; of redacted texts the one behind the redaction."""
     if is_of_bank(statement):
         if vectors is not None:
             raise ParameterError("the texts became texts of a bank, without word vectors: leave vectors out")
@@ -52,11 +36,7 @@ def mechanism_from_statement(
 
 
 def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
-    """The rewriter of which a statement speaks.
-
-    Raises:
-        DataError, StorageError: as `mechanism_from_statement`.
-    """
+    """The rewriter of which a statement speaks."""
     said = statement.parameters
     if not (is_of_bank(statement) and of_bank(statement)):
         raise DataError("the statement is not of texts of a bank that can be looked at")

@@ -1,8 +1,4 @@
-"""One self-contained HTML page and a Markdown card: promise, audit, attacks, use and fairness of one release.
-
-The page loads nothing from anywhere: its figures are inside it, it runs no script, and it prints well. What it says of
-the promise comes from `dptext.privacy.wording`; the rest stands in ``templates``.
-"""
+"""One self-contained HTML page and a Markdown card: promise, audit, attacks, use and fairness of one release."""
 
 from __future__ import annotations
 
@@ -54,20 +50,7 @@ Picture = tuple[str, bytes]
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What the release is still good for, or how good it is for one group.
-
-    Attributes:
-        what: the task or the group.
-        measure: what the number is; higher is better unless ``lower_is_better``.
-        score: the number with its interval.
-        baseline: what is reached without the texts.
-        baseline_name: how ("majority class", "mean").
-        lower_is_better: whether the number counts errors.
-        gain: how much better than the baseline on the same rows, where that was measured; above 0 is better.
-        detail: how it was measured, in one sentence.
-        owner_only: whether original rows had a part in it: the promise does not cover the number.
-        is_rival: whether it is a trivial way to the same end, which stands beside what was released.
-    """
+    """What the release is still good for, or how good it is for one group."""
 
     what: str
     measure: str
@@ -98,14 +81,7 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupGap:
-    """How far the groups lie apart that one model serves.
-
-    Attributes:
-        words: the largest gap, in a sentence.
-        gap: the difference of two groups' scores, from 0 to 1, with its interval.
-        of_release: whether the model is one that anybody who has the release could train.
-        owner_only: whether original rows, or columns, had a part in it.
-    """
+    """How far the groups lie apart that one model serves."""
 
     words: str
     gap: Estimate
@@ -125,12 +101,7 @@ class GroupGap:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptColumn:
-    """A column of the release that looks like an identifier.
-
-    Attributes:
-        name: of the column.
-        reasons: why, in words, without any value.
-    """
+    """A column of the release that looks like an identifier."""
 
     name: str
     reasons: tuple[str, ...]
@@ -146,16 +117,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOfCorpus:
-    """One label of a synthetic corpus. All of it is public but ``real``.
-
-    Attributes:
-        name: the label.
-        count: texts of the corpus that have it.
-        share: of the corpus.
-        released: its share as the description has it.
-        real: its share of the original rows; None: not at hand.
-        samples: a few texts of the corpus.
-    """
+    """One label of a synthetic corpus."""
 
     name: str
     count: int
@@ -167,15 +129,7 @@ class LabelOfCorpus:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """One number of how various texts are.
-
-    Attributes:
-        what: the number.
-        corpus, pool: of the synthetic corpus, and of the public pool; empty: there is none.
-        real: of original texts, for their owner alone; empty: there is none.
-        detail: how it was measured.
-        owner_only: whether original texts had a part in all of it.
-    """
+    """One number of how various texts are."""
 
     what: str
     corpus: str = ""
@@ -187,16 +141,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """What a synthetic corpus holds.
-
-    Attributes:
-        texts: how many.
-        pool: how many public texts they were chosen from; None: a generator wrote them.
-        labels: the most frequent labels; empty where there are none.
-        more_labels: how many further labels there are.
-        spread: how various the texts are.
-        owner_picture: whether original texts stand in the picture of all texts.
-    """
+    """What a synthetic corpus holds."""
 
     texts: int
     pool: int | None
@@ -217,17 +162,6 @@ class Corpus:
 
 @dataclass(frozen=True, kw_only=True)
 class Relinking:
-    """How often the best attacker names the right one of so many people, whose texts they know and hold for equally
-    likely before. All of it is public.
-
-    Attributes:
-        people: how many.
-        parts: how many texts of a bank came out for a text.
-        exact: among so many public texts, on average over the noise; None: it was not computed.
-        most: by this mechanism, among any.
-        pure: under any mechanism of this epsilon.
-    """
-
     people: int
     parts: int
     exact: float | None
@@ -375,8 +309,6 @@ class Report(Showing):
         )
 
     def _shown(self, sample: Sample) -> Iterator[tuple[str, bool]]:
-        """The tokens of the text after, and whether each is a new word: of a text of a bank all are, and none is said
-        to be."""
         return iter([(sample.after, False)]) if of_bank(self.statement) else _new_words(sample)
 
     def card(self) -> str:
@@ -429,12 +361,6 @@ _COLUMNS = ("--label", "--attribute", "--group", "--user")
 
 
 def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
-    """A command line without what it says of its owner: folders, which files hold original texts or the list of
-    what was redacted, and their columns.
-
-    No number on a card was computed from the original, so the command makes them all without it. One that cannot be
-    read is left out.
-    """
     try:
         words = iter(shlex.split(command))
     except ValueError:

@@ -17,14 +17,7 @@ _TELLING = 3  # letters or digits of a part that counts
 
 @dataclass(frozen=True)
 class Stayed:
-    """One kind, in all rows that were looked at. For the owner of the texts alone.
-
-    Attributes:
-        kind: what patterns take the pieces for, or that they stand on a list.
-        pieces: how many stand in the originals.
-        whole: how many of them stand in the private text of their row as they were, but for case and punctuation.
-        part: how many more left a part there, a run of three letters or digits at least.
-    """
+    """One kind, in all rows that were looked at."""
 
     kind: str
     pieces: int
@@ -35,13 +28,7 @@ class Stayed:
 def stayed(
     originals: Sequence[str | None], private: Sequence[str | None], *, words: Iterable[str] = ()
 ) -> list[Stayed]:
-    """What of the recognised pieces of originals stands in their private texts, by kind, the most frequent first.
-
-    Args:
-        originals: texts before.
-        private: what became of them, row by row.
-        words: terms to look for beside what patterns recognise.
-    """
+    """What of the recognised pieces of originals stands in their private texts, by kind, the most frequent first."""
     terms = Terms(words)
     counts: dict[str, list[int]] = {}
     for before, after in zip(originals, private, strict=True):

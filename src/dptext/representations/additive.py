@@ -1,13 +1,4 @@
-"""Vectors plus noise: Laplace on every coordinate, L2-Laplace, and the analytic Gaussian.
-
-A vector is brought into a public domain, real-valued noise scaled to the diameter of that domain is added, and the sum
-is rounded to a public grid of 2^-12 of the noise. The rounding is post-processing of the real-valued mechanism and its
-outcome is exact (`dptext.noise.rounded`), so the promise is that of the textbook, and nothing is added for finite
-arithmetic: no slack, and a sensitivity of exactly twice the radius.
-
-All are unbiased: rounding moves the mean by less than 1e-12 of the noise (the characteristic function of the noise at
-the frequency of the grid), and adds 2^-24 / 12 of its variance, which `expected_squared_error` counts.
-"""
+"""Vectors plus noise: Laplace on every coordinate, L2-Laplace, and the analytic Gaussian."""
 
 from __future__ import annotations
 
@@ -236,23 +227,7 @@ class Gaussian(_Additive):
 
 @dataclass(frozen=True, kw_only=True)
 class CappedLaplace(L2Laplace):
-    """L2-Laplace noise of the budget ``share * epsilon``, which promises ``epsilon``.
-
-    For a budget that was learnt (`dptext.HidingEncoder` with ``learn_epsilon=True``): the learnt one is a result of
-    the training data and varies with them, so it is no promise that could be made beforehand; the cap c1 is.
-
-    **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, as for `L2Laplace`; more
-    noise than that takes promises no less.
-
-    Args:
-        epsilon: c1, the cap.
-        share: of the cap, that the noise is scaled to; above 0 and at most 1.
-        domain: as for `L2Laplace`.
-
-    >>> randomizer = CappedLaplace(epsilon=8.0, share=0.5)
-    >>> print(randomizer.statement(64).guarantee, round(randomizer.expected_squared_error(64)))
-    8-differential privacy (pure) 1040
-    """
+    """L2-Laplace noise of the budget ``share * epsilon``, which promises ``epsilon``."""
 
     name: ClassVar[str] = "CappedLaplace"
     is_candidate: ClassVar[bool] = False

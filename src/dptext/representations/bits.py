@@ -1,29 +1,6 @@
 """Numbers as noisy bits: a weighted offset binary code, and one bit a number.
 
-**The code.** With l bits, c in 0 .. 2^l - 1 stands for the number
-
-    2c / (2^l - 1) - 1 = sum over j of w_j s_j,   w_j = 2^j / (2^l - 1),                           (code)
-
-where s_j is 1 or -1 as bit j of c is 1 or 0. A number x of [-1, 1] is rounded to one of the two codes beside it at
-random, so that it is x on average; the variance of that is at most (step / 2)^2 = 1 / (2^l - 1)^2.
-
-**The noise.** Bit j is flipped with chance q_j, which costs eps_j = ln((1 - q_j) / q_j); what arrives is r_j = +-1 with
-mean (1 - 2 q_j) s_j and variance 4 q_j (1 - q_j), whatever s_j is. So z = sum of w_j r_j / (1 - 2 q_j) is unbiased, and
-since 1 - 2 q = tanh(eps / 2),
-
-    Var[z | c] = sum over j of w_j^2 4 q_j (1 - q_j) / (1 - 2 q_j)^2 = sum of w_j^2 / sinh^2(eps_j / 2).  (variance)
-
-**The budgets.** Any two codes may be neighbours, and all bits may differ, so the eps_j add. Under a given sum the
-variance is convex in them and least where its slopes are equal,
-
-    w_j^2 cosh(eps_j / 2) / sinh^3(eps_j / 2) = lambda   for all j,                                (budgets)
-
-which is solved here. For small budgets sinh(y) is y and the slopes are 8 w_j^2 / eps_j^3: eps_j proportional to
-w_j^(2/3). At ten bits that rule has less than .3% more variance up to 8 nats a number, and 10% more at 16: for large
-budgets 1 / sinh^2(y) is 4 e^(-2y), and eps_j is ln(w_j^2) plus a constant.
-
-Sources: Warner 1965 (randomised response); Kairouz, Oh and Viswanath 2016 (it is optimal for binary inputs); equations
-(variance) and (budgets) are derived here.
+Derivation: docs/mechanisms/bits.md#representations-bits
 """
 
 from __future__ import annotations
@@ -66,12 +43,7 @@ _NUMBERS_A_TASK = 1 << 18
 
 
 class CodeChannel(BitChannel):
-    """Numbers of the cube as noisy codes of l bits each.
-
-    Attributes:
-        bits_a_number: l.
-        thresholds: of the flips, the lowest bit first; multiples of 2^-32.
-    """
+    """Numbers of the cube as noisy codes of l bits each."""
 
     domain = Domain.CUBE
 
@@ -146,14 +118,7 @@ class CodeChannel(BitChannel):
         in_blocks(work, len(vectors), bits, rows=rows, blocks=blocks)
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """The mean of z z^T less the variance of the noise on the diagonal.
-
-        Off the diagonal it is unbiased for x x^T. On it, it is unbiased for the square of the *rounded* number, which
-        is larger by at most 1 / (2^l - 1)^2 on average: no estimate from bits can tell how much.
-
-        Raises:
-            ParameterError: one bit a number: its square is the same for all x.
-        """
+        """The mean of z z^T less the variance of the noise on the diagonal."""
         if self.bits_a_number == 1:
             return super().debiased_second_moment(moment)
         return moment - self._noise * np.eye(self.dimension)
@@ -190,11 +155,7 @@ def _weights(bits: int) -> Floats:
 
 
 def bit_budgets(epsilon: float, bits: int) -> Floats:
-    """(l,) budgets eps_j, the lowest bit first, with sum ``epsilon`` and the least variance: equation (budgets).
-
-    >>> bit_budgets(4.0, 3).round(2)
-    array([0.79, 1.25, 1.96])
-    """
+    """(l,) budgets eps_j, the lowest bit first, with sum ``epsilon`` and the least variance: equation (budgets)."""
     square: Floats = 2 * np.log(_weights(bits))
     low, high = -700.0, 200.0  # ln lambda, for epsilons from 1e-12 to 600
     for _ in range(64):
@@ -207,11 +168,7 @@ def bit_budgets(epsilon: float, bits: int) -> Floats:
 
 
 def _at_slope(log_slope: Floats) -> Floats:
-    """The e with cosh(e / 2) / sinh^3(e / 2) = kappa: with S = sinh^2(e / 2) = e^y, ln(1 + S) - 3 ln S = 2 ln kappa.
-
-    The left side falls in y and is convex, so Newton's steps from the left of the root never pass it; the root lies
-    right of both -2/3 ln kappa and -ln kappa.
-    """
+    """The e with cosh(e / 2) / sinh^3(e / 2) = kappa: with S = sinh^2(e / 2) = e^y, ln(1 + S) - 3 ln S = 2 ln kappa."""
     y = np.maximum(-2 / 3 * log_slope, -log_slope)
     for _ in range(8):
         value = np.logaddexp(0.0, y) - 3 * y - 2 * log_slope

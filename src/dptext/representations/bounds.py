@@ -1,24 +1,6 @@
 """Vectors of an encoder into a domain of known size: centred, projected and bounded, by public numbers alone.
 
-**Centre first**: means of word vectors share one large direction, and a vector that is normalised without subtracting a
-public mean spends its whole length, and so the budget, on what all texts have in common.
-
-**Keep few directions**: the noise of a randomizer grows with the number of dimensions, what a vector says does not: a
-few well-chosen public directions carry the task through a budget at which all of them together carry nothing. Measured
-on Sentiment Labelled Sentences (PrivUnit, a linear model trained and tested on private vectors, mean accuracy in per
-cent over 10 splits on IMDb / Amazon / Yelp, directions fitted on the other two sets; standard errors about 1):
-
-| encoder | directions | no noise | epsilon 2 | 4 | 8 |
-|---|---|---|---|---|---|
-| means of GloVe vectors | all 50 | 76/77/75 | | 53/55/55 | 61/61/61 |
-| | 16 random | 72/65/71 | 53/51/51 | 58/54/58 | 65/58/61 |
-| | 16 principal | 76/73/75 | 51/54/51 | 60/55/58 | 67/63/65 |
-| | discriminant and one more | 77/73/76 | 68/64/65 | 74/71/72 | 77/72/77 |
-| all-MiniLM-L6-v2 | 16 principal | 89/88/90 | 56/57/58 | 65/63/68 | 76/74/76 |
-| | discriminant and one more | 87/89/88 | 73/74/75 | 82/85/84 | 86/89/88 |
-
-The shrinkage and the share of the rest were picked on these sets, so the last rows flatter by a point or so. Whitening
-was measured too and lost: it lifts what is mostly noise.
+Derivation: docs/mechanisms/private-vectors.md#representations-bounds
 """
 
 from __future__ import annotations
@@ -69,25 +51,13 @@ def random_directions(given: int, dimension: int) -> Floats:
 
 
 def principal_directions(centred: Floats, dimension: int) -> Floats:
-    """(D, dimension) orthonormal columns along which (n, D) centred public vectors vary most, the most first.
-
-    Where the vectors vary along fewer directions than that (fewer texts than dimensions), the last columns are any
-    orthonormal ones.
-    """
+    """(D, dimension) orthonormal columns along which (n, D) centred public vectors vary most, the most first."""
     _, columns = np.linalg.eigh(centred.T @ centred / len(centred))
     return _signed(columns[:, ::-1][:, :dimension])
 
 
 def discriminant_directions(centred: Floats, labels: Sequence[Any] | npt.NDArray[Any], dimension: int) -> Floats:
-    """(D, dimension) columns: linear discriminants of public labels first, then the main directions of what is left.
-
-    Discriminants (one fewer than there are labels) are those of a within-class covariance that is shrunk towards a
-    multiple of the identity, scaled so that classes vary by 1 along them. The rest is scaled to half the length of the
-    discriminant part, so that after normalising the task has most of the vector. Columns are not orthonormal.
-
-    Raises:
-        ParameterError: not one label a vector, or one label for all.
-    """
+    """(D, dimension) columns: linear discriminants of public labels first, then the main directions of what is left."""
     codes, classes = _codes(labels, len(centred))
     means = np.stack([centred[codes == code].mean(axis=0) for code in range(classes)])
     within = centred - means[codes]
@@ -156,38 +126,7 @@ _SMALLEST, _LARGEST = 1e-30, 1e30
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bound:
-    """What happens to an encoder's vectors before the noise. Frozen: fitted once, on public texts.
-
-    x becomes directions^T (x - mean), and then, by ``kind``,
-
-    - ``normalise``: a point of the unit sphere, x / ||x||;
-    - ``lift``: of the unit sphere with one dimension more, (x, sqrt(C^2 - ||x||^2)) / C, which keeps the length, after
-      clipping it to C;
-    - ``clip``: of the unit ball, x / max(C, ||x||);
-    - ``cube``: of the unit cube, every coordinate clipped to C, over C;
-    - ``one-hot``: the axis of the largest coordinate.
-
-    Values are never refused: NaN counts as 0, infinities as large numbers, and a vector without a direction becomes the
-    first axis, which is public.
-
-    Attributes:
-        mean: (D,) what is subtracted.
-        directions: (D, d) columns to project on; None: all coordinates.
-        kind: the last step.
-        radius: C, for ``lift``, ``clip`` and ``cube``.
-        projection: how the directions were found: "pca", "random", "supervised" or None.
-        public_name: what it was fitted on, in the words of whoever did.
-        public_texts: how many texts these were; 0: nothing was fitted.
-
-    Raises:
-        ParameterError: parts that do not fit together.
-
-    >>> bound = Bound(mean=[1.0, 0.0], kind="clip", radius=5.0)
-    >>> bound.apply([[4.0, 4.0], [7.0, 8.0], [float("nan"), 0.0]]).round(3).tolist()
-    [[0.6, 0.8], [0.6, 0.8], [-0.2, 0.0]]
-    >>> bound.sensitivity().l2
-    2.0
-    """
+    """What happens to an encoder's vectors before the noise."""
 
     mean: Floats
     directions: Floats | None = None
@@ -246,11 +185,7 @@ class Bound:
         return self.domain.sensitivity(self.dimension, relation)
 
     def apply(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, D) vectors of an encoder to (n, `dimension`) vectors of `domain`. *Not private.*
-
-        Raises:
-            ParameterError: another shape.
-        """
+        """(n, D) vectors of an encoder to (n, `dimension`) vectors of `domain`."""
         given = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
         moved = np.clip(given, -_HUGE, _HUGE, out=given)  # no sum of products overflows, if directions are not huge
         with np.errstate(all="ignore"):
@@ -321,30 +256,7 @@ def fit_bound(
     quantile: float = 0.9,
     public_name: str | None = None,
 ) -> Bound:
-    """The bound that fits (n, D) vectors of *public* texts.
-
-    Args:
-        vectors: what the encoder gives for public texts; nothing is promised to those who are in them.
-        bound: the last step, see `Bound`.
-        dimension: d, how many dimensions to project to; None: all D of them.
-        projection: ``"pca"`` (along which the public vectors vary most), ``"random"`` (depends on D and d alone),
-            ``"supervised"`` (that tell public labels apart), None (every coordinate as it is).
-        labels: (n,) public labels, for a supervised projection.
-        centre: subtract the mean of the public vectors.
-        radius: C, for ``"lift"``, ``"clip"`` and ``"cube"``; None: the ``quantile`` of the lengths (for the cube: of
-            the absolute coordinates) of the public vectors after projection.
-        quantile: which, above 0 and at most 1.
-        public_name: what the texts are, for the statement.
-
-    Raises:
-        ParameterError: a name that is none of these; a dimension above D, or another one than D without a
-            projection; public vectors that are all alike, where the projection or the radius depends on them; labels
-            that do not fit, or without a supervised projection.
-
-    >>> bound = fit_bound([[0.0, 0.0], [2.0, 0.1], [4.0, 0.2]], dimension=1, bound="lift", radius=2.0)
-    >>> bound.dimension, bound.domain.value, abs(bound.apply([[2.0, 0.1]])).round(3).tolist()
-    (2, 'unit sphere', [[0.0, 1.0]])
-    """
+    """The bound that fits (n, D) vectors of *public* texts."""
     public = np.clip(np.nan_to_num(checked_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
     count, width = public.shape
     kept = _checked(count, width, bound=bound, dimension=dimension, projection=projection)

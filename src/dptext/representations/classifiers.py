@@ -279,11 +279,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
-    """Vectors as float64 (and labels), checked as scikit-learn checks them.
-
-    Raises:
-        DataError: a number that no randomizer puts out: whoever sent it would decide about all others' model.
-    """
+    """Vectors as float64 (and labels), checked as scikit-learn checks them."""
     checked = validated(estimator, *arrays, reset=reset)
     vectors = checked[0] if isinstance(checked, tuple) else checked
     for row in np.flatnonzero(np.abs(vectors).max(axis=1) > _LARGEST)[:1]:
@@ -292,13 +288,7 @@ def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool =
 
 
 def _noise(given: object, dimension: int, width: int | None) -> tuple[Channel | None, Randomizer | None]:
-    """The channel for vectors of a dimension, and what it was calibrated from.
-
-    Args:
-        given: the estimator's ``channel``.
-        dimension: of the vectors before the noise.
-        width: of those that arrived; None: none did.
-    """
+    """The channel for vectors of a dimension, and what it was calibrated from."""
     randomizer: Randomizer | None = None
     channel: Channel | None = None
     if isinstance(given, PrivacyStatement):

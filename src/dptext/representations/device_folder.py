@@ -1,10 +1,6 @@
 """A device encoder as a folder: ``encoder.safetensors`` (mean, directions, and the arrays of the encoder),
 ``config.json`` (format, version, what the parts are, digests of the other files) and ``privacy.json`` (its statement).
-Word vectors that were released under a statement of their own have it in ``vectors.privacy.json``.
-
-The budget is stored, the constants of the noise are not: they are calibrated again, and all that then is promised,
-taken for granted and exposed is held against the statement.
-"""
+Word vectors that were released under a statement of their own have it in ``vectors.privacy.json``."""
 
 from __future__ import annotations
 
@@ -78,11 +74,7 @@ def unknown_names(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def described(encoder: TextEncoder) -> Described:
-    """The parts of an encoder that a folder holds: all of it, or (of a caller's function) its name.
-
-    Raises:
-        DataError: a word that no file can hold; its row is named.
-    """
+    """The parts of an encoder that a folder holds: all of it, or (of a caller's function) its name."""
     config: dict[str, Any]
     if isinstance(encoder, MeanOfWords):
         vectors = encoder.vectors
@@ -117,18 +109,7 @@ def rebuilt(
     source: str,
     given: TextEncoder | None,
 ) -> TextEncoder:
-    """The encoder of which a folder speaks.
-
-    Args:
-        config, tensors, training: what `described` gave.
-        source: what errors call the folder.
-        given: the encoder, or (for layers) the one underneath, where the folder cannot hold it.
-
-    Raises:
-        DataError: it has to be given.
-        ParameterError, KeyError, TypeError, UnicodeDecodeError: parts that are not what `described` gives.
-        MissingExtraError: it needs a package.
-    """
+    """The encoder of which a folder speaks."""
     kind = config.get("kind")
     if kind == LayeredEncoder.name and not isinstance(given, LayeredEncoder):
         if not isinstance(config["base"], Mapping) or type(config["layers"]) is not int:
@@ -188,12 +169,7 @@ _BOUND = ("kind", "radius", "projection", "public_name", "public_texts")
 
 @dataclass(frozen=True)
 class StoredDevice:
-    """What a folder holds.
-
-    Attributes:
-        source: what errors call it.
-        statement: what was promised when it was saved.
-    """
+    """What a folder holds."""
 
     source: str
     encoder: TextEncoder
@@ -212,13 +188,7 @@ def write_device(
     randomizer: Randomizer,
     statement: PrivacyStatement,
 ) -> None:
-    """Write the folder whole or not at all.
-
-    Raises:
-        ParameterError: something is there already; a randomizer that `load` would not know.
-        DataError: a word that no file can hold; its row is named.
-        StorageError: it cannot be written.
-    """
+    """Write the folder whole or not at all."""
     target = _path(folder)
     sweep(target)
     if os.path.lexists(target):
@@ -276,24 +246,13 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
 
 
 def check_device(folder: Path) -> PrivacyStatement:
-    """Check that the files of a saved encoder are those that the configuration announces; nothing is built.
-
-    Returns:
-        Its statement.
-
-    Raises:
-        DataError, StorageError: they are not, or cannot be read.
-    """
+    """Check that the files of a saved encoder are those that the configuration announces; nothing is built."""
     _, contents = _FOLDER.read(folder, folder.name)
     return read_statement_of(contents[_PRIVACY], folder.name, _PRIVACY)
 
 
 def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
-    """Refuse what promises, takes for granted or exposes something else than its statement says.
-
-    Raises:
-        DataError: a difference in any field of the statement; the fields are named.
-    """
+    """Refuse what promises, takes for granted or exposes something else than its statement says."""
     said = stored.statement
     wrong = disagreements(said, promised)
     # arguments are no result of a search: not even rounding excuses a difference; one that was left open (None) stands

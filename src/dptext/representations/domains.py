@@ -1,8 +1,4 @@
-"""Where a randomizer takes its vectors from, and how far two of them can be apart there.
-
-Whatever comes in is brought into the domain first, so a promise never rests on the caller's arithmetic: a vector of
-zeros, NaN or infinities is mapped like any other, because an error for some vectors only would tell them apart.
-"""
+"""Where a randomizer takes its vectors from, and how far two of them can be apart there."""
 
 from __future__ import annotations
 
@@ -26,12 +22,7 @@ _SHRINK = 1 - 2.0**-30  # more than what rounding in a norm of up to 2^20 coordi
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far a change that the relation allows can move a vector, in the norms that noise is scaled to.
-
-    Attributes:
-        relation: the change: another vector in its place, or (in a sum) one vector more or less.
-        l1, l2, largest: in the sum of absolute values, in Euclidean length, and in one coordinate.
-    """
+    """How far a change that the relation allows can move a vector, in the norms that noise is scaled to."""
 
     relation: Relation
     l1: float
@@ -52,12 +43,7 @@ class Domain(StrEnum):
     """One coordinate is 1, the others are 0."""
 
     def bound(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, d) float64 vectors of this domain, of any (n, d) values. A copy.
-
-        NaN counts as 0. On the sphere a vector without a direction becomes the first axis, which is public; in
-        the ball longer vectors are scaled back; in the cube coordinates are clipped; one-hot marks the largest
-        coordinate, the first of equals.
-        """
+        """(n, d) float64 vectors of this domain, of any (n, d) values."""
         given = np.nan_to_num(np.array(vectors, dtype=np.float64), copy=False, nan=0.0)
         if self is Domain.CUBE:
             return np.clip(given, -1.0, 1.0, out=given)
@@ -108,11 +94,7 @@ def row_products(rows: Floats, matrix: Floats) -> Floats:
 
 
 def checked_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Floats:
-    """The vectors as (n, d) float64; their values are not looked at: beyond doubles, a number is infinite.
-
-    Raises:
-        ParameterError: not numbers (real ones), not two axes, another width.
-    """
+    """The vectors as (n, d) float64; their values are not looked at: beyond doubles, a number is infinite."""
     array = _as_doubles(vectors)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ParameterError(f"vectors must have the shape (n, d), got {array.shape}: one vector is [vector]")

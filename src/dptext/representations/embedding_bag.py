@@ -32,12 +32,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Buckets:
-    """The buckets of several texts, end to end.
-
-    Attributes:
-        values: (total,) buckets.
-        starts: (n + 1,) where each text starts, and where the last one ends.
-    """
+    """The buckets of several texts, end to end."""
 
     values: Rows
     starts: Rows
@@ -68,22 +63,7 @@ class Buckets:
 
 @dataclass(frozen=True, kw_only=True)
 class NGrams:
-    """How a text is cut and hashed.
-
-    Words, numbers and addresses count, folded; white space and punctuation do not. An n-gram is n of them in a row; its
-    bucket is CRC-32 of their UTF-8, modulo the number of buckets. The function is public and fixed: n-grams that share
-    a bucket are not told apart, and none is unknown.
-
-    Attributes:
-        most: words in an n-gram: 2 takes single words and pairs.
-        buckets: how many.
-
-    Raises:
-        ParameterError: out of range.
-
-    >>> NGrams(buckets=1000).of(["Cat, dog!", ""]).lengths.tolist()
-    [3, 0]
-    """
+    """How a text is cut and hashed."""
 
     most: int = 2
     buckets: int = 1 << 18
@@ -101,11 +81,7 @@ class NGrams:
         return self.of_words(map(self.words_of, texts))
 
     def of_words(self, texts: Iterable[Sequence[str | None]]) -> Buckets:
-        """The same for texts that are cut already. None masks a word: no n-gram that it stands in has a bucket.
-
-        >>> NGrams().of_words([["one", None, "two", "three"]]).lengths.tolist()
-        [4]
-        """
+        """The same for texts that are cut already."""
         return Buckets.of([self._row(words) for words in texts])
 
     def words_in(self, texts: Buckets) -> Rows:
@@ -117,17 +93,7 @@ class NGrams:
         return found
 
     def masked(self, texts: Buckets, kept: npt.NDArray[np.bool_]) -> Buckets:
-        """Hashed texts of which some words are masked: what `of_words` gives with None in their places.
-
-        Args:
-            texts: as `of` hashes them.
-            kept: (words of all texts,) which are not masked.
-
-        >>> ngrams = NGrams()
-        >>> hashed = ngrams.of(["one two three", "four"])
-        >>> ngrams.masked(hashed, np.array([True, False, True, True])).lengths.tolist()
-        [2, 1]
-        """
+        """Hashed texts of which some words are masked: what `of_words` gives with None in their places."""
         words = self.words_in(texts)
         if kept.shape != (int(words.sum()),):
             raise ParameterError(f"kept must say of each of {int(words.sum())} words whether it stays")
@@ -173,23 +139,7 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 class EmbeddingBag(FrozenEncoder):
-    """The mean of the vectors of a text's n-grams (Joulin, Grave, Bojanowski and Mikolov 2017). Frozen.
-
-    A text without any word has the vector of zeros, which a bound turns into its public stand-in.
-
-    Args:
-        matrix: (buckets, d) a vector for each bucket, trained on **public** texts.
-        ngrams: how texts are cut; its buckets are the rows of the matrix.
-        trained_on: what it was trained on, in the words of whoever did; for the statement.
-        trained_texts: how many texts these were.
-
-    Raises:
-        ParameterError: a matrix of another shape, or with NaN or infinities.
-
-    >>> bag = EmbeddingBag(np.eye(4), NGrams(most=1, buckets=4))
-    >>> bag.encode(["the cat", "", None]).sum(axis=1).tolist()
-    [1.0, 0.0, 0.0]
-    """
+    """The mean of the vectors of a text's n-grams (Joulin, Grave, Bojanowski and Mikolov 2017)."""
 
     name = "bag of n-grams"
     is_batch_invariant = True

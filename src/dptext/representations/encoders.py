@@ -1,12 +1,4 @@
-"""Text to vector, before any noise: what every encoder offers, what it was trained on, and a caller's function.
-
-An encoder is fixed before it sees the texts of a release, and each text has a vector: an empty one, a missing one and
-one without a known word get the public vector of the unknown word, not an error and not a gap.
-
-**One text, one vector.** In a release, a vector must depend on its own text alone, to the last bit: a pure guarantee
-has no room for rounding. Most models round differently in a batch, so a release encodes each text in a call of its own
-(`encode_each`). Encoders that are written to be batch-invariant get their texts together.
-"""
+"""Text to vector, before any noise: what every encoder offers, what it was trained on, and a caller's function."""
 
 from __future__ import annotations
 
@@ -41,14 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Of a training against adversaries.
-
-    Attributes:
-        trained_on: the data, in the words of whoever trained; None: not said.
-        texts: how many there were.
-        public: whether whoever trained declared texts and labels public.
-        hidden: the attributes that were to be hidden, with commas in between.
-    """
+    """Of a training against adversaries."""
 
     trained_on: str | None = None
     texts: int = 0
@@ -121,12 +106,7 @@ def exposed_by(encoder: Any) -> tuple[str, ...]:
 
 
 def check_trained_on_public(encoder: TextEncoder) -> None:
-    """Raise `RefusedError` if an encoder was trained without protection on texts that are not public.
-
-    Adding or removing the documents of a person changes such an encoder, and no noise that is added later bounds what
-    its weights and words say about them. Only a local guarantee under substitution, with the encoder held fixed
-    (`dptext.privacy.condition.EncoderStays`), can be stated for it.
-    """
+    """Raise `RefusedError` if an encoder was trained without protection on texts that are not public."""
     if exposed_by(encoder) or encoder.parameters().get("encoder_trained_on_public") is False:
         raise RefusedError(
             f"the encoder {encoder.name!r} was trained without protection on texts that were not declared public; its "
@@ -177,12 +157,7 @@ def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
 
 
 def checked_texts(texts: Iterable[Any]) -> list[str]:
-    """The texts as a list of strings: those of documents, and the empty string for missing ones.
-
-    Raises:
-        ParameterError: one string, or something with columns.
-        DataError: an entry that is no string; its place is named.
-    """
+    """The texts as a list of strings: those of documents, and the empty string for missing ones."""
     checked = []
     for place, entry in enumerate(one_column(texts), 1):
         text = entry.text if isinstance(entry, Document) else entry

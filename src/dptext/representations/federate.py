@@ -1,14 +1,6 @@
 """FEDERATE's noise: a vector over the sum of its absolute values, then Laplace noise on every coordinate.
 
-What an encoder gives is divided by its L1 norm. Any two such vectors are at most
-
-    ||x - x'||_1 <= ||x||_1 + ||x'||_1 = 2                                                            (sensitivity)
-
-apart, and opposite ones are as far: so the noise has the scale 2 / epsilon. Noise scaled to 1, the length of a single
-vector, would cost 2 epsilon.
-
-Source: Maheshwari, Denis, Keller and Bellet, *Fair NLP Models with Differentially Private Text Encoders* (Findings of
-EMNLP 2022), where this noise stands between an encoder and two classifiers, the one of an attribute reversed.
+Derivation: docs/mechanisms/additive-noise.md#representations-federate
 """
 
 from __future__ import annotations

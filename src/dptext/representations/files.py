@@ -1,10 +1,4 @@
-"""Files of texts through an encoder: a parquet file of private vectors and its statement.
-
-What the file shows beside the vectors: the kept columns, how many rows there are, and their order. A missing text
-(null) counts as the empty one and gets a vector like any other, so nothing shows which texts were missing. Where a
-block ended is not to be seen (row groups have a fixed number of rows), and the statistics that parquet keeps of a
-column are computed from vectors that are private already.
-"""
+"""Files of texts through an encoder: a parquet file of private vectors and its statement."""
 
 from __future__ import annotations
 
@@ -159,12 +153,7 @@ class _Encoding:
 
 
 def check_output_columns(out: Path, text: str, keep: Sequence[str]) -> None:
-    """Refuse, before anything is read, an output that cannot be.
-
-    Raises:
-        ParameterError: no .parquet file; a kept column that is the text or is named like that of the vectors.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Refuse, before anything is read, an output that cannot be."""
     if file_format(out).kind != ".parquet":
         raise ParameterError(f"vectors are written as parquet: expected a name that ends in .parquet, got {out.name!r}")
     extra("pyarrow", "files", out.name)

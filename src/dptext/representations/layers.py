@@ -31,11 +31,7 @@ Layers = tuple[tuple[Array, Array], ...]
 
 
 def _checked(layers: Any) -> Layers:
-    """Copies that cannot be changed.
-
-    Raises:
-        ParameterError: shapes that do not follow each other.
-    """
+    """Copies that cannot be changed."""
     copies = tuple((_frozen(weights), _frozen(bias)) for weights, bias in layers)
     shapes = [weights.shape for weights, _ in copies]
     if (
@@ -72,18 +68,6 @@ def _frozen(array: npt.ArrayLike) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class HidingLayers:
-    """Vectors of an encoder to vectors that were trained to hide: linear, or with hidden layers, max(0, .) in between.
-
-    Attributes:
-        layers: see `Layers`.
-
-    Raises:
-        ParameterError: shapes that do not follow each other, or numbers that are not finite.
-
-    >>> HidingLayers((([[1.0], [0.0]], [2.0]),)).apply([[3.0, 4.0], [float("nan"), 0.0]]).tolist()
-    [[5.0], [2.0]]
-    """
-
     layers: Layers
 
     def __post_init__(self) -> None:
@@ -102,11 +86,7 @@ class HidingLayers:
         return int(self.layers[-1][1].shape[0])
 
     def apply(self, vectors: npt.ArrayLike) -> Vectors:
-        """(n, D) to (n, d) float32. NaN counts as 0. *Not private.*
-
-        Raises:
-            ParameterError: another shape.
-        """
+        """(n, D) to (n, d) float32."""
         given = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_MOST, neginf=-_MOST)
         given = np.clip(given, -_MOST, _MOST)
         with np.errstate(all="ignore"):
@@ -127,11 +107,7 @@ class HidingLayers:
 
 
 class LayeredEncoder(FrozenEncoder):
-    """A public encoder, and trained layers on top. Frozen.
-
-    Raises:
-        ParameterError: layers for vectors of another width.
-    """
+    """A public encoder, and trained layers on top."""
 
     name = "hiding layers"
 
@@ -184,17 +160,7 @@ class LayeredEncoder(FrozenEncoder):
 
 @dataclass(frozen=True, eq=False)
 class DeviceModel:
-    """A linear classifier (one layer) or a perceptron (several, with max(0, .) in between). Frozen.
-
-    Attributes:
-        classes: what the outputs stand for.
-        layers: see `Layers`.
-        domain: into which vectors are brought first, as before the noise; None: they are taken as they are.
-
-    >>> model = DeviceModel((0, 1), (([[-1.0, 1.0], [0.0, 0.0]], [0.0, 0.0]),), Domain.SPHERE)
-    >>> model.predict([[3.0, 4.0], [-1.0, 0.0]]).tolist()
-    [1, 0]
-    """
+    """A linear classifier (one layer) or a perceptron (several, with max(0, .) in between)."""
 
     classes: tuple[Any, ...]
     layers: Layers
@@ -213,11 +179,7 @@ class DeviceModel:
         return int(self.layers[0][0].shape[0])
 
     def scores(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """(n, d) vectors to (n, classes), the larger the likelier.
-
-        Raises:
-            ParameterError: not an array of shape (n, d).
-        """
+        """(n, d) vectors to (n, classes), the larger the likelier."""
         given = checked_vectors(vectors, self.dimension)
         if self.domain is not None:
             given = self.domain.bound(given)
@@ -245,11 +207,7 @@ class DeviceModel:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote.
-
-        Raises:
-            DataError: it is something else.
-        """
+        """What `to_json` wrote."""
         try:
             found = json.loads(text)
             if found["format"] != _MODEL:
@@ -267,22 +225,13 @@ class DeviceModel:
         raise DataError("not a device model: expected the JSON that DeviceModel.save writes")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON.
-
-        Raises:
-            StorageError: the file cannot be written.
-        """
+        """Write it as JSON."""
         with replacing(path) as stream:
             stream.write(self.to_json().encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """What `save` wrote.
-
-        Raises:
-            StorageError: the file cannot be read.
-            DataError: it holds something else.
-        """
+        """What `save` wrote."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except OSError as error:

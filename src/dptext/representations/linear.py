@@ -1,27 +1,6 @@
 """Linear classification from noisy vectors: ridge regression on the labels, its strength read off the known noise.
 
-With t the centred indicators of the classes, the least squares weights for clean vectors x solve S w = b, S the
-covariance of x and b = E[x t]. Noise of mean 0 that does not depend on the label leaves b unbiased.
-
-A channel turns the mean of z z^T into an unbiased estimate S^ of the mean of x x^T, but at small budgets its variance
-exceeds the matrix itself: taken at face value it has negative eigenvalues, and its inverse amplifies noise. So it is
-shrunk towards a public matrix T (or a multiple of the identity) by the intensity of least expected squared error,
-
-    a = min(1, E||S^ - S||^2 / ||S^ - T||^2),                                        (Ledoit and Wolf 2004, eq. 14)
-
-with E||S^ - S||^2 measured from the spread among interleaved blocks of rows. What is observed is, in the eigenbasis of
-S^ (eigenvalues s),
-
-    b^ - S^ w0 ~ N(0, r (s^2 + d v) + e),    w ~ N(w0, r I)                                            (evidence)
-
-with v the squared error expected in an entry of S^, d the dimension, w0 the public weights (or 0), and e the variance
-of b^ (n^-1 times that of z along the axis times that of the label) with v |w0|^2 added. r makes the likelihood of b^
-largest, and
-
-    w^ = w0 + r s (r (s^2 + d v) + e)^-1 (b^ - S^ w0)                                                  (posterior)
-
-so that where the noise drowns the data the public weights stay, and no validation data is spent. Weights for vectors
-that arrive *noisy* solve S_z w_z = S^ w^ instead, S_z the covariance of z: E[z t] = E[x t], but z varies more than x.
+Derivation: docs/mechanisms/private-vectors.md#representations-linear
 """
 
 from __future__ import annotations
@@ -54,13 +33,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class Covariance:
-    """An estimate of a covariance matrix.
-
-    Attributes:
-        matrix: (d, d), positive semi-definite.
-        entry_error: the squared error expected in one entry, on average.
-        intensity: a, from 0 (the data alone) to 1 (the target alone).
-    """
+    """An estimate of a covariance matrix."""
 
     matrix: Floats
     entry_error: float
@@ -74,14 +47,7 @@ def covariance(
     debias: Callable[[Floats], Floats] | None = None,
     target: Floats | None = None,
 ) -> Covariance:
-    """The covariance of what the (n, k) vectors stand for, shrunk.
-
-    Args:
-        vectors: float64, n >= 1.
-        mean: (k,) of them.
-        debias: the channel's `Channel.debiased_second_moment`; None: of the vectors themselves.
-        target: (d, d) to shrink towards; None: the multiple of the identity that has the estimate's trace.
-    """
+    """The covariance of what the (n, k) vectors stand for, shrunk."""
     blocks = min(_BLOCKS, len(vectors))
     moments = [rows.T @ rows / len(rows) for rows in (vectors[start::blocks] for start in range(blocks))]
     # the mean is taken off after the debiasing, which holds for second moments about 0
@@ -127,13 +93,7 @@ _SHIFT = 0.1  # variance expected of a score's shift from the public texts to th
 
 @dataclass(frozen=True)
 class LinearPrior:
-    """What public labelled vectors say before any private one arrives.
-
-    Attributes:
-        weights: (d, classes).
-        mean: (d,) of the vectors.
-        covariance: (d, d).
-    """
+    """What public labelled vectors say before any private one arrives."""
 
     weights: Floats
     mean: Floats
@@ -142,15 +102,7 @@ class LinearPrior:
 
 @dataclass(frozen=True)
 class LinearFit:
-    """Weights and intercepts for the vectors that a model will meet.
-
-    Attributes:
-        clean: (weights (d, classes), intercepts (classes,)) for vectors before the noise.
-        noisy: the same for vectors that went through the channel.
-        prior: this fit as a prior for another.
-        strength: r, the variance of a weight around the prior; 0 where the data say nothing beyond it.
-        intensity: how far the covariance was shrunk, from 0 (the data alone) to 1.
-    """
+    """Weights and intercepts for the vectors that a model will meet."""
 
     clean: tuple[Floats, Floats]
     noisy: tuple[Floats, Floats]
@@ -172,10 +124,7 @@ def fit_linear(
     channel: Channel | None = None,
     prior: LinearPrior | None = None,
 ) -> LinearFit:
-    """Weights from (n, k) vectors that arrived and their labels (0 to classes - 1).
-
-    Without a channel they are taken as they are; without a prior weights lie around 0.
-    """
+    """Weights from (n, k) vectors that arrived and their labels (0 to classes - 1)."""
     count, width = vectors.shape
     shares = np.bincount(labels, minlength=classes) / count
     centred = np.eye(classes)[labels] - shares
@@ -230,10 +179,7 @@ def _mean_scores(weights: Floats, mean: Floats, covariance: Floats, noise: Float
 
 
 def _strength(gap: Floats, signal: Floats, noise: Floats, *, nothing: bool) -> float:
-    """The r of greatest likelihood, eq. (evidence), on a grid around the scale of the data; the least of equals.
-
-    ``nothing``: r = 0 may be the answer. Around weights of 0 it would mean to predict the same class for all.
-    """
+    """The r of greatest likelihood, eq."""
     scale = float((gap**2).sum()) / max(float(signal.sum()) * gap.shape[1], _TINY)
     grid = scale * _STRENGTHS[0 if nothing else 1 :]
     likelihoods = []

@@ -1,13 +1,6 @@
 """Networks that are trained with torch (extra ``train``, imported when it is used): a perceptron, and a split model.
 
-The perceptron learns from noisy vectors. The split model is n-gram vectors on the device and a head on the server,
-trained together on **public** texts and labels, with the noise in between, drawn anew for every batch of every epoch.
-What the head sees is z = sample(x) with x the bounded mean of a text's n-gram vectors, and its gradient is passed on to
-x as if z were x plus noise that does not depend on x:
-
-    dL/dx = dL/dz                                                                                       (straight)
-
-That is exact for additive noise, and right in expectation to first order for every unbiased randomizer.
+Derivation: docs/mechanisms/private-vectors.md#representations-networks
 """
 
 from __future__ import annotations

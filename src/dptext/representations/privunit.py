@@ -1,14 +1,6 @@
 """PrivUnit2 and PrivUnitG: a random direction that leans towards the vector's own (the default for vectors).
 
-A cap around x, of mass m, is chosen with probability p, its complement otherwise; the output is uniform in what was
-chosen, divided by c = E<v, x>, which makes it unbiased. For all x, x' and v
-
-    P(v | x) / P(v | x') <= p (1 - m) / (m (1 - p)) = e^epsilon,                                       (exact)
-
-attained by a v in the cap of x and not in that of x'. Given epsilon and the height of the cap's rim, p follows, and the
-height is the one that makes E||v / c - x||^2 = E||v||^2 / c^2 - 1 least. (Bhowmick et al. 2018 state sufficient
-conditions instead, which waste a third of the budget; Asi, Feldman and Talwar 2022 show that the optimum of this
-family is the best there is, and that the normal form, PrivUnitG, tends to it.)
+Derivation: docs/mechanisms/privunit.md#representations-privunit
 """
 
 from __future__ import annotations
@@ -41,13 +33,7 @@ _HIGHEST = 1 - 1e-9
 
 
 class CapChannel(Channel):
-    """PrivUnit2 (``sphere``) or PrivUnitG calibrated for one dimension.
-
-    Attributes:
-        height: of the rim of the cap.
-        chance: p, that the output lies in the cap; a multiple of 2^-53.
-        shrinkage: c = E<v, x>.
-    """
+    """PrivUnit2 (``sphere``) or PrivUnitG calibrated for one dimension."""
 
     domain = Domain.SPHERE
 
@@ -133,10 +119,7 @@ class CapChannel(Channel):
         return normal
 
     def _outside(self, along: Floats, across: Floats, bits: RandomBits) -> Floats:
-        """(n,) T given T < height, from the parts of normal vectors along and across x; those above are drawn anew.
-
-        How often that happens does not depend on x: the law of T is the same for all.
-        """
+        """(n,) T given T < height, from the parts of normal vectors along and across x; those above are drawn anew."""
         heights = self._free_heights(along, across)
         above = np.flatnonzero(heights >= self.height)
         while above.size:
@@ -149,11 +132,7 @@ class CapChannel(Channel):
         return along / np.sqrt(along**2 + across**2) if self._sphere else along * self.dimension**-0.5
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """E[z z^T | x] = ((E T^2 - b) x x^T + b I) / c^2 with b the variance across x: solved for x x^T.
-
-        Raises:
-            ParameterError: at this budget E T^2 and b are the same number, to the precision of doubles.
-        """
+        """E[z z^T | x] = ((E T^2 - b) x x^T + b I) / c^2 with b the variance across x: solved for x x^T."""
         if self._along - self._across < _TELLING / self.dimension:
             return super().debiased_second_moment(moment)
         return (self.shrinkage**2 * moment - self._across * np.eye(self.dimension)) / (self._along - self._across)

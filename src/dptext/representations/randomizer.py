@@ -1,8 +1,4 @@
-"""What every randomizer offers: its error, its promise, and a channel for vectors of a given width.
-
-A `Randomizer` is a choice (which noise, which budget), checked at birth. For a dimension it is calibrated into a
-`Channel`, which holds the constants that noise is really drawn with, and no random state.
-"""
+"""What every randomizer offers: its error, its promise, and a channel for vectors of a given width."""
 
 from __future__ import annotations
 
@@ -250,11 +246,7 @@ def checked_epsilon(epsilon: object) -> float:
 
 
 class BitChannel(Channel):
-    """A channel that sends bits; `sample` is `send` and `decode` in one.
-
-    Attributes:
-        bits: how many a vector takes.
-    """
+    """A channel that sends bits; `sample` is `send` and `decode` in one."""
 
     bits: int
 
@@ -264,28 +256,17 @@ class BitChannel(Channel):
         return -(-self.bits // 8)
 
     def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
-        """(n, d) vectors to (n, bytes) uint8, each with fresh noise: a release.
-
-        The first bit is the highest of the first byte; unused bits of the last byte are 0.
-        """
+        """(n, d) vectors to (n, bytes) uint8, each with fresh noise: a release."""
         given = checked_vectors(vectors, self.dimension)
         with np.errstate(all="ignore"):  # as in `sample`
             return self._send(self.domain.bound(given), bits)
 
     def decode(self, sent: npt.ArrayLike) -> Private:
-        """(n, bytes) uint8 to the (n, k) float32 that `sample` would have given: any bytes mean something.
-
-        Raises:
-            ParameterError: not bytes, or not so many a vector.
-        """
+        """(n, bytes) uint8 to the (n, k) float32 that `sample` would have given: any bytes mean something."""
         return self._decode(self.checked_sent(sent))
 
     def checked_sent(self, sent: npt.ArrayLike) -> Sent:
-        """What came over the wire, as (n, bytes) uint8.
-
-        Raises:
-            ParameterError: it is of another type or shape.
-        """
+        """What came over the wire, as (n, bytes) uint8."""
         array: npt.NDArray[Any] = np.asarray(sent)
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != self.bytes:
             raise ParameterError(

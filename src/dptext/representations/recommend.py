@@ -25,16 +25,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, repr=False)
 class Candidate(Showing):
-    """One randomizer, calibrated.
-
-    Attributes:
-        randomizer: with its budget.
-        domain: where it takes vectors from.
-        error: E||z - x||^2 for a vector x of length 1, in the units of x.
-        guarantee: what it promises.
-        bytes: what one private vector takes on the wire.
-        proof: "exact", or "real arithmetic" where noise in double precision is taken for real-valued noise.
-    """
+    """One randomizer, calibrated."""
 
     randomizer: Randomizer
     domain: Domain

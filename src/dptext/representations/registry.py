@@ -45,18 +45,7 @@ PUBLISHED_ONLY: dict[str, type[Randomizer]] = {each.name: each for each in (SUE,
 
 
 def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> Randomizer:
-    """The randomizer that an argument means: every function that takes one goes by this.
-
-    Args:
-        given: a name in `RANDOMIZERS` (in letters of any case), or a randomizer, which is given back.
-        epsilon: of one that is given by name; it has to be chosen.
-
-    Raises:
-        ParameterError: another name, or that of one that needs more than epsilon; no epsilon; a randomizer beside one.
-
-    >>> randomizer_of("privunit", epsilon=8.0)
-    PrivUnit(epsilon=8.0)
-    """
+    """The randomizer that an argument means: every function that takes one goes by this."""
     if isinstance(given, Randomizer):
         refuse_beside(given, epsilon=epsilon)
         return given
@@ -87,18 +76,7 @@ def kind_named(name: str) -> type[Randomizer] | None:
 
 
 def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Randomizer:
-    """The randomizer of which a statement or a saved encoder speaks.
-
-    Args:
-        name: as in `RANDOMIZERS` or `PUBLISHED_ONLY`: a statement's ``mechanism``.
-        parameters: its arguments, perhaps among others: a statement's ``parameters``.
-
-    Raises:
-        DataError: no such randomizer in this version, an argument that is missing, or a value that it refuses.
-
-    >>> randomizer_from_parameters("PrivUnit", {"epsilon": 8.0, "width": 64})
-    PrivUnit(epsilon=8.0)
-    """
+    """The randomizer of which a statement or a saved encoder speaks."""
     build: Any = RANDOMIZERS.get(name) or PUBLISHED_ONLY.get(name)
     if build is None:
         raise DataError(f"expected the name of a randomizer ({', '.join(RANDOMIZERS)}), got another: upgrade dptext?")

@@ -1,29 +1,6 @@
 """Plain, robust and adaptive training: which noise a server draws in an epoch, and on whose vectors.
 
-A server holds vectors of two kinds. *Public* ones it has as a device has them before the noise, so it may draw the
-noise on them as often as it likes. *Private* ones arrived with their noise, drawn once; the vectors below it the server
-never had. Whoever did have them and drew noise anew in each epoch would make a release in each epoch, and would have to
-promise the sum of all. So nothing here takes a raw private vector: on what arrived, noise is added **on top** only,
-which is post-processing and costs nothing.
-
-============  ==================================================  =================================================
-training      public vectors                                      vectors that arrived
-============  ==================================================  =================================================
-plain         as the channel makes them, without its noise        as they are
-robust        through the users' channel, anew in each epoch      as they are: their noise is the users' already
-adaptive      in epoch n through the channel at epsilon_n, anew   normal noise on top, as much as a channel at
-                                                                  epsilon_n has more than the users'; none where it
-                                                                  has less
-============  ==================================================  =================================================
-
-Plain is the "non-robust" training of Zouhri and Abecidan 2021, robust the one of Lyu, He and Li 2020 (algorithm 1), and
-adaptive that of the former (algorithm 3), meant for servers that do not know at which epsilon their users send. All
-three were proposed for public vectors.
-
-How epsilon changes over the epochs of adaptive training is a *schedule*: a name out of `SCHEDULES`, a list with an
-epsilon for each epoch, or a function of the epoch's number (1, 2, ...). The names say what becomes of the *noise*,
-because epsilon goes the other way: the study that proposed adaptive training writes that its noise decreases, but its
-sequence 10 / n makes it grow.
+Derivation: docs/mechanisms/private-vectors.md#representations-training
 """
 
 from __future__ import annotations
@@ -55,29 +32,13 @@ backwards."""
 
 
 def geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
-    """From ``first`` to ``last`` by a constant factor: noise rises where ``last`` is the smaller one.
-
-    Raises:
-        ParameterError: an epsilon that is not above 0, or no epoch.
-
-    >>> geometric(8.0, 2.0, 3)
-    (8.0, 4.0, 2.0)
-    """
+    """From ``first`` to ``last`` by a constant factor: noise rises where ``last`` is the smaller one."""
     ends = (number("first", first, above=0), number("last", last, above=0))
     return tuple(np.geomspace(*ends, whole("epochs", epochs, least=1)).tolist())
 
 
 def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
-    """The epsilon of each epoch.
-
-    Raises:
-        ParameterError: no such schedule; a list that is too short; an epsilon that is not above 0: its epoch is named.
-
-    >>> epsilons_of("noise-rises-10/n", 4)
-    (10.0, 5.0, 3.3333333333333335, 2.5)
-    >>> epsilons_of(lambda epoch: 2.0 * epoch, 3)
-    (2.0, 4.0, 6.0)
-    """
+    """The epsilon of each epoch."""
     if isinstance(schedule, str):
         return SCHEDULES[choice("schedule", schedule, SCHEDULES)](epochs)
     if callable(schedule):
@@ -98,20 +59,7 @@ TRAININGS = ("plain", "robust", "adaptive")
 
 
 class TrainingNoise:
-    """The noise of one training run, epoch by epoch.
-
-    Args:
-        channel: the users' noise; None: not known.
-        randomizer: what the channel was calibrated from, for adaptive training, which calibrates it to other epsilons.
-        epochs: how many there are at most.
-        seed: None: fresh noise each time. No privacy rests on it: what is public needs none, and what arrived has it.
-
-    Attributes:
-        epsilons: of each epoch in adaptive training; else empty.
-
-    Raises:
-        ParameterError: no such training; adaptive without a randomizer; a schedule that gives what is no epsilon.
-    """
+    """The noise of one training run, epoch by epoch."""
 
     def __init__(
         self,
@@ -143,10 +91,7 @@ class TrainingNoise:
         self._streams = bits.spawn(epochs + 1)
 
     def on_public(self, epoch: int, vectors: Floats) -> Floats:
-        """(n, d) **public** vectors of the channel's domain as the network sees them in an epoch (1, 2, ...).
-
-        Epoch 0: as those are that are held out: with the users' noise, unless nothing is known of it.
-        """
+        """(n, d) **public** vectors of the channel's domain as the network sees them in an epoch (1, 2, ...)."""
         if self.training == "plain":
             return vectors if self.channel is None else self.channel.noiseless(vectors)
         channel = self._channels[epoch - 1] if epoch and self._channels else self.channel
@@ -157,11 +102,7 @@ class TrainingNoise:
         return channel.sample(vectors, self._streams[epoch]).astype(np.float64)
 
     def on_arrived(self, epoch: int, vectors: Floats) -> Floats:
-        """(n, k) vectors that **arrived noisy** as the network sees them in an epoch: noise on top, or none.
-
-        Raises:
-            ParameterError: adaptive, and the channel's outputs are no vectors that more noise could be added to.
-        """
+        """(n, k) vectors that **arrived noisy** as the network sees them in an epoch: noise on top, or none."""
         deviation = self._lacking(epoch)
         if not deviation:
             return vectors

@@ -1,12 +1,6 @@
 """One of k things as k noisy bits (unary encoding), and how often each of them occurs.
 
-The bit of the true thing is sent as 1 with chance p, every other bit with chance q, both multiples of 2^-32. Two inputs
-differ in two bits, so
-
-    P(bits | i) / P(bits | j) <= p (1 - q) / ((1 - p) q) = e^epsilon,                              (unary)
-
-attained by a 1 at i and a 0 at j. (bit - q) / (p - q) is unbiased for each coordinate of the one-hot vector, with
-variance p (1 - p) / (p - q)^2 where it is 1 and q (1 - q) / (p - q)^2 where it is 0. (Wang, Blocki, Li and Jha 2017.)
+Derivation: docs/mechanisms/bits.md#representations-unary
 """
 
 from __future__ import annotations
@@ -41,11 +35,7 @@ def unary_epsilon(one: int, zero: int) -> float:
 
 
 class UnaryChannel(BitChannel):
-    """A channel for one-hot vectors of k >= 2 coordinates.
-
-    Attributes:
-        one, zero: thresholds of p and q.
-    """
+    """A channel for one-hot vectors of k >= 2 coordinates."""
 
     domain = Domain.ONE_HOT
 
@@ -93,14 +83,7 @@ class UnaryChannel(BitChannel):
         return private
 
     def frequencies(self, sent: npt.ArrayLike) -> Floats:
-        """(k,) unbiased shares of the k things among those who sent these (n, bytes) uint8; some may be below 0.
-
-        The mean over the rows of `sample` or `decode`, without holding them. The variance of each is at most that of
-        one coordinate divided by n. No rows: all 0.
-
-        Raises:
-            ParameterError: not bytes, or not so many a vector.
-        """
+        """(k,) unbiased shares of the k things among those who sent these (n, bytes) uint8; some may be below 0."""
         array = self.checked_sent(sent)
         counts = np.zeros(self.dimension, dtype=np.int64)
         step = max(1, _BITS_AT_ONCE // self.dimension)

@@ -1,15 +1,5 @@
 """A description of the texts of people whose rows lie in a DataFrame: matrices added up on the nodes, noise at the
-driver.
-
-The rows of a person come together in one task, which turns their texts into vectors and clips their matrix
-(`dptext.synthesis.moments`); `dptext.spark.users` adds the matrices up. The driver holds, to the last bit, what
-`Synthesizer.fit` holds on one machine, and adds the noise once.
-
-**Which documents count.** Of a person with more than ``most_documents``, `Synthesizer.fit` looks at the first ones.
-Rows of a DataFrame have no order, so here they come by the SHA-256 of their text in UTF-8, those of one text by their
-class; or by a column that is named, and only then by that. Both are functions of this person's own rows, so that the
-sensitivity is what it was, and a retry finds the same documents.
-"""
+driver."""
 
 from __future__ import annotations
 
@@ -101,12 +91,7 @@ def describe(
 
 @dataclass(frozen=True, eq=False)
 class PrivateFrame:
-    """Whose documents are described: those of a DataFrame. (Of files: `dptext.synthesis.release.PrivateFiles`.)
-
-    Attributes:
-        frame: the rows.
-        text, user, order, partitions: as in `describe`.
-    """
+    """Whose documents are described: those of a DataFrame."""
 
     frame: Any
     text: str = "text"
@@ -121,11 +106,7 @@ class PrivateFrame:
         return [Path(unquote(each.path)) for each in found if each.scheme == "file"]
 
     def check(self, synthesizer: Synthesizer) -> dict[str, str]:
-        """The columns, by the names that tasks know them by.
-
-        Raises:
-            ParameterError: one is not there, or does not fit.
-        """
+        """The columns, by the names that tasks know them by."""
         check_frame(self.frame)
         labels = synthesizer.labels.columns
         user = user_column(synthesizer.terms.unit, self.user)
@@ -147,11 +128,7 @@ class PrivateFrame:
                 yield tuple(values), rows
 
     def fit(self, synthesizer: Synthesizer, plan: SynthesisPlan, *, release_id: str | None = None) -> TextDistribution:
-        """A release of these rows.
-
-        Raises:
-            As `describe`.
-        """
+        """A release of these rows."""
         bits = RandomBits(synthesizer.seed)
         given = self.check(synthesizer)
         spark = check_frame(self.frame)
@@ -171,11 +148,7 @@ class PrivateFrame:
         ledger: PathLike | None = None,
         force: bool = False,
     ) -> TextDistribution:
-        """Release a description of these rows into a folder, charged to a ledger.
-
-        Raises:
-            As `describe`.
-        """
+        """Release a description of these rows into a folder, charged to a ledger."""
         by = user_column(synthesizer.terms.unit, self.user) if ledger is not None else None
         charges = FrameCharges(None if ledger is None else str(ledger), by, self.frame, self.text, missing="")
 
@@ -194,13 +167,7 @@ def _labels(columns: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Documents:
-    """Documents as texts with the numbers of their classes, and people as matrices of where these lie.
-
-    Attributes:
-        tables: the file of features and labels (`dptext.spark.tables`).
-        label_columns: how many there are.
-        most_documents: of a person.
-    """
+    """Documents as texts with the numbers of their classes, and people as matrices of where these lie."""
 
     tables: str
     label_columns: int

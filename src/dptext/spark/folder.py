@@ -1,11 +1,4 @@
-"""A folder of parts as the engine writes it, wherever the cluster keeps its files, and the statement beside it.
-
-Everything goes through Hadoop's file systems, which the engine's own writer uses too: what it can write to, this can
-read from. While a run lasts, all that it makes lies in a folder of its own in ``.OUT.spark.part`` beside OUT, which
-only its owner may enter (where the file system has rights): the rows, their statement, the name of the release, and
-what is replaced. Statement and rows appear by one rename each, in this order, so no data is ever without its statement.
-What a killed run left is found there by the next one, which puts back what was replaced and deletes the rest.
-"""
+"""A folder of parts as the engine writes it, wherever the cluster keeps its files, and the statement beside it."""
 
 from __future__ import annotations
 
@@ -44,16 +37,7 @@ class Appeared(Enum):
 
 
 class OutputFolder:
-    """A folder that the cluster sees; a context manager.
-
-    ``path`` is spelled as the engine spells it (``hdfs://...``, ``s3a://...``, a local or mounted path).
-
-    Attributes:
-        appeared: whether the output of this run is in place.
-
-    Raises:
-        StorageError: there is no such place.
-    """
+    """A folder that the cluster sees; a context manager."""
 
     def __init__(self, spark: Any, path: str) -> None:
         self.path = path.rstrip("/")
@@ -86,11 +70,7 @@ class OutputFolder:
     # -- before --------------------------------------------------------------------------------------------------
 
     def clear_earlier(self) -> None:
-        """Put back what killed runs replaced, and delete their temporary files.
-
-        Raises:
-            StorageError: another process is writing this output.
-        """
+        """Put back what killed runs replaced, and delete their temporary files."""
         with self._named():
             found = self._system.listStatus(self._parts) if self._system.exists(self._parts) else ()
         for status in found:
@@ -107,16 +87,7 @@ class OutputFolder:
         self._forget_parts()
 
     def begin(self, release_id: str, *, force: bool) -> None:
-        """Make the place for the work.
-
-        Args:
-            release_id: by which the next run recognises the output of this one, should it be killed.
-            force: whether an output that is there is to be replaced.
-
-        Raises:
-            ParameterError: an output is there, and it is not to be replaced.
-            StorageError: nothing can be written there.
-        """
+        """Make the place for the work."""
         with self._named():
             self._check_free(force=force)
             owner_only = self._java.org.apache.hadoop.fs.permission.FsPermission("700")
@@ -128,11 +99,7 @@ class OutputFolder:
             self._write(self._work(_RUN), json.dumps({"release_id": release_id, **where}))
 
     def check_no_input(self, frame: Any) -> None:
-        """Refuse an output that a DataFrame is read from.
-
-        Raises:
-            ParameterError: it is.
-        """
+        """Refuse an output that a DataFrame is read from."""
         out = _spelled(str(self._system.makeQualified(self._out).toUri()))
         if any(f"{_spelled(file)}/".startswith(f"{out}/") for file in frame.inputFiles()):
             raise ParameterError("OUT is the same folder as IN, or IN is in it: choose another name for OUT")
@@ -172,12 +139,7 @@ class OutputFolder:
         return found.hex()
 
     def publish(self, statement: PrivacyStatement, *, force: bool) -> None:
-        """Put the statement in place, and then the rows.
-
-        Raises:
-            ParameterError: an output has appeared in the meantime.
-            StorageError: the file system does not do it.
-        """
+        """Put the statement in place, and then the rows."""
         self._write(self._work(_STATEMENT), statement.to_json() + "\n")
         self._check_free(force=force)
         for there, aside in ((self._out, _BEFORE), (self._beside, _BEFORE_STATEMENT)):

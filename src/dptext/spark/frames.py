@@ -1,8 +1,4 @@
-"""Private texts, private vectors and vectors to share on Apache Spark (extra ``spark``; Java 17): docs/howto/spark.md.
-
-What these functions return is lazy and may be computed many times; `dptext.spark.rows` and `dptext.spark.tasks` say why
-it is one release all the same. Everything public of this room has its name here.
-"""
+"""Private texts, private vectors and word vectors on Apache Spark (extra ``spark``, Java 17): docs/howto/spark.md."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A release that an engine carries out: a lazy DataFrame, what it promises, and both written side by side.
-
-To write it is a sequence of steps that may fail or be interrupted at any moment: charge the ledger with every row
-(`FrameCharges`), let the engine write the rows, see that they are those that were charged, put statement and rows in
-place (`dptext.spark.folder`), settle. When a step ends in an error, the tasks of the engine have ended too (`run_job`).
-"""
+"""A release that an engine carries out: a lazy DataFrame, what it promises, and both written side by side."""
 
 from __future__ import annotations
 
@@ -180,10 +175,7 @@ class SparkRelease:
         return made
 
     def _texts_of_one(self, user: str) -> MostTexts:
-        """Return how many texts the user with the most has; users are told apart by `canonical_id`.
-
-        Keyed digests of 64 bits are shuffled, no names. Users who share one are counted together: never too few.
-        """
+        """Return how many texts the user with the most has; users are told apart by `canonical_id`."""
         from pyspark.sql import functions
 
         rows = self._source
@@ -248,18 +240,7 @@ def _numbers(found: Mapping[str, Any]) -> Counts:
 
 
 class FrameCharges(Charges):
-    """What a release of a DataFrame charges to a ledger; without a ledger, nothing.
-
-    The keys of all rows stream through the driver, which holds a block of them at a time.
-
-    Args:
-        ledger, by, missing: as in `dptext.release.charges.Charges`; the ledger lies where the driver runs.
-        frame: the rows.
-        text: the column of the text.
-
-    Attributes:
-        count: how many rows were read; with `blocks` and `close`, what `Charges` asks of a reader.
-    """
+    """What a release of a DataFrame charges to a ledger; without a ledger, nothing."""
 
     def __init__(
         self, ledger: str | None, by: str | None, frame: Any, text: str, *, missing: str | None = None
@@ -277,12 +258,7 @@ class FrameCharges(Charges):
         reader: DocumentReader | None = None,  # noqa: ARG002  the rows are those of the frame
         **terms: Any,
     ) -> None:
-        """Charge every row, or none. An interrupt stops it, and waits until it has stopped.
-
-        Raises:
-            RefusedError: a row would be overspent; nothing was charged.
-            DataError: a row without a key.
-        """
+        """Charge every row, or none."""
         if self.kind is not None:
             run_job(self._frame.sparkSession, lambda: self._reserve(release_id, promise, terms), stop=self._stopped.set)
 
@@ -294,11 +270,7 @@ class FrameCharges(Charges):
             raise _changed()
 
     def check_rows(self) -> None:
-        """Whether the rows are those that were charged; asked when they have been read.
-
-        Raises:
-            RefusedError: they are not: the input changed in between.
-        """
+        """Whether the rows are those that were charged; asked when they have been read."""
         if self._charged is not None and self._summed() != self._charged:
             raise _changed()
 
@@ -339,10 +311,7 @@ def _changed() -> RefusedError:
 
 
 def run_job(spark: Any, work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
-    """The result of jobs of the engine; when they fail or are interrupted, all of their tasks have ended.
-
-    ``work`` starts the jobs and waits for them; ``stop`` stops what an interrupt has to stop besides jobs.
-    """
+    """The result of jobs of the engine; when they fail or are interrupted, all of their tasks have ended."""
     context = spark.sparkContext
     tag = f"dptext-{RandomBits().take(12).hex()}"
 
@@ -363,14 +332,7 @@ def run_job(spark: Any, work: Callable[[], Result], *, stop: Callable[[], None] 
 
 
 def completed(work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
-    """The result of something that an interrupt does not cut in two: it is waited for all the same.
-
-    The work is done in a thread of its own. ``stop`` is called on an interrupt, again and again until the work has
-    ended; a second interrupt does not wait for it any more.
-
-    Raises:
-        KeyboardInterrupt: when the work has ended, if there was one.
-    """
+    """The result of something that an interrupt does not cut in two: it is waited for all the same."""
     from pyspark import InheritableThread
 
     future: Future[Result] = Future()

@@ -1,19 +1,6 @@
 """A DataFrame's rows in groups that are the same in every evaluation, so that the noise of each can have a name.
 
-Spark promises nothing about rows but that they are there: a DataFrame that is used twice is computed twice, a lost
-partition is computed again, and after a shuffle the rows of a partition come in another order, or in other partitions.
-If the place of a row in its partition named its noise, the same row would go out twice with different noise, and the
-difference of the two would be a second release. So rows are named by what does not change:
-
-- **With a row id** (``id``: columns that tell rows apart and were given without regard to the text): a row belongs to
-  the group that a public hash of its id says, and stands in it in the order of the ids. Groups and order say nothing
-  about any text. That no two rows share an id is checked where they meet, next to each other in their group.
-- **Without one**, rows get labels, PRF(secret, text, k) for the k-th of the rows with this text (in the order of the
-  kept columns; rows that agree in these too are one as good as the other). All pairs (text, k) are different, so labels
-  are independent uniform bits: the group of a row, and its place among the rows, are those of a random permutation.
-  Equal texts do not meet in the output, which would give away that they are equal. It costs one more shuffle.
-
-The number of groups is `GROUPS`, for any number of rows, partitions and machines; a partition holds whole groups.
+Derivation: docs/howto/spark.md#spark-rows
 """
 
 from __future__ import annotations
@@ -52,11 +39,7 @@ def quoted(name: str) -> str:
 
 
 def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[str]) -> None:
-    """Whether a DataFrame has these columns, and they fit.
-
-    Raises:
-        ParameterError: they do not.
-    """
+    """Whether a DataFrame has these columns, and they fit."""
     types = dict(frame.dtypes)
     names("keep", keep)
     for name in (text, *keep, *ids):
@@ -82,11 +65,7 @@ def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[st
 
 
 def bare_field(field: Any) -> Any:
-    """A field of a schema without metadata: Spark writes it into parquet, and pyspark.ml lists all values there.
-
-    Raises:
-        DataError: a type that somebody defined, which Spark writes with its Python class.
-    """
+    """A field of a schema without metadata: Spark writes it into parquet, and pyspark.ml lists all values there."""
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType, UserDefinedType
 
     def bare(kind: Any) -> Any:
@@ -104,13 +83,6 @@ def bare_field(field: Any) -> Any:
 
 
 def checked_partitions(spark: Any, partitions: int | None) -> int:
-    """How many partitions were asked for; None: four for every core that the cluster has now, and no more than groups.
-
-    Spark's own number (200 unless somebody has set it) is too many for a laptop, where each task has a price.
-
-    Raises:
-        ParameterError: not an integer of at least 1.
-    """
     if partitions is None:
         return min(GROUPS, max(8, 4 * int(spark.sparkContext.defaultParallelism)))
     return whole("partitions", partitions, least=1)
@@ -128,11 +100,7 @@ def by_id(frame: Any, text: str, keep: Sequence[str], ids: Sequence[str], partit
 
 
 def by_label(frame: Any, text: str, keep: Sequence[str], key: NoiseKey, partitions: int) -> Any:
-    """The rows in groups by a label made from text and secret, sorted within their partitions.
-
-    Raises:
-        ParameterError: a kept column whose values have no order (a map).
-    """
+    """The rows in groups by a label made from text and secret, sorted within their partitions."""
     from pyspark.sql import Window, functions
     from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 

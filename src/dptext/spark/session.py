@@ -26,15 +26,6 @@ _ATTEMPTS = 4  # at a task, as on a cluster; Spark itself makes one on a single 
 
 
 def session() -> Any:
-    """The running Spark session, or a new one as Spark's own configuration says (``spark-submit``, ``SPARK_CONF_DIR``).
-
-    A new one that runs on this machine alone tries a task again when its process died, as a cluster does, and keeps
-    what does not fit into memory in a folder that only its owner may enter. Its Java prints to standard error where
-    dptext logs at the level of debugging (``--verbose``), and nowhere else: what it says may quote rows.
-
-    Raises:
-        MissingExtraError: pyspark or Java is not installed.
-    """
     sql = extra("pyspark.sql", "spark", "Spark")
     active = sql.SparkSession.getActiveSession()
     if active is not None:
@@ -82,12 +73,7 @@ def _check_java() -> None:
 
 
 def check_frame(frame: Any) -> Any:
-    """The session of a DataFrame, when it is one that this module can work on.
-
-    Raises:
-        MissingExtraError: pyspark is not installed.
-        ParameterError: something else, or a DataFrame of Spark Connect.
-    """
+    """The session of a DataFrame, when it is one that this module can work on."""
     sql = extra("pyspark.sql", "spark", "Spark")
     if not isinstance(frame, sql.DataFrame):
         raise ParameterError(f"df must be a DataFrame of pyspark, got {type(frame).__name__}")
@@ -101,10 +87,6 @@ def check_frame(frame: Any) -> Any:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Errors of the engine as errors of this library: what was wrong and what to do, without a stack of two languages.
-
-    What a message of the engine says besides may quote rows, and is left out.
-    """
     try:
         with _no_stacks():
             yield

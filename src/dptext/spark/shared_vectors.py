@@ -1,11 +1,4 @@
-"""Vectors to share from users whose texts lie in a DataFrame: whole numbers summed on the nodes, noise at the driver.
-
-Every row becomes the numbers of its words; the rows of a user come together, and their matrix is a function of their
-own words alone, bounded and rounded to whole numbers (`dptext.embeddings.user_matrices`). `dptext.spark.users` adds the
-matrices up: the driver holds, to the last bit, what `Cooccurrence.fit` holds on one machine, and with a seed the
-release is the same too. (But for users with more than ``most_words`` words: which of them count depends on the order
-of a user's texts, and rows of a DataFrame have none unless a column says so.)
-"""
+"""Word vectors from the texts in a DataFrame: integers summed on the executors, noise added on the driver."""
 
 from __future__ import annotations
 
@@ -84,10 +77,7 @@ def _total(
 
 @dataclass(frozen=True)
 class _Words:
-    """Texts as the numbers of their words, and users as matrices of what stands beside each word.
-
-    ``tables`` names the file of the plan (`dptext.spark.tables`).
-    """
+    """Texts as the numbers of their words, and users as matrices of what stands beside each word."""
 
     tables: str
 

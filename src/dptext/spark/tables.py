@@ -16,11 +16,7 @@ __all__ = ["from_node", "to_nodes", "write_tables"]
 
 
 def write_tables(thing: object, folder: Path) -> Path:
-    """`dptext.object_files.write_object`, for other machines.
-
-    Raises:
-        ParameterError, StorageError: see there.
-    """
+    """`dptext.object_files.write_object`, for other machines."""
     return write_object(thing, folder, pickler=_Pickler)
 
 
@@ -34,14 +30,7 @@ class _Pickler(pickle.Pickler):
 
 
 def to_nodes(spark: Any, thing: object) -> str:
-    """Give every node a public object, and return the name that tasks know it by. A second time costs nothing.
-
-    The object can be pickled and holds neither a secret nor random state.
-
-    Raises:
-        ParameterError: it cannot be pickled.
-        StorageError: the driver's disk is full.
-    """
+    """Give every node a public object, and return the name that tasks know it by."""
     from pyspark import SparkFiles
 
     place = Path(SparkFiles.getRootDirectory())

@@ -1,15 +1,6 @@
 """What runs in a task: blocks of rows through a mechanism or an encoder, a function of their places and content.
 
-**Why nothing is released twice.** The noise of a block is the stream PRF(secret of the release, all parameters and the
-code version, place, content) of `dptext.privacy.randomness`. Where a block begins and ends, its place and the order of
-its rows follow from the rows alone (`placed_blocks`), never from the attempt, the worker, the clock or another
-partition. So a task that is retried, runs twice at once (speculation), or is run again by a later action writes the
-very same bytes, and whichever attempt the engine commits, there is one release. And no two blocks of an evaluation
-share a place, so no two share noise, whether or not they hold the same.
-
-**What the secret may touch.** It travels in the task, as the rows do: in the memory of driver and executors and on the
-wire between them, encrypted where ``spark.network.crypto.enabled`` (or TLS) encrypts the rows. Whoever can read it
-there can read the rows themselves. It is in no plan, no event log, no file that is kept, no statement and no error.
+Derivation: docs/howto/spark.md#spark-tasks
 """
 
 from __future__ import annotations
@@ -62,13 +53,7 @@ _BLOCKS_A_GROUP = 1 << 32
 
 @dataclass(frozen=True)
 class Rows:
-    """Which columns a task finds, and which rows have which place.
-
-    Attributes:
-        text: the column of the text.
-        keep: columns that are carried along.
-        ids: columns of the row id, where rows come grouped; none: as they lie.
-    """
+    """Which columns a task finds, and which rows have which place."""
 
     text: str
     keep: tuple[str, ...]
@@ -77,11 +62,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class RewriteTask:
-    """Texts through a mechanism that replaces them, and what `Rewriter` counts.
-
-    ``tables`` names the file of the mechanism (`dptext.spark.tables`), ``software`` is the version of the driver, which
-    the nodes must have too.
-    """
+    """Texts through a mechanism that replaces them, and what `Rewriter` counts."""
 
     tables: str
     secret: bytes = field(repr=False)
@@ -110,11 +91,7 @@ class RewriteTask:
 
 @dataclass(frozen=True)
 class EncodeTask:
-    """Texts through an encoder; a missing text counts as the empty one.
-
-    ``parameters`` is a digest of all that decides about the output besides the content, ``vector`` the column of the
-    private vectors; ``tables`` and ``software`` as in `RewriteTask`.
-    """
+    """Texts through an encoder; a missing text counts as the empty one."""
 
     tables: str
     secret: bytes = field(repr=False)
@@ -169,12 +146,7 @@ def _joined(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def begin_task(software: str) -> int:
-    """The number of the partition; this process uses the cores of its task and no more.
-
-    Raises:
-        ParameterError: the node has another version than the driver: a task that is tried again on another node would
-            draw other noise.
-    """
+    """The number of the partition; this process uses the cores of its task and no more."""
     if software != SOFTWARE:
         raise ParameterError(f"a node has dptext {SOFTWARE}, the driver {software}: install one version on all of them")
     context = task_context()
@@ -194,13 +166,7 @@ def task_context() -> Any:
 
 @dataclass(frozen=True)
 class Placed:
-    """A block, its place, and the rows as they came.
-
-    Attributes:
-        place: no two blocks of an evaluation have the same.
-        block: the texts.
-        rows: the slices of record batches that they were in, with all their columns.
-    """
+    """A block, its place, and the rows as they came."""
 
     place: int
     block: Block
@@ -214,14 +180,7 @@ class Placed:
 
 
 def placed_blocks(batches: Iterable[Any], text: str, *, ids: tuple[str, ...] = (), partition: int) -> Iterator[Placed]:
-    """The blocks of a partition of record batches, in order.
-
-    With ``ids``, the columns of the row id, rows come grouped (`GROUP`) and sorted by it. Without, they are taken as
-    they lie, and placed by the number of the partition.
-
-    Raises:
-        DataError: two rows of one id.
-    """
+    """The blocks of a partition of record batches, in order."""
     made = _Making(text)
     group, number = (-1 if ids else partition), 0  # groups count from 0
     last: Any = None
@@ -292,11 +251,7 @@ def _runs(batch: Any, before: int) -> Iterator[tuple[int, Any]]:
 
 
 def _check_ids(last: Any, batch: Any, ids: tuple[str, ...]) -> None:
-    """Whether sorted rows have ids that are all there and all different.
-
-    Raises:
-        DataError: they do not.
-    """
+    """Whether sorted rows have ids that are all there and all different."""
     import pyarrow
     import pyarrow.compute
 

@@ -1,15 +1,6 @@
 """Whole numbers added up over the users whose rows lie in a DataFrame, on the nodes; the driver then adds the noise.
 
-Three steps, each of which may be done again without a trace. (1) Every row becomes a digest of its user (under a key
-that is drawn for this call and forgotten) and what its text and columns come to. (2) The rows of a user come together,
-in an order that follows from them alone; a task adds up the matrices of its users, each a function of this user's rows
-and of public numbers. (3) The sums of the tasks are added up, every slice of rows by one task, and go to the driver.
-
-A sum of whole numbers is the same in any order, so cluster, partitions and retries cannot change it. Nothing in a task
-is random: a task that is tried again adds up to the same, and there is nothing in it to be released twice.
-
-**What is trusted**: the cluster, as a curator is. The sums have no noise: they are private, on its wires and in the
-driver's memory, nowhere else.
+Derivation: docs/howto/spark.md#spark-users
 """
 
 from __future__ import annotations
@@ -57,18 +48,11 @@ class RowsOfUsers(Protocol):
         """Record batches of the given columns, and what is made of each."""
         ...
 
-    def added(self, batches: Iterable[Any]) -> Integers | None:
-        """The sum over whole users, whose rows come one after the other, by `WHO`; without this column every row is
-        one. None: there were none."""
-        ...
+    def added(self, batches: Iterable[Any]) -> Integers | None: ...
 
 
 def user_column(unit: UserUnit, user: str | None) -> str | None:
-    """The column that says who is protected; None: every row is, by itself.
-
-    Raises:
-        ParameterError: it is needed, and not named.
-    """
+    """The column that says who is protected; None: every row is, by itself."""
     if unit == "document":
         return None
     if user is None:
@@ -85,20 +69,7 @@ def sum_over_users(
     *,
     partitions: int | None = None,
 ) -> Integers:
-    """The sum over all users. **Private: it must not leave the driver.**
-
-    Args:
-        spark, df: the rows, and their session.
-        work: what is done with them.
-        given: the columns that it takes, by the name that it knows each by. With `WHO` rows are those of users, with
-            `ORDER` those of a user come in this order first.
-        shape: of the sum.
-        partitions: how many tasks add up users, each with a sum of this shape in its memory; None: four for every core.
-
-    Raises:
-        ParameterError: partitions out of range.
-        DataError: a row without a user; not one row.
-    """
+    """The sum over all users."""
     from pyspark.sql import functions
 
     count = checked_partitions(spark, partitions)

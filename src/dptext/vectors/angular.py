@@ -1,15 +1,6 @@
 """Angles between the rows of a matrix, in radians, accurate at 0 and at pi.
 
-With unit directions a and b the angle is 2 atan2(|a - b|, |a + b|) (Kahan 2006, section 12); the arc cosine of a.b
-would lose half of the digits where words are near. The directions are rounded to the public grid of
-`dptext.vectors.search.ExactDistances`, on which |p - q|^2 and |p + q|^2 = 2|p|^2 + 2|q|^2 - |p - q|^2 are integers
-without rounding.
-
-**How far an angle is off.** Let e be the sum of what the two directions were moved by. Then |p - q| and |p + q| are
-each within e of |a - b| and |a + b|, so the point (|a + b|, |a - b|), which lies at distance 2 from the origin, moves
-by at most sqrt(2) e, its polar angle by at most asin(e / sqrt(2)), and twice that angle by at most
-sqrt(2) e (1 + e^2). In float32 the quotient of the two roots errs by (1 + u)^3, an arc tangent by no more than its
-argument, and arctan2 by 4 units in the last place.
+Derivation: docs/mechanisms/sampler.md#vectors-angular
 """
 
 from __future__ import annotations
@@ -44,14 +35,7 @@ def directions(matrix: npt.ArrayLike) -> Floats:
 
 
 class AngularDistances:
-    """Angles between directions on a public grid, within ``rounding`` of those of the given directions.
-
-    Args:
-        unit_vectors: (V, d) float64 unit vectors (see `directions`); public.
-        dtype: float64 (a fine grid) or float32 (a coarse one).
-
-    Attributes: as `dptext.noise.selection.DistanceTable` has them; ``step`` is 2, what is computed is half the angle.
-    """
+    """Angles between directions on a public grid, within ``rounding`` of those of the given directions."""
 
     step = 2.0
     units = 11.5  # roots and quotient 3, arctan2 8, second-order terms

@@ -1,8 +1,4 @@
-"""The regularised Mahalanobis norm of a public matrix: how elliptical its cloud of points is, with a proved error.
-
-S is the covariance of the rows, scaled to mean variance 1 (trace d), and A = lambda S + (1 - lambda) I. The norm is
-||x|| = sqrt(x^T A^-1 x): along directions in which the words spread far a step counts less. lambda = 0 is Euclidean.
-"""
+"""The regularised Mahalanobis norm of a public matrix: how elliptical its cloud of points is, with a proved error."""
 
 from __future__ import annotations
 
@@ -25,26 +21,7 @@ _LARGEST_ERROR = 1e-6
 
 
 class Ellipsoid:
-    """The unit ball of the norm, as the image of a sphere.
-
-    **Error.** Everything is computed in float64, and for any order of the sums (BLAS, threads), the root L used
-    here has L L^T = A + E with ||E|| <= `error` * smallest eigenvalue of A. Proof: an entry of the covariance, summed
-    in blocks, errs by (block + blocks) units of the root of the product of two variances (Cauchy and Schwarz), a
-    matrix whose norm is at most its trace d; scaling, adding and Cholesky's factorisation (Higham 2002, theorem 10.3)
-    err by a few times d units of trace(A) = d. So the norm ||L^-1 x|| is within a factor 1 + `error` of the exact one.
-
-    Args:
-        matrix: (n, d) finite; public.
-        lambda_: between 0 and 1, the weight of the covariance beside the identity.
-
-    Attributes:
-        root: (d, d) L, lower triangular.
-        smallest: a lower bound on the smallest eigenvalue of A: no step counts more than Euclidean / sqrt(smallest).
-        error: see above.
-
-    Raises:
-        ParameterError: lambda is no number from 0 to 1; A is singular, or so close to it that the error is above 1e-6.
-    """
+    """The unit ball of the norm, as the image of a sphere."""
 
     def __init__(self, matrix: npt.NDArray[np.float32], lambda_: float) -> None:
         lambda_ = number("lambda", lambda_, least=0, most=1)

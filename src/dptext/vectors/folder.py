@@ -1,8 +1,5 @@
 """Vectors as a folder: ``vectors.safetensors`` (one (V, d) float32 tensor, "vectors"), ``words.txt`` (a word a line,
-in the order of the rows) and ``config.json`` (format, version, source, sizes, fingerprint). Vectors that were released
-under a privacy statement have it in ``privacy.json``, and its digest in the configuration: were it to get lost, they
-would pass for public ones.
-"""
+in the order of the rows) and ``config.json`` (format, version, source, sizes, fingerprint)."""
 
 from __future__ import annotations
 
@@ -35,12 +32,7 @@ _ROWS_AT_ONCE = 4096
 
 
 def save_folder(vectors: WordVectors, folder: Path) -> None:
-    """Write a folder whole or not at all: under a temporary name beside it, renamed at the end.
-
-    Raises:
-        DataError: a word that no line of a text file can hold.
-        StorageError: the folder cannot be written.
-    """
+    """Write a folder whole or not at all: under a temporary name beside it, renamed at the end."""
     with whole_folder(folder) as part:
         write_folder(vectors, part, name=folder)
 
@@ -48,15 +40,7 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
 def write_folder(
     vectors: WordVectors, part: Path, *, name: Path, further: Mapping[str, Any] = MappingProxyType({})
 ) -> None:
-    """Write the files into an empty folder that is there.
-
-    ``name`` is that of the folder, for messages. ``further`` are entries of the configuration that `load_folder` does
-    not need: under ``"statements"``, files of further statements and their digests, as in
-    ``{"strict": {"file": ..., "sha256": ...}}``.
-
-    Raises:
-        DataError, StorageError: see `save_folder`.
-    """
+    """Write the files into an empty folder that is there."""
     for row, word in enumerate(vectors.words):
         if "\n" in word:
             raise DataError(f"row {row}: the word holds a line feed, which {_WORDS} cannot; leave it out")
@@ -82,14 +66,7 @@ def write_folder(
 
 
 def check_folder(folder: Path) -> frozenset[str]:
-    """Check that words, vectors and statements are those that the configuration announces.
-
-    Returns:
-        The files of these statements.
-
-    Raises:
-        StorageError, DataError: as `load_folder`; they are not.
-    """
+    """Check that words, vectors and statements are those that the configuration announces."""
     main = load_folder(folder, limit=2, source=folder.name)
     found = set() if main.statement is None else {_PRIVACY}
     further = _config(folder, folder.name).get("statements", {})
@@ -108,23 +85,14 @@ def check_folder(folder: Path) -> frozenset[str]:
 
 
 def announces_vectors(folder: Path) -> bool:
-    """Whether the configuration of a folder says that `write_folder` wrote it; nothing else is looked at.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
+    """Whether the configuration of a folder says that `write_folder` wrote it; nothing else is looked at."""
     with suppress(DataError):
         return bool(_config(folder, folder.name))
     return False
 
 
 def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
-    """The words of a folder; its fingerprint is checked over all rows, with a limit too.
-
-    Raises:
-        StorageError: a file cannot be read.
-        DataError: a file is missing, broken or not as the others say.
-    """
+    """The words of a folder; its fingerprint is checked over all rows, with a limit too."""
     config = _config(folder, source)
     statement = _statement(folder, config, source)
     words = _words(folder, source)
@@ -153,10 +121,7 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
 
 
 def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
-    """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order.
-
-    It is not last where words were learned later than the others (`dptext.users.private_vocabulary`).
-    """
+    """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order."""
     last = len(vectors) - 1
     if row == last:
         return vectors

@@ -1,8 +1,4 @@
-"""Load and save word vectors: known names, files and folders of several formats, objects in memory.
-
-Objects in memory are pairs of words and matrix, mappings, and gensim's (without gensim). Whatever the source, the
-result holds words only, see `dptext.vectors.word_vectors.select_words`.
-"""
+"""Load and save word vectors: known names, files and folders of several formats, objects in memory."""
 
 from __future__ import annotations
 
@@ -132,12 +128,7 @@ def load_vectors_once(source: Source, *, limit: int | None = None) -> WordVector
 
 
 def word_vectors(given: VectorsLike) -> WordVectors:
-    """Word vectors as they are; by a known name or a path, their `USUAL_LIMIT` most frequent words.
-
-    Raises:
-        ParameterError: something else, or no known name.
-        DataError, StorageError, MissingExtraError: as `load_vectors`.
-    """
+    """Word vectors as they are; by a known name or a path, their `USUAL_LIMIT` most frequent words."""
     if isinstance(given, str | os.PathLike):
         return load_vectors_once(given, limit=USUAL_LIMIT)
     if not isinstance(given, WordVectors):

@@ -1,13 +1,4 @@
-"""Manhattan and Chebyshev distances between the rows of a matrix, exact on a public grid.
-
-The vectors are rounded to a grid so fine that all distances, counted in steps, are small integers; sums and maxima of
-integers have no rounding, so the same bits come out for any block size and number of threads. The distances
-are the metric of the grid points, each of which lies within ``row_rounding`` of its row.
-
-**Manhattan.** |a - b| = 2 max(a, b) - a - b, so a distance is 2 sum of max(a_k, b_k) - sum of a_k - sum of b_k: two
-passes a dimension. Sums may exceed the integers; they are taken modulo 2^16 (2^32), and a distance below that comes
-out right. **Chebyshev.** The largest |a_k - b_k|: three passes, on numbers of one byte where that is fine enough.
-"""
+"""Manhattan and Chebyshev distances between the rows of a matrix, exact on a public grid."""
 
 from __future__ import annotations
 
@@ -27,16 +18,7 @@ _CACHED = 1 << 20  # bytes of a tile that stays near the core; smaller ones let 
 
 
 class LatticeDistances:
-    """Manhattan or Chebyshev distances between the rows of a matrix, exact on a public grid.
-
-    Args:
-        matrix: (V, d) finite; public.
-        kind: which of the two.
-        dtype: an unsigned integer for Manhattan, a signed one for Chebyshev; the wider, the finer the grid.
-
-    Attributes: as `dptext.noise.selection.DistanceTable` has them. ``step`` is the grid step; ``row_rounding`` and
-    ``rounding`` bound the distance of a row, or of any row, to its grid point.
-    """
+    """Manhattan or Chebyshev distances between the rows of a matrix, exact on a public grid."""
 
     units = 1.0  # a conversion to float32
 

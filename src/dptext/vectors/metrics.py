@@ -1,24 +1,6 @@
 """Metrics between words: which there are, what each asks of the vectors, and the tables that compute them.
 
-| name | distance of two words at x and y | asks of the vectors |
-|---|---|---|
-| euclidean | root of the sum of (x_k - y_k)^2 | nothing |
-| angular | angle between x and y in radians, at most pi | nothing (zero counts as the first axis) |
-| manhattan | sum of the |x_k - y_k| | nothing |
-| chebyshev | largest |x_k - y_k| | nothing |
-| poincare | arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) | length below 1 |
-| a function | what it gives | an assumption: it is a metric |
-
-A mechanism's proof uses the triangle inequality, so what breaks it is refused: 1 - cosine between words at 0, 45 and
-90 degrees is .29 + .29 on the way and 1 across. The angle is what it stands for, and a metric. Metrics that give two
-words distance 0 are fine (two words in one direction): they are then treated alike.
-
-**A caller's function.** Nothing can be proved about it from outside; that it is a metric is an assumption, and a
-statement says so. What can be done is to refute it: on a public sample of rows identity, symmetry and every triangle
-are looked at.
-
-The function is always asked for one row and one block of 512 rows of the matrix, whoever asks: what it sums in an
-order of its own (a matrix product) so gives the same bits whatever stands beside a row.
+Derivation: docs/mechanisms/sampler.md#vectors-metrics
 """
 
 from __future__ import annotations
@@ -79,17 +61,7 @@ _LARGEST_SUM = 1e6  # words that loose bounds may count as (the sampler adds the
 
 @dataclass(frozen=True)
 class MetricSpace:
-    """Words as points of a metric space, ready for `dptext.noise.selection`.
-
-    Attributes:
-        name: of the metric, for statements.
-        space: a fingerprint of the points and the metric between them.
-        exact: the table whose distances count.
-        coarse: a quicker one for bounds, or None.
-        diameter: no two words are farther apart; infinite where that is not known.
-        functions: the float32 functions whose accuracy the proof takes for granted, in words.
-        assumptions: what else it takes for granted.
-    """
+    """Words as points of a metric space, ready for `dptext.noise.selection`."""
 
     name: str
     space: str
@@ -101,20 +73,7 @@ class MetricSpace:
 
 
 def metric_space(vectors: WordVectors, metric: Metric, *, rate: float, threshold: float) -> MetricSpace:
-    """The words of a vocabulary under a metric.
-
-    A function is looked at for violations of the axioms on a public sample of rows.
-
-    Args:
-        vectors: public.
-        metric: one of `METRICS`, or a function.
-        rate: nats a unit of distance, to choose how fine bounds must be.
-        threshold: distances count up to here.
-
-    Raises:
-        ParameterError: a metric that is not offered, or is none.
-        DataError: vectors that the metric does not know.
-    """
+    """The words of a vocabulary under a metric."""
     if callable(metric):
         return _of_function(vectors, metric, most=threshold)
     if not isinstance(metric, str) or metric not in METRICS:
@@ -192,18 +151,7 @@ def _of_function(vectors: WordVectors, function: Distance, *, most: float) -> Me
 
 
 class CallerDistances:
-    """Distances of a caller's function, cut at a largest one.
-
-    A number that is none counts as infinitely far, a negative one as 0: a private word never ends in an error.
-
-    Args:
-        matrix: (V, d); public.
-        function: see `Distance`. It must give the same values each time, and bear being called from several threads.
-        most: distances count up to here.
-
-    Attributes: as `dptext.noise.selection.DistanceTable` has them; the cut distances are taken to be within
-    `TOLERANCE` times ``most`` of a metric.
-    """
+    """Distances of a caller's function, cut at a largest one."""
 
     step = 1.0
     units = 1.0  # a conversion to float32
@@ -238,13 +186,7 @@ class CallerDistances:
 
 
 def refute_metric(matrix: npt.NDArray[np.float32], function: Distance, *, unknown: int, most: float) -> tuple[int, str]:
-    """Look for a violation of the axioms on a public sample: how many triples held, and a fingerprint of the values.
-
-    The sample is the same for the same matrix: evenly spaced rows, the ``unknown`` one, and near neighbours.
-
-    Raises:
-        ParameterError: values that are no distances, or an axiom that fails, with the rows.
-    """
+    """Look for a violation of the axioms on a public sample: how many triples held, and a fingerprint of the values."""
     table = CallerDistances(matrix, function, most=most)
     spread = np.unique(np.append(np.linspace(0, len(matrix) - 1, _SAMPLE).astype(np.int64), unknown))
     rows: dict[int, Floats] = {}

@@ -1,20 +1,6 @@
 """Of each query the set of the k rows of a public matrix with the largest scalar product, exact, and in no order.
 
-**Exact.** Rows and queries are in whole units of 2^-15 and of length at most 1. A scalar product of two such vectors is
-a whole number of units of 2^-30; so is every partial sum, of at most 2^30 units, by Cauchy and Schwarz. So float64 is
-exact in any order of adding. It is needed for few: float32 scores, from a library that adds and multiplies in float32
-or finer, in any order, are within
-
-    e = g |q| max |y|,    g = d u / (1 - d u),   u = 2^-24                            (Higham 2002, eq. 3.5)   (error)
-
-of the true ones, for the float32 numbers of a row y and a query q of d dimensions are themselves exact. Let t be the
-k-th largest score. No score moves by more than e, so the k-th largest scalar product is within e of t. So a row scored
-above t + 2 e is in the set, however ties are broken, a row scored below t - 2 e is not, and float64 decides between.
-
-**Fast.** Scores are made tile by tile, and most are forgotten at once. Those of a sample of the rows come first. By
-them a query gets two thresholds, between which t very likely lies, not many rows apart: only rows between are kept
-with their scores, of those above a bit is. That t + 2 e and t - 2 e do lie between is then seen in the scores that were
-kept; where they do not, or too many rows lie between (ties), all scores of the query are made again, and kept.
+Derivation: docs/mechanisms/sentences.md#vectors-nearest-sets
 """
 
 from __future__ import annotations
@@ -66,26 +52,7 @@ _ALL_RANKS, _RANKS_A_DOUBLING = 128, 64
 
 
 class NearestSets:
-    """The rows of a matrix with the largest scalar products with a query, as a set; ties go to the lower row.
-
-    **Guarantee.** The set is a function of the query and the public matrix, to the last bit: not of the queries beside
-    it, of blocks, threads or the library that multiplies. For a mechanism that draws from the set this is a matter of
-    privacy: a set that moved with the texts beside a text would say something of them. That it is the right set is a
-    matter of utility only: for the promise any ``count`` rows would do.
-
-    Args:
-        matrix: (N, d) float32; public; rows in whole units of 2^-15 and of length at most 1, as `PublicFeatures` makes
-            them. It is used in place, a memory map too; all that a call needs beside it, its result and its arguments
-            stays below 100 MiB for up to a million rows.
-
-    Raises:
-        ParameterError: the matrix is none of that.
-
-    >>> sets = NearestSets(np.array([[0.5, 0.5], [-0.5, 0.0], [0.5, 0.0], [0.25, 0.25]], dtype=np.float32))
-    >>> sets.find(np.array([[1.0, 0.0], [0.0, 0.5]]), 2)
-    array([[0, 2],
-           [0, 3]])
-    """
+    """The rows of a matrix with the largest scalar products with a query, as a set; ties go to the lower row."""
 
     def __init__(self, matrix: npt.NDArray[np.float32]) -> None:
         given = np.asarray(matrix)  # of a memory map a view
@@ -111,15 +78,7 @@ class NearestSets:
         return int(self._matrix.shape[1])
 
     def find(self, queries: npt.ArrayLike, count: int) -> Rows:
-        """(n, count) int64: for each of the (n, d) queries the rows of the largest scalar products, ascending.
-
-        Args:
-            queries: in whole units of 2^-15 and of length at most 1; others are refused, not rounded.
-            count: of rows, from 1 to N.
-
-        Raises:
-            ParameterError: other queries, or a count out of range.
-        """
+        """(n, count) int64: for each of the (n, d) queries the rows of the largest scalar products, ascending."""
         count = whole("count", count, least=1, most=len(self))
         checked = self._checked(queries)
         errors = self._errors(checked)
@@ -138,11 +97,7 @@ class NearestSets:
         return found
 
     def similarities(self, queries: npt.ArrayLike, rows: npt.ArrayLike) -> Floats:
-        """(n, m) exact scalar products of the (n, d) queries with rows of their own, given as (n, m) integers.
-
-        Raises:
-            ParameterError: queries that `find` refuses; rows that are not there, or not as many for each query.
-        """
+        """(n, m) exact scalar products of the (n, d) queries with rows of their own, given as (n, m) integers."""
         checked = self._checked(queries)
         places = np.asarray(rows)
         if places.ndim != 2 or len(places) != len(checked) or not np.issubdtype(places.dtype, np.integer):
@@ -164,18 +119,7 @@ class NearestSets:
         return found
 
     def profile(self, queries: npt.ArrayLike, leave_out: npt.ArrayLike | None = None) -> Profile:
-        """How similar the rows of each rank are, in the mean over the queries: exact, so the same on every machine.
-
-        Its ranks are all up to 128, then 64 for each factor of two, and the last.
-
-        Args:
-            queries: (n, d), at least one, as for `find`; public.
-            leave_out: (n,) for each query one row that does not count (itself, where it is a row of the matrix): then
-                the profile is one of N - 1 candidates.
-
-        Raises:
-            ParameterError: queries that `find` refuses, or none; rows that are not there; fewer than two that count.
-        """
+        """How similar the rows of each rank are, in the mean over the queries: exact, so the same on every machine."""
         checked = self._checked(queries)
         n, size = len(checked), len(self)
         omitted = None if leave_out is None else np.asarray(leave_out)
@@ -351,15 +295,7 @@ class _Border:
 
 
 class _Between:
-    """Of each query the rows whose scores lie between two thresholds, with their scores, and bits for those above.
-
-    Args:
-        matrix: as for `NearestSets`.
-        queries: (n, d).
-        lows: (n,) from here on a score is kept; becomes infinite for a query that has too many.
-        highs: (n,) up to here; all infinite: there are no bits.
-        most: so many for a query are not yet too many.
-    """
+    """Of each query the rows whose scores lie between two thresholds, with their scores, and bits for those above."""
 
     def __init__(self, matrix: Tile, queries: Tile, lows: Tile, highs: Tile, most: int) -> None:
         self._matrix, self._queries, self._lows, self._highs = matrix, queries, lows, highs

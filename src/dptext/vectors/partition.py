@@ -16,13 +16,7 @@ _SEEDS_AT_A_TIME = 32
 
 
 def neighbour_groups(vectors: WordVectors, size: int) -> list[Rows]:
-    """Groups of ``size`` words (the last one of up to 2 size - 1): each word is in one of them.
-
-    The most frequent word that is in no group yet founds one, with the size - 1 words nearest to it (Euclidean) that
-    are in none; ties go to the lower row. When fewer than 2 size words are left, they are the last group.
-    Squared distances are exact integers on the public grid of `ExactDistances`, so nothing here is rounded and
-    whoever has the vectors gets the same groups. Work: V^2 / size distances.
-    """
+    """Groups of ``size`` words (the last one of up to 2 size - 1): each word is in one of them."""
     table = ExactDistances(vectors.matrix)
     free = np.arange(len(vectors))
     right = table.columns(0, len(vectors))

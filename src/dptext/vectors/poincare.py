@@ -1,18 +1,6 @@
 """Distances in the Poincare ball: 2 arsinh(sqrt(|x - y|^2 / ((1 - |x|^2) (1 - |y|^2)))).
 
-The same as arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (Nickel and Kiela 2017, equation 1), without its
-cancellation at small distances. Near the border of the ball a grid would move points far apart, so the distances are
-those of the given vectors, from differences of coordinates in float64, summed in a fixed order: nothing cancels, and
-the same bits come out for a row, with any others beside it.
-
-**How far a distance is off.** With v = 2^-53, a difference, its square and the sum of d squares err by
-(1 + v)^(d + 2), each 1 / (1 - |x|^2) by (1 + v)^3 (summed in twice the precision) and their product by (1 + v)^2.
-arsinh of a root errs relatively by at most half of that, so by less than (d + 10) 2^-29 units of float32; then come
-a conversion to float32 (1/2), the root (1) and arsinh (8: at most 4 units in the last place).
-
-**Bounds** need no such care. With d_E the distance of grid points, each moved by r, the distance is at least that
-with d_E - r_x - r_y in place of |x - y|, and arsinh is 1-Lipschitz: it is off by at most
-2 (r_x + r_y) / sqrt((1 - |x|^2) (1 - |y|^2)).
+Derivation: docs/mechanisms/sampler.md#vectors-poincare
 """
 
 from __future__ import annotations
@@ -33,11 +21,7 @@ _CACHED = 1 << 18  # bytes of a tile of float64 that stay near the core
 
 
 def conformal_factors(matrix: npt.ArrayLike) -> Floats:
-    """(V,) float64: 1 / (1 - |x|^2), which is half the factor by which the ball stretches lengths at x.
-
-    Raises:
-        DataError: a row that does not lie inside the unit ball.
-    """
+    """(V,) float64: 1 / (1 - |x|^2), which is half the factor by which the ball stretches lengths at x."""
     values = np.asarray(matrix)
     inside = np.empty(len(values), dtype=np.float64)
     for start in range(0, len(values), _TILE):
@@ -64,14 +48,7 @@ def conformal_factors(matrix: npt.ArrayLike) -> Floats:
 
 
 class PoincareDistances:
-    """Poincare distances of the rows of a matrix, each within float64 accuracy.
-
-    Args:
-        matrix: (V, d) float32, inside the unit ball; public.
-        factors: its `conformal_factors`.
-
-    Attributes: as `dptext.noise.selection.DistanceTable` has them; ``step`` is 2, what is computed is half a distance.
-    """
+    """Poincare distances of the rows of a matrix, each within float64 accuracy."""
 
     step = 2.0
 
@@ -105,11 +82,7 @@ class PoincareDistances:
 
 
 class PoincareBounds:
-    """Poincare distances from exact distances of grid points, for bounds: quick, and coarse near the border.
-
-    Arguments and attributes are those of `PoincareDistances`; ``dtype`` is that of the grid, float64 for a fine one or
-    float32 for a coarse one.
-    """
+    """Poincare distances from exact distances of grid points, for bounds: quick, and coarse near the border."""
 
     step = 2.0
     units = 12.5  # conversion and factors 5 / 2, root 1, arsinh 8, second-order terms

@@ -1,13 +1,4 @@
-"""Exact distances and exact nearest neighbours over a public matrix, in blocks.
-
-**Distances.** The vectors are rounded to a public grid so fine that every squared distance, counted in squared grid
-steps, is an integer below 2^53. A float64 matrix product then has no rounding at all: the same bits come out
-for any block size, number of threads, BLAS and machine. The grid's price is known
-(`ExactDistances.rounding`, about 1e-6 for GloVe) and enters the slack of the mechanism. On a coarse grid the integers
-stay below 2^24, and a float32 product, twice as fast, is exact in the same way: good for bounds.
-
-**Neighbours.** Scores in float32 with a proved error bound select candidates; float64 decides among them.
-"""
+"""Exact distances and exact nearest neighbours over a public matrix, in blocks."""
 
 from __future__ import annotations
 
@@ -36,15 +27,7 @@ _UNIT32 = 2.0**-24
 
 
 class ExactDistances:
-    """Squared Euclidean distances between the rows of a matrix, exact on a public grid.
-
-    Args:
-        matrix: (V, d) finite; public.
-        dtype: float64 (a fine grid) or float32 (a coarse one).
-
-    Attributes: as `dptext.noise.selection.DistanceTable` has them. ``step`` is h, the grid step, a power of two;
-    ``row_rounding`` and ``rounding`` bound the Euclidean distance of a row, or of any row, to its grid point.
-    """
+    """Squared Euclidean distances between the rows of a matrix, exact on a public grid."""
 
     units = 1.5  # a conversion to float32, halved by the square root, and the square root
 
@@ -106,17 +89,7 @@ class ExactDistances:
 
 
 class NearestNeighbours:
-    """The rows of a matrix nearest to a query (Euclidean), exact to float64; ties go to the lower row.
-
-    The answer depends on the query and the public matrix alone, so it is post-processing; to the last bit, whatever
-    other queries stand beside it.
-
-    Args:
-        matrix: (V, d) float32; public.
-
-    Attributes:
-        many: as many queries in one call keep its scratch memory below 32 MiB; fewer are slower, each by itself.
-    """
+    """The rows of a matrix nearest to a query (Euclidean), exact to float64; ties go to the lower row."""
 
     def __init__(self, matrix: npt.NDArray[np.float32]) -> None:
         self._size = len(matrix)
@@ -142,11 +115,7 @@ class NearestNeighbours:
         return self.find_several(queries, 1)[:, 0]
 
     def find_several(self, queries: Floats, count: int) -> Rows:
-        """(n, count) int64 rows nearest to the (n, d) queries, the nearest first; ties go to the lower row.
-
-        Raises:
-            ParameterError: there are fewer rows than that.
-        """
+        """(n, count) int64 rows nearest to the (n, d) queries, the nearest first; ties go to the lower row."""
         count = whole("count", count, least=1, most=len(self))
         if len(queries) == 0:
             return np.empty((0, count), dtype=np.int64)

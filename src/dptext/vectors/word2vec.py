@@ -1,12 +1,4 @@
-"""Vectors as word2vec writes them, read and written in constant memory: plain, ``.gz`` and ``.zst``.
-
-**Text**: a word and its numbers a line (GloVe), after a line "rows dimension" (word2vec, fastText's .vec).
-**Binary**: a line "rows dimension", then a word, a space and float32 numbers, and sometimes a line feed, again and
-again.
-
-Files that are not vectors but often stand where vectors are looked for (pickles, fastText models, archives) are known
-by their first bytes, and refused with what to do instead.
-"""
+"""Vectors as word2vec writes them, read and written in constant memory: plain, ``.gz`` and ``.zst``."""
 
 from __future__ import annotations
 
@@ -56,11 +48,7 @@ _FOREIGN = (
 
 
 def format_suffix(path: Path) -> str:
-    """The suffix that announces the format, in lower case, without that of the compression.
-
-    Raises:
-        ParameterError: the suffix of a pickle.
-    """
+    """The suffix that announces the format, in lower case, without that of the compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     if suffixes and suffixes[-1] in _PACKED:
         suffixes.pop()
@@ -71,13 +59,7 @@ def format_suffix(path: Path) -> str:
 
 
 def blocks_of(path: Path) -> Iterator[bytes]:
-    """The unpacked bytes of a file; its suffix tells the compression.
-
-    Raises:
-        StorageError: the file cannot be read.
-        DataError: the compressed data is broken or cut; the first bytes are those of another kind of file.
-        MissingExtraError: a ``.zst`` file without the package zstandard.
-    """
+    """The unpacked bytes of a file; its suffix tells the compression."""
     packing = path.suffix.lower()
     file = OpenedFile(path, packing if packing in _PACKED else "")
     start = b""
@@ -130,11 +112,7 @@ def _check_row_count(promised: int | None, found: int, name: str, *, at_end: boo
 
 
 def check_words(words: Sequence[str]) -> list[bytes]:
-    """The words in UTF-8, where each can stand before a space.
-
-    Raises:
-        DataError: an empty word, white space or NUL in a word, half a surrogate pair; the row (from 0) is named.
-    """
+    """The words in UTF-8, where each can stand before a space."""
     for row, word in enumerate(words):
         if not word or "\0" in word or any(map(str.isspace, word)):
             raise DataError(
@@ -145,11 +123,7 @@ def check_words(words: Sequence[str]) -> list[bytes]:
 
 
 def encoded_words(words: Sequence[str]) -> list[bytes]:
-    """The words in UTF-8.
-
-    Raises:
-        DataError: half a surrogate pair, which is no text; the row (from 0) is named.
-    """
+    """The words in UTF-8."""
     for row, word in enumerate(words):
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise DataError(f"row {row}: the word holds half a surrogate pair, which is no text; leave it out")
@@ -164,12 +138,7 @@ _LINES_AT_ONCE = 256
 
 
 def text_rows(path: Path) -> RowStream:
-    """The rows of a text file, numbered by their lines.
-
-    Raises:
-        DataError: a line that is not a word and as many numbers as the others (the line is named); fewer or more
-            rows than the header promises.
-    """
+    """The rows of a text file, numbered by their lines."""
     promised = dimension = None
     found = before = 0
     for lines in _line_blocks(path):
@@ -226,8 +195,6 @@ def _line_blocks(path: Path) -> Iterator[list[bytes]]:
 
 
 def _parsed(lines: list[bytes], numbers: Sequence[int], dimension: int, name: str) -> tuple[Sequence[str], Floats]:
-    """Words and matrix of some lines: all at once when every line is as expected, one by one to name those that are
-    not, or to find words that hold a space."""
     parts = [line.partition(b" ") for line in lines]
     matrix = _matrix([rest for _, _, rest in parts], dimension)
     heads = [head for head, _, _ in parts]
@@ -316,13 +283,7 @@ _ROWS_AT_ONCE = 1024
 
 
 def binary_rows(path: Path) -> RowStream:
-    """The rows of a file in word2vec's binary format, numbered from 1.
-
-    A word that is not UTF-8 (word2vec cuts long words inside a character) becomes None.
-
-    Raises:
-        DataError: no header, a word without an end, fewer or more rows than the header promises.
-    """
+    """The rows of a file in word2vec's binary format, numbered from 1."""
     blocks = blocks_of(path)
     promised, dimension, data = _split_header(blocks, path.name)
     found = 0

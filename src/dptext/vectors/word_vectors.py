@@ -1,10 +1,4 @@
-"""Word vectors: public words, each with a point in space, frozen; and the statement under which they were released.
-
-`select_words` makes them from the rows of a source. It keeps words, each once, most frequent first: numbers, addresses
-and punctuation leave (they have a treatment of their own, `dptext.text.tokens`), words that differ in case or Unicode
-form become one (the first, most frequent), and ``"<unk>"`` is added with the mean as its vector unless the source has
-it.
-"""
+"""Word vectors: public words, each with a point in space, frozen; and the statement under which they were released."""
 
 from __future__ import annotations
 
@@ -127,11 +121,7 @@ class WordVectors(Showing):
         return isinstance(word, str) and word in self._vocabulary
 
     def __getitem__(self, word: str) -> npt.NDArray[np.float32]:
-        """The (d,) vector of a word.
-
-        Raises:
-            KeyError: the word is not in the vocabulary (the message does not repeat it).
-        """
+        """The (d,) vector of a word."""
         if word not in self._vocabulary:
             raise KeyError(f"the word is not among the {len(self)} words; {UNKNOWN!r} stands for all others")
         row: npt.NDArray[np.float32] = self._matrix[self._vocabulary.row(word)]
@@ -256,10 +246,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 class SourceRows(NamedTuple):
-    """Some rows of a source, in its order: where each stands (for messages), its word, and (n, d) vectors.
-
-    A word is None where its bytes are not UTF-8, which no word of a text can be.
-    """
+    """Some rows of a source, in its order: where each stands (for messages), its word, and (n, d) vectors."""
 
     numbers: Sequence[int]
     words: Sequence[str | None]
@@ -272,19 +259,7 @@ RowStream: TypeAlias = Generator[SourceRows, None, None]
 def select_words(
     stream: RowStream, *, place: str, source: str, limit: int | None = None, unknown: Floats | None = None
 ) -> WordVectors:
-    """The words among the rows of a stream; no more of it is read than the limit asks for.
-
-    Args:
-        stream: the rows, read block by block.
-        place: what a row is called in messages, before its number.
-        source: a name for statements.
-        limit: at most this many words, the unknown word included. Reading stops at the first word too many and not
-            before, so that the number of words found, given as the limit, finds the same words again.
-        unknown: (d,) vector of ``"<unk>"``, for sources that know it beforehand.
-
-    Raises:
-        DataError: NaN or infinity, a word that stands twice in the same form (rows are named); no words at all.
-    """
+    """The words among the rows of a stream; no more of it is read than the limit asks for."""
     room = None if limit is None else limit - 1
     kept: dict[str, None] = {}
     parts: list[Floats] = []

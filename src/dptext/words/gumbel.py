@@ -190,11 +190,7 @@ class TruncatedGumbel(WordMechanism):
 
 
 def published_scale(epsilon: float, size: int, nearest: float, farthest: float) -> float:
-    """The paper's b = 2 D / min(W(2 a D), ln(a m)) with a = (epsilon - 2 (1 + ln |W|) / m) / 3, W that of Lambert.
-
-    Raises:
-        ParameterError: an epsilon at which the formula is not positive.
-    """
+    """The paper's b = 2 D / min(W(2 a D), ln(a m)) with a = (epsilon - 2 (1 + ln |W|) / m) / 3, W that of Lambert."""
     a = (epsilon - 2 * (1 + math.log(size)) / nearest) / 3 if math.isfinite(nearest) else -1.0
     if a * nearest <= 1:
         least = (2 * (1 + math.log(size)) + 3) / nearest

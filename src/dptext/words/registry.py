@@ -1,8 +1,4 @@
-"""Every word mechanism by name, and a mechanism again from the public parameters that its statement carries.
-
-This is the one place where a mechanism is registered: commands, estimators, audits and contracts of the tests go by
-these tables.
-"""
+"""Every word mechanism by name, and a mechanism again from the public parameters that its statement carries."""
 
 from __future__ import annotations
 
@@ -65,21 +61,7 @@ def word_mechanism(
     vectors: VectorsLike | None = None,
     **options: Any,
 ) -> WordMechanism:
-    """The word mechanism that an argument means: every function that takes one goes by this.
-
-    Args:
-        mechanism: a name in `MECHANISMS` (in letters of any case), a class, or a mechanism, which is given back.
-        epsilon: of one that is given by name or class; it has to be chosen.
-        vectors: of the same; None: those that are known, ``"glove-6b-50d"``.
-        options: of the same, further ones of its own.
-
-    Raises:
-        ParameterError: another name; no epsilon; a mechanism beside any of the others.
-
-    >>> vectors = load_vectors((["cat", "dog"], [[0.0, 1.0], [1.0, 0.0]]))
-    >>> word_mechanism("madlib", epsilon=5.0, vectors=vectors).epsilon
-    5.0
-    """
+    """The word mechanism that an argument means: every function that takes one goes by this."""
     if isinstance(mechanism, WordMechanism):
         refuse_beside(mechanism, epsilon=epsilon, vectors=vectors, **options)
         return mechanism
@@ -100,15 +82,7 @@ def word_mechanism(
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
-    """The word mechanism of which a statement speaks; of redacted texts the one behind the redaction.
-
-    Args:
-        statement: of a word mechanism.
-        vectors: name or path of the vectors, where the statement's own name for them is not to be found.
-
-    Raises:
-        DataError: the statement is not of a word mechanism, or the vectors are not those of its fingerprint.
-    """
+    """The word mechanism of which a statement speaks; of redacted texts the one behind the redaction."""
     build: Any = _BY_NAME.get(behind(statement))
     if build is None:
         raise DataError(f"the statement is not of a word mechanism that can be audited ({', '.join(_BY_NAME)})")

@@ -1,9 +1,4 @@
-"""Texts through a word mechanism: what becomes of each token, and back: which word stands where which one stood.
-
-Words go through the mechanism; a number, URL, e-mail address or handle becomes one fixed placeholder; punctuation and
-space stay, and so does the mark of what was taken out before (`dptext.text.placeholders`). Where two tokens touched
-(``do`` + ``n't``, Han characters), a space is put between their replacements.
-"""
+"""Texts through a word mechanism: what becomes of each token, and back: which word stands where which one stood."""
 
 from __future__ import annotations
 
@@ -125,12 +120,7 @@ def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def count_foreign_words(text: str, known: frozenset[str]) -> int:
-    """How many runs of letters of a private text no release can hold.
-
-    Args:
-        text: a private text.
-        known: `words_that_can_come_out` of the mechanism's vocabulary.
-    """
+    """How many runs of letters of a private text no release can hold."""
     return sum(part not in known for part in letters_between(text))
 
 
@@ -164,11 +154,7 @@ def _touching(codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> np
 
 
 class Aligner:
-    """Pairs of original and private words, for the releases of one mechanism.
-
-    The layout of a text is public, so its private form is known but for the words: kept characters stay, placeholders
-    are fixed, a space parts what touched. Between these stand the outputs, each a word of the vocabulary.
-    """
+    """Pairs of original and private words, for the releases of one mechanism."""
 
     def __init__(self, mechanism: WordMechanism) -> None:
         vocabulary = mechanism.vectors.vocabulary
@@ -179,10 +165,7 @@ class Aligner:
         self._limit, self._drop = mechanism.max_words, mechanism.beyond == "drop"
 
     def pairs(self, original: str, private: str) -> tuple[list[int], list[int]] | None:
-        """(rows of the original words, rows of what became of them); None: the private text is not one of this text.
-
-        Words after a mechanism's ``max_words`` are in neither, because nothing was drawn for them.
-        """
+        """(rows of the original words, rows of what became of them); None: the private text is not one of this text."""
         slots = list(self._slots(original))
         observed = self._fit(slots, shown(private))
         if observed is None:
@@ -260,11 +243,7 @@ class _Slot:
 
 
 def layout_of_release(text: str) -> str:
-    """What any release of a text shows of its layout, whichever words come out: white space and some punctuation.
-
-    >>> layout_of_release("Well, I don't know!") == layout_of_private("cat, dog cat <unk> dog!")
-    True
-    """
+    """What any release of a text shows of its layout, whichever words come out: white space and some punctuation."""
     parts, touching = [], False
     for piece in pieces(text):
         kind = kind_of(piece)

@@ -1,19 +1,6 @@
 """SubsetSelection: a word becomes one of the k words most like it, or any other, under a pure promise.
 
-`dptext.noise.subset_selection` is the channel, with the proof. This module says which words are most like a word.
-
-**Which ones they are, exactly.** Vectors are rounded to a public grid on which every squared distance is an integer
-that a product of matrices has without rounding (`dptext.vectors.search.ExactDistances`). S(w) are w itself and the
-k - 1 nearest others; of words equally near, those of lower rows. So S(w) is the same set on every machine, for any
-words that are drawn beside w. The grid is coarse where that is fine enough (a float32 product, twice as fast): a
-neighbour that changes places with the next one costs utility, and nothing else.
-
-**How a member is found.** A corpus needs, for each word that occurs, the j-th member of its set for a uniform j, and
-never the whole set, which may hold tens of thousands. So what is kept of a word is where its set ends (the largest
-distance in it, and the last row of those that have this distance), and how many members each block of 512 rows has, in
-sums from the first block on. The sums name the block, and one block of distances the member. To find where the set
-ends, distances to some rows give two bounds first, one on each side of it, most likely; what lies below the lower one
-is counted, and only what lies between the two is sorted. Where they were wrong, everything is.
+Derivation: docs/mechanisms/subset-selection.md#words-subset
 """
 
 from __future__ import annotations
@@ -223,10 +210,7 @@ def _block_counts(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 
 
 class _Sets:
-    """The k nearest rows of each row of a table, itself among them; see the module's docstring.
-
-    What was found of a row is kept (`KeptRows`). Safe to use from several threads.
-    """
+    """The k nearest rows of each row of a table, itself among them; see the module's docstring."""
 
     def __init__(self, table: ExactDistances, size: int) -> None:
         self._table, self._size = table, size

@@ -24,10 +24,7 @@ __all__ = ["TEM", "threshold_for"]
 
 
 def threshold_for(epsilon: float, size: int, beta: float) -> float:
-    """The g with which TEM stays within g of its input with probability at least 1 - beta (Theorem 3).
-
-    g = (2 / epsilon) ln((1 - beta) (|W| - 1) / beta), at least 0.
-    """
+    """The g with which TEM stays within g of its input with probability at least 1 - beta (Theorem 3)."""
     return max(0.0, 2 / epsilon * math.log((1 - beta) * (size - 1) / beta))  # Theorem 3
 
 

@@ -1,28 +1,6 @@
 """Word mechanisms on vectors that were themselves trained on private texts, under a statement of their own.
 
-The paper's "embeddings can be trained on sensitive data" is false as it stands: vectors, vocabulary, threshold and
-diameter show what they were computed from, and noise on the words of a *new* text hides nothing of that. It becomes
-true when the training is private. Let it be (eps1, delta1)-DP for a user, and let the texts then go through a mechanism
-that loses at most L for a document *for every fixed vocabulary and matrix*. Who is promised what:
-
-| a person with text | loses at most | why |
-|---|---|---|
-| in the privatized texts only | L | the vectors do not depend on them: they are fixed |
-| in the training only | (eps1, delta1) | mechanism, threshold, vocabulary and mean are post-processing of the vectors |
-| in both | (eps1', delta1') + k L | composition; k is the number of their documents |
-
-For the third row both parts must speak of one change. That of the words is a substitution (a document becomes another
-one of the same layout), so (eps1', delta1') is the promise of the training under substitution: (2 eps1, (1 + e^eps1)
-delta1) where it was proved for adding or removing a user and its statement says nothing sharper (``Cooccurrence``'s
-does: its parameters name the exact epsilon and delta under substitution). *Proof* of the row: P(vectors, texts | user)
-is a product of P(vectors | user) and P(texts | vectors, user); given any vectors the second factor changes by at most
-e^(k L), so the pair is the adaptive composition of an (eps1', delta1') and a (k L, 0) mechanism. Where L depends on the
-vectors (Madlib's diameter), it is the L of those that were released: stop the release when L exceeds a bound B, and the
-pair is (eps1' + k B, delta1'), for any B; what was not stopped at B = L comes out the same.
-
-The mechanism's own statement is that of the first row and says so among its assumptions. `statement_with_training` is
-the third row, in which nothing is left of a metric: two users are no distance apart. The second is the statement of the
-vectors.
+Derivation: docs/mechanisms/words.md#words-trained-vectors
 """
 
 from __future__ import annotations

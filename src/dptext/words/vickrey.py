@@ -21,10 +21,7 @@ _REASON = (
 
 
 def first_share(first: Floats, second: Floats, t: float) -> Floats:
-    """(n,) probability of the first neighbour, from the distances of both to the noisy vector.
-
-    (1 - t) second / (t first + (1 - t) second); 1 - t where both distances are 0, as for all equal distances.
-    """
+    """(n,) probability of the first neighbour, from the distances of both to the noisy vector."""
     weight = (1 - t) * second
     total = t * first + weight
     share: Floats = np.divide(weight, total, out=np.full(len(total), 1.0 - t), where=total > 0)

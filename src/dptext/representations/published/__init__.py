@@ -1,9 +1,4 @@
-"""Protocols for private text representations as their papers print them, with what they really cost.
-
-For comparisons: none keeps the epsilon that is printed for it in general, so each is refused without
-``unsafe_as_published=True``, and its statement carries the printed epsilon (``claimed_epsilon``), the true one, the
-reason, two inputs that show it, and the inputs for which the true one holds. The sound ones are one room up.
-"""
+"""Protocols for private text representations as their papers print them, with what they really cost."""
 
 from dptext.privacy.restating import amplified_by_dropout, with_word_dropout
 from dptext.representations.published.codes import public_z_scores

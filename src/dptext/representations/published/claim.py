@@ -19,12 +19,7 @@ __all__ = ["Finding", "Published", "PublishedChannel"]
 
 
 class PublishedChannel(Channel):
-    """A published mechanism for vectors of one dimension.
-
-    Attributes:
-        finding: what is claimed and what is true.
-        witness: two (d,) vectors that lose ``finding.attained``: those of which an audit shows most.
-    """
+    """A published mechanism for vectors of one dimension."""
 
     finding: Finding
     witness: tuple[Floats, Floats]

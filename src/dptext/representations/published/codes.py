@@ -1,19 +1,6 @@
 """Numbers as the bits that the published protocols flip, and which two codes lose most.
 
-With l = 1 + m + n bits, **sign-magnitude** is the paper's fixed point: a sign (1 for negative), m bits of the integer
-part and n of the fraction, cut off towards zero, the largest magnitude for all that lie beyond 2^m. Minus zero is a
-code of its own. **One-hot** marks which of l equal parts of [-2^m, 2^m] a number lies in, the outer ones for what lies
-beyond.
-
-The z-scores of one vector have mean 0 and mean square 1, so only some codes occur, and which two of these lose most is
-a combinatorial question. A search looks at many vectors and at all pairs of them; what it finds is attained by the very
-bits that are sent, and so a lower bound:
-
-- Blocks: all numbers of one size with balanced signs, the last two as large as it takes. Sizes are those whose bits
-  below 1 are any pattern, and just below and above 1, where all bits from there on change.
-- Blocks of two sizes: some numbers just below or above 2, 4, ..., the others small enough for that.
-- Directions all over the sphere, where numbers are few. Two numbers have z-scores of 1 and -1, which come out of
-  floating-point arithmetic as that, or just below or above: two vectors can differ in all bits.
+Derivation: docs/mechanisms/published-protocols.md#representations-published-codes
 """
 
 from __future__ import annotations
@@ -40,16 +27,7 @@ _ROUNDING = 1e-12  # of vectors of length 1: what differences between equal coor
 
 @dataclass(frozen=True)
 class Code:
-    """A way to write a number between -1 and 1 as l bits.
-
-    Attributes:
-        name: as arguments and statements call it.
-        most: the largest l.
-        bits_of: ((n, r) numbers, l) -> (n, r, l) bits.
-        numbers_of: (r, l) bits -> (r,) numbers in the middle of those that have these bits.
-        worst_pair: (n, l) losses of a bit that is 1 in place of 0, and of one that is 0 in place of 1 -> the bits of
-            the two codes, (n, l) each, that lose most together, of all codes.
-    """
+    """A way to write a number between -1 and 1 as l bits."""
 
     name: str
     most: int
@@ -171,13 +149,7 @@ _LOOKED_AT = 1 << 21  # bits of all vectors together
 def most_telling_pair(
     code_of: Callable[[Floats], Bits], up: Floats, down: Floats, *, dimension: int, length: int, integer_bits: int
 ) -> tuple[Floats, Floats]:
-    """The two vectors, of those that are looked at, whose codes lose most.
-
-    Args:
-        code_of: (n, r) vectors -> (n, rl) bits before they are flipped.
-        up, down: (rl,) what a bit loses as 1 against 0, and as 0 against 1.
-        dimension, length, integer_bits: r, l and m of the code.
-    """
+    """The two vectors, of those that are looked at, whose codes lose most."""
     vectors = _blocks(dimension, _sizes(length, integer_bits), integer_bits)
     if dimension <= _FEW:
         vectors = np.concatenate([vectors, RandomBits(0).normal(_DIRECTIONS, dimension)])

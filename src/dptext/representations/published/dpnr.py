@@ -1,16 +1,6 @@
 """DPNR as printed, and as its authors' code ran: min-max normalised vectors with Laplace noise of scale 1 / epsilon.
 
-The vector x becomes (x - min x) / (max x - min x), every number of which lies in [0, 1]. The paper takes its
-sensitivity for 1. Two such vectors of d numbers are up to d apart in L1 ((0, 1, 0, ...) and (1, 0, 1, ...)), so with
-noise of scale 1 / epsilon on every coordinate the true epsilon is
-
-    d * epsilon,   attained.                                                                           (true)
-
-The code that was published with it added *one* draw to all coordinates: subtracting the smallest number then leaves the
-normalised vector as it was, and nothing bounds the loss.
-
-Sources: Lyu, He and Li, *Differentially Private Representation for NLP* (Findings of EMNLP 2020), in the form in which
-a later study restates it (its algorithm 2); (true) is derived here.
+Derivation: docs/mechanisms/published-protocols.md#representations-published-dpnr
 """
 
 from __future__ import annotations

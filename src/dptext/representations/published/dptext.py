@@ -1,18 +1,6 @@
 """DPText's noise as printed: Laplace by its inverse distribution function, with uniform numbers of the wrong range.
 
-The paper draws the noise of each coordinate, so that a budget epsilon can be learned through it, as
-
-    -(D / epsilon) sgn(r) ln(1 - 2|r|),    r uniform over [0, 1],                                   (printed)
-
-D the L1 sensitivity of the vector. That is Laplace noise for r uniform over [-1/2, 1/2]. Over [0, 1] it is undefined
-for r above 1/2, half of the draws; where it is defined, sgn(r) = 1 and the noise is exponential: never below 0. So
-every number that is sent is at least as large as the one that it hides, and a single one below x rules x out: nothing
-bounds the loss. Learning epsilon does not mend that; besides, what was learned depends on the documents, so that only
-the public cap of the learning could ever be quoted.
-
-Sources: Beigi, Shu, Guo, Wang and Liu, *Privacy Preserving Text Representation Learning* (HT 2019), and its longer
-form, *I Am Not What I Write* (arXiv:1907.03189); the flaw: Habernal, *How reparametrization trick broke
-differentially-private text representation learning* (ACL 2022).
+Derivation: docs/mechanisms/published-protocols.md#representations-published-dptext
 """
 
 from __future__ import annotations
@@ -39,11 +27,7 @@ _LARGEST = 2.0**100  # what float32 holds with room to spare
 
 
 class OneSidedNoise(PublishedChannel):
-    """DPText's noise for vectors of one dimension.
-
-    The noise is not centred: its mean is ``scale``, its standard deviation as much. ``expected_squared_error`` counts
-    both, for noise that is defined.
-    """
+    """DPText's noise for vectors of one dimension."""
 
     def __init__(self, mechanism: DPText, dimension: int) -> None:
         self.name, self.domain = mechanism.name, Domain.CUBE  # the last state of a GRU lies between -1 and 1

@@ -1,9 +1,4 @@
-"""Words replaced by a mask token: by coins, a fixed number of them, or those on a list.
-
-By itself none of this promises anything: what is not masked is shown. In front of a mechanism with a promise, masks by
-coins lower what a change of single words costs (`dptext.privacy.restating`). A list of sensitive words *reduces
-exposure*: names that you know of do not leave, all else does, and that a listed word stood there is seen.
-"""
+"""Words replaced by a mask token: by coins, a fixed number of them, or those on a list."""
 
 from __future__ import annotations
 

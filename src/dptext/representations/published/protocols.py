@@ -1,19 +1,6 @@
 """SUE, OUE and OME as *Towards Differentially Private Text Representations* prints them (Lyu, Li, He and Xiao 2020).
 
-Every number of a vector becomes l bits (`codes`), all rl bits are flipped one by one, a 1 sent as 1 with chance p and a
-0 with chance q (the paper's equations (1) to (3) and figure 3), and they are what is sent. A bit j of rl, counted from
-0 over the whole vector, that is 1 in the first input and 0 in the second loses up_j at most, the other way round down_j
-(equation (bit) of `dptext.noise.bits`). Bits are independent, so
-
-    epsilon = max over two codes c, c' that occur of  sum over j of  up_j [c_j > c'_j] + down_j [c_j < c'_j].     (true)
-
-Where every code occurs that is the sum of max(up_j, down_j). For OME with as many even as odd bits and
-e^(epsilon / rl) <= lambda^2 it is
-
-    (rl / 2) ln(lambda^3 - lambda^2 + lambda)   whatever epsilon was asked for,                                  (OME)
-
-because an even bit is at its worst as 1 against 0 and an odd one as 0 against 1; Theorem 1 of the paper multiplies the
-even bits' worst ratio by the *reciprocal* of the odd bits'.
+Derivation: docs/mechanisms/published-protocols.md#representations-published-protocols
 """
 
 from __future__ import annotations
@@ -99,12 +86,7 @@ Chances = tuple[tuple[float, float], tuple[float, float]]
 
 
 class FlippedBits(BitChannel, PublishedChannel):
-    """One of the protocols for vectors of r numbers.
-
-    Attributes:
-        one, zero: (rl,) thresholds, of 2^64, of the chances that a 1 and that a 0 is sent as 1.
-        up, down: (rl,) what each bit loses at most as 1 against 0, and as 0 against 1.
-    """
+    """One of the protocols for vectors of r numbers."""
 
     expected_squared_error = math.inf  # bits estimate no vector
 
