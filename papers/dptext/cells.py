@@ -27,7 +27,7 @@ from papers.numbers_of import of_groups
 from papers.running import say
 
 from dptext.attacks import author_reidentification
-from dptext.attacks.learners import ATTACKERS, Attacker, Learner
+from dptext.attacks.base import ATTACKERS, Attacker, Learner
 from dptext.estimates import Estimate, over_people
 from dptext.evaluation.fairness import fairness
 from dptext.evaluation.folds import Fold, make_folds

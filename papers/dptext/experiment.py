@@ -22,7 +22,7 @@ from papers.dptext.report import write_report
 from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
 from papers.running import options_of
 
-from dptext.attacks.learners import ATTACKERS, Attacker
+from dptext.attacks.base import ATTACKERS, Attacker
 
 HERE = Path(__file__).resolve().parent
 SEED = 1

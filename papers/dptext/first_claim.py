@@ -29,7 +29,7 @@ from papers.dptext.cells import Arrived, Setting, arrived_in, rows_of
 from papers.numbers_of import named
 
 from dptext.attacks import Membership, bag_inversion, loss_membership, score_membership
-from dptext.attacks.learners import Learner
+from dptext.attacks.base import Learner
 from dptext.estimates import mean_over_runs
 from dptext.evaluation.utility import words_of
 from dptext.representations.additive import L2Laplace, Laplace

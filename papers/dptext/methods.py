@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.learners import Learner
+from dptext.attacks.base import Learner
 from dptext.hiding.encoder import HidingEncoder
-from dptext.hiding.erasure import fit_eraser
+from dptext.hiding.inputs import fit_eraser
 from dptext.hiding.training import LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace

@@ -29,7 +29,7 @@ from papers.dptext.trustpilot import read_reviews
 from papers.numbers_of import named
 from papers.running import options_of
 
-from dptext.attacks.learners import Attacker
+from dptext.attacks.base import Attacker
 from dptext.estimates import mean_over_runs
 
 __all__ = ["cell", "cells", "learnt", "main"]

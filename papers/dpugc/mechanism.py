@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dptext import Document, WordVectors, load_vectors
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
-from dptext.noise.clipped_sums import noisy_matrix
+from dptext.noise.gaussian_sums import noisy_matrix
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement

@@ -76,14 +76,14 @@ if TYPE_CHECKING:
     from dptext.words.custext import CusText as CusText
     from dptext.words.gumbel import TruncatedGumbel as TruncatedGumbel
     from dptext.words.madlib import Madlib as Madlib
-    from dptext.words.mahalanobis import Mahalanobis as Mahalanobis
+    from dptext.words.madlib import Mahalanobis as Mahalanobis
+    from dptext.words.madlib import Vickrey as Vickrey
+    from dptext.words.registry import WordPrivatizer as WordPrivatizer
     from dptext.words.santext import SanText as SanText
-    from dptext.words.santext_plus import SanTextPlus as SanTextPlus
+    from dptext.words.santext import SanTextPlus as SanTextPlus
     from dptext.words.subset import SubsetSelection as SubsetSelection
     from dptext.words.tem import TEM as TEM
     from dptext.words.trained_vectors import statement_with_training as statement_with_training
-    from dptext.words.vickrey import Vickrey as Vickrey
-    from dptext.words.word_privatizer import WordPrivatizer as WordPrivatizer
 
     __version__: str
 
@@ -100,60 +100,32 @@ _HOME = {
         "embeddings.skipgram": ("SkipGram",),
         "errors": ("DptextError",),
         "features.pool": ("Pool",),
-        "files.documents": (
-            "Document",
-            "read_documents",
-        ),
+        "files.documents": ("Document", "read_documents"),
         "files.table_kinds": ("strip_metadata",),
         "hiding.autoencoder": ("AutoEncoder",),
         "hiding.encoder": ("HidingEncoder",),
         "ledger.ledger": ("Ledger",),
         "privacy.budgets": ("PersonalBudgets",),
-        "privacy.guarantee": (
-            "ZCDP",
-            "ApproxDP",
-            "MetricDP",
-            "PureDP",
-        ),
+        "privacy.guarantee": ("ZCDP", "ApproxDP", "MetricDP", "PureDP"),
         "privacy.restating": ("statement_for_user",),
         "privacy.statement": ("PrivacyStatement",),
-        "release.privatize": (
-            "batch_privatizer",
-            "privatize",
-            "privatize_file",
-        ),
+        "release.privatize": ("batch_privatizer", "privatize", "privatize_file"),
         "release.redaction": ("Redacted",),
         "release.release": ("Release",),
         "reports.measure": ("report",),
-        "representations.additive": (
-            "Gaussian",
-            "L2Laplace",
-            "Laplace",
-        ),
-        "representations.bits": (
-            "OneBit",
-            "WeightedBits",
-        ),
+        "representations.additive": ("Gaussian", "L2Laplace", "Laplace"),
+        "representations.bits": ("OneBit", "WeightedBits"),
         "representations.classifiers": ("NoisyClassifier",),
-        "representations.cube": (
-            "Hybrid",
-            "Piecewise",
-        ),
+        "representations.cube": ("Hybrid", "Piecewise"),
         "representations.device_encoder": ("DeviceEncoder",),
         "representations.encoders": ("CallableEncoder",),
         "representations.files": ("encode_file",),
         "representations.mean_of_words": ("MeanOfWords",),
         "representations.private_encoder": ("PrivateEncoder",),
-        "representations.privunit": (
-            "PrivUnit",
-            "PrivUnitG",
-        ),
+        "representations.privunit": ("PrivUnit", "PrivUnitG"),
         "representations.recommend": ("recommend",),
         "representations.sentence_encoder": ("SentenceEncoder",),
-        "representations.unary": (
-            "OptimizedUnary",
-            "SymmetricUnary",
-        ),
+        "representations.unary": ("OptimizedUnary", "SymmetricUnary"),
         "sentences.bank": ("TextBank",),
         "sentences.rewriter": ("BankRewriter",),
         "sentences.sentence_privatizer": ("SentencePrivatizer",),
@@ -163,22 +135,16 @@ _HOME = {
         "synthesis.synthesizer": ("Synthesizer",),
         "synthesis.votes": ("VoteSynthesizer",),
         "users.private_vocabulary": ("private_labels", "private_vocabulary"),
-        "vectors.formats": (
-            "load_vectors",
-            "save_vectors",
-        ),
+        "vectors.formats": ("load_vectors", "save_vectors"),
         "vectors.word_vectors": ("WordVectors",),
         "words.custext": ("CusText",),
         "words.gumbel": ("TruncatedGumbel",),
-        "words.madlib": ("Madlib",),
-        "words.mahalanobis": ("Mahalanobis",),
-        "words.santext": ("SanText",),
-        "words.santext_plus": ("SanTextPlus",),
+        "words.madlib": ("Madlib", "Mahalanobis", "Vickrey"),
+        "words.santext": ("SanText", "SanTextPlus"),
         "words.subset": ("SubsetSelection",),
         "words.tem": ("TEM",),
         "words.trained_vectors": ("statement_with_training",),
-        "words.vickrey": ("Vickrey",),
-        "words.word_privatizer": ("WordPrivatizer",),
+        "words.registry": ("WordPrivatizer",),
     }.items()
     for name in names
 }

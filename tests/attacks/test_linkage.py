@@ -13,7 +13,7 @@ from scipy import sparse, stats
 
 from dptext import TEM
 from dptext.attacks import author_reidentification, linkage, linkage_of_scores, sequence_likelihoods
-from dptext.attacks.ranking import rank_scores, similarities
+from dptext.attacks.linkage import rank_scores, similarities
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
@@ -57,7 +57,7 @@ def test_ranks_are_those_of_sorting_whatever_the_blocks(monkeypatch):
     true = generator.integers(37, size=60)
     brute = [int((row > row[at]).sum()) for row, at in zip(scores, true, strict=True)]
     for entries in (1, 100, 1 << 22):
-        monkeypatch.setattr(sys.modules["dptext.attacks.ranking"], "_ENTRIES", entries)
+        monkeypatch.setattr(sys.modules["dptext.attacks.linkage"], "_ENTRIES", entries)
         assert rank_scores(lambda a, b: scores[a:b], true, 37, RandomBits(1)).tolist() == brute
 
 

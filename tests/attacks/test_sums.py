@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dptext.attacks.sums import gaussian_ceiling, sum_membership
+from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.errors import ParameterError
 from dptext.privacy.accounting import gaussian_delta
 

@@ -7,7 +7,7 @@ import pytest
 
 import dptext
 from dptext import TEM, Madlib, calibrate, deniability
-from dptext.calibration.crossing import UnreachableError, crossing
+from dptext.calibration.reidentification import UnreachableError, crossing
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 

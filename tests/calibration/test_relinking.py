@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.calibration.relinking import bank_epsilon
+from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import ParameterError
 from dptext.privacy.vulnerability import best_guesses, epsilon_at_most, rate_at_most
 from sentences.banks import bank, documents

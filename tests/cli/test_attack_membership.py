@@ -5,7 +5,7 @@ import json
 import pytest
 
 import dptext
-from dptext.attacks.sums import gaussian_ceiling
+from dptext.attacks.membership import gaussian_ceiling
 from dptext.files.documents import Document
 from repeated import same_draws
 from reports.corpora import SECRET, make

@@ -2,7 +2,7 @@
 
 import dptext
 from contracts.cases import RANDOM, UNSAFE, VECTORS, WORDS
-from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.base import AttackScore
 from dptext.calibration.deniability import replacements
 from dptext.estimates import Estimate
 from dptext.evaluation.sweep import Sweep

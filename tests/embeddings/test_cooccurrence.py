@@ -8,7 +8,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.noise.clipped_sums import CELL
+from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement

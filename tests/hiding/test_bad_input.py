@@ -84,7 +84,7 @@ def test_bad_rows_are_named_and_never_shown():
 
 
 def test_a_training_that_goes_astray_says_what_to_do():
-    with pytest.raises(ParameterError, match=r"went astray in epoch 1 .*: give a smaller learning_rate"):
+    with pytest.raises(ParameterError, match=r"diverged in epoch 1 .*: lower learning_rate"):
         small(learning_rate=1e30)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError
-from dptext.hiding.erasure import fit_eraser
+from dptext.hiding.inputs import fit_eraser
 
 pytest.importorskip("sklearn")
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
-from dptext.hiding.options import AutoEncoderOptions
+from dptext.hiding.training import AutoEncoderOptions
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.gru import END, GruDecoder, GruEncoder, WordTable

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dptext.hiding.held_out import measured
-from dptext.hiding.inputs import checked_targets
+from dptext.hiding.inputs import checked_targets, measured
 
 
 def looked_at(vectors, labels, task, alpha=1.0):

@@ -402,8 +402,7 @@ def test_the_caller_s_generators_stay_as_they_were(made_vectors):
 
 @pytest.mark.slow
 def test_early_stopping_keeps_the_best_epoch_and_whole_groups_are_held_out(made_vectors):
-    from dptext.hiding.held_out import parted
-    from dptext.hiding.inputs import checked_targets
+    from dptext.hiding.inputs import checked_targets, parted
 
     trained = hiding(epochs=9, patience=1, learning_rate=0.05).fit(made_vectors.rows, **made_vectors.labels)
     scores = [each.held_out.score for each in trained.epochs_]

@@ -8,7 +8,7 @@ import pytest
 
 from dptext.audits import exact_loss
 from dptext.errors import ParameterError
-from dptext.noise.categories import RandomizedResponse
+from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.randomness import RandomBits
 
 

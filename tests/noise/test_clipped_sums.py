@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dptext.noise.clipped_sums import CELL, _allowed, clipped_matrices
+from dptext.noise.gaussian_sums import CELL, _allowed, clipped_matrices
 
 
 def squared_length(cells):

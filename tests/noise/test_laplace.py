@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.noise.laplace import l2_laplace, uniform_directions
+from dptext.noise.discrete import l2_laplace, uniform_directions
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.noise import rounded as digits
-from dptext.noise import rounded as module
-from dptext.noise.rounded import (
+from dptext.noise import gaussian_sums as digits
+from dptext.noise import gaussian_sums as module
+from dptext.noise.gaussian_sums import (
     LEADING,
     exponentials,
     normal_pair,

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from dptext.noise.laplace import l2_laplace
+from dptext.noise.discrete import l2_laplace
 from dptext.playground.densities import log_densities, log_l2_laplace
 from dptext.playground.in_words import percent
 from dptext.playground.overlaps import likeliest, overlap, overlap_of_draws, overlap_of_places, right_in_draws

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dptext import BankRewriter, Document, MeanOfWords, Synthesizer
-from dptext.noise.clipped_sums import CELL
+from dptext.noise.gaussian_sums import CELL
 from dptext.playground.sentences import Sentences
 from dptext.playground.synthetic import Synthetic
 from dptext.playground.vectors import Vectors

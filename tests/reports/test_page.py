@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from dptext import ApproxDP, MetricDP, PrivacyStatement, PureDP
-from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.base import AttackScore
 from dptext.audits.draws import DrawTest
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError

@@ -7,7 +7,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
-from dptext.noise.clipped_sums import CELL, count_off_grid, grid_step, noisy_matrix
+from dptext.noise.gaussian_sums import CELL, count_off_grid, grid_step, noisy_matrix
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import statement_path
 from dptext.reports.answers import answers, recommendation

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.noise.clipped_sums import CELL
+from dptext.noise.gaussian_sums import CELL
 from dptext.synthesis.moments import COUNT_WEIGHT, TEXTS_AT_ONCE, UNIT, MomentSum
 from synthesis.spaces import HashedWords, Someone
 

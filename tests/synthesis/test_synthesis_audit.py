@@ -9,8 +9,8 @@ from scipy import stats
 
 import dptext
 from canaries import loss_of_sum
-from dptext.attacks.sums import gaussian_ceiling, sum_membership
-from dptext.noise.clipped_sums import CELL
+from dptext.attacks.membership import gaussian_ceiling, sum_membership
+from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.accounting import gaussian_delta
 from dptext.privacy.randomness import RandomBits
 from synthesis.spaces import Someone

@@ -11,7 +11,7 @@ import dptext.synthesis.sources as sources
 import dptext.synthesis.synthesizer as synthesizer_module
 import dptext.synthesis.votes as votes_module
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.noise.clipped_sums import MOST_USERS
+from dptext.noise.gaussian_sums import MOST_USERS
 from dptext.privacy.accounting import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.statement import PrivacyStatement, of_release

@@ -11,7 +11,7 @@ import dptext.synthesis.votes as module
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.features.features import fit_features
 from dptext.files.documents import Document
-from dptext.noise.clipped_sums import CELL
+from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.accounting import gaussian_delta, gaussian_epsilon
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning

@@ -9,10 +9,19 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
-from dptext.vectors.angular import ANGULAR_DIAMETER, AngularDistances, directions
-from dptext.vectors.lattice import LatticeDistances
-from dptext.vectors.metrics import METRICS, CallerDistances, metric_space, refute_metric
-from dptext.vectors.poincare import PoincareBounds, PoincareDistances, conformal_factors
+from dptext.vectors.metrics import (
+    ANGULAR_DIAMETER,
+    METRICS,
+    AngularDistances,
+    CallerDistances,
+    LatticeDistances,
+    PoincareBounds,
+    PoincareDistances,
+    conformal_factors,
+    directions,
+    metric_space,
+    refute_metric,
+)
 from dptext.vectors.search import ExactDistances
 
 UNIT = 2.0**-24

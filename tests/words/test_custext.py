@@ -11,7 +11,7 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import TEXT, Ledger
 from dptext.privacy.condition import ANY_TWO
 from dptext.privacy.guarantee import NoGuarantee
-from dptext.vectors.partition import neighbour_groups
+from dptext.vectors.search import neighbour_groups
 from dptext.words.custext import CusText
 from dptext.words.registry import mechanism_from_statement
 

@@ -7,8 +7,8 @@ import pytest
 
 import dptext
 from dptext.errors import ParameterError
-from dptext.words import santext_plus as module
-from dptext.words.santext_plus import SanTextPlus
+from dptext.words import santext as module
+from dptext.words.santext import SanTextPlus
 
 EPSILON = 3.0
 

@@ -12,7 +12,7 @@ import dptext
 from dptext.errors import ParameterError
 from dptext.noise.subset_selection import Profile, best_size
 from dptext.privacy.randomness import RandomBits
-from dptext.vectors.angular import directions
+from dptext.vectors.metrics import directions
 from dptext.words import subset
 from dptext.words.subset import SubsetSelection
 

@@ -17,8 +17,7 @@ import dptext
 from dptext import TEM
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.vectors.angular import ANGULAR_DIAMETER
-from dptext.vectors.metrics import METRICS
+from dptext.vectors.metrics import ANGULAR_DIAMETER, METRICS
 
 FALSE_ALARM = 1e-6
 OTHERS = METRICS[1:]

@@ -11,8 +11,8 @@ from dptext import Madlib, Vickrey
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
+from dptext.words.madlib import first_share
 from dptext.words.registry import mechanism_from_statement
-from dptext.words.vickrey import first_share
 
 FALSE_ALARM = 1e-6
 EDGES = np.linspace(-60.0, 60.0, 480_001)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dptext import PersonalBudgets
 from dptext.audits.verdict import judge_exact
-from dptext.noise.categories import RandomizedResponse
+from dptext.noise.discrete import RandomizedResponse
 from zoo.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
 
 SENT = 1.0

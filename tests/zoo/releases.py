@@ -3,7 +3,7 @@
 import numpy as np
 
 from dptext import Cooccurrence
-from dptext.noise.clipped_sums import CELL, noisy_matrix
+from dptext.noise.gaussian_sums import CELL, noisy_matrix
 from zoo.case import ApproxDP, Case, judge_pair
 
 EPSILON, DELTA = 2.0, 1e-5

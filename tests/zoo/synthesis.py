@@ -4,7 +4,7 @@ it, or what is made of it, can tell on them."""
 import numpy as np
 
 from dptext.audits import judge_gaussian
-from dptext.noise.clipped_sums import CELL, noisy_matrix
+from dptext.noise.gaussian_sums import CELL, noisy_matrix
 from dptext.privacy.accounting import gaussian_sigma
 from dptext.privacy.unit import Unit
 from dptext.synthesis.moments import MomentSum

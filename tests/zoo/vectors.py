@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from dptext.audits import judge_exact
-from dptext.noise.rounded import rounded_gaussian, rounded_laplace
+from dptext.noise.gaussian_sums import rounded_gaussian, rounded_laplace
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from zoo.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
 

@@ -17,7 +17,7 @@ from dptext.advice.way import (
     privatized,
     without_parameters,
 )
-from dptext.calibration.relinking import bank_epsilon
+from dptext.calibration.reidentification import bank_epsilon
 from dptext.privacy.unit import Trust
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.sentences.bank import TextBank

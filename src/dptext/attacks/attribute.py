@@ -9,9 +9,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.attack_score import AttackScore
-from dptext.attacks.learners import ATTACKERS, NAMES, Attacker, Learner, as_features, checked_attackers
-from dptext.attacks.rows import Rows, as_codes, as_people, optional, random_state
+from dptext.attacks.base import (
+    ATTACKERS,
+    NAMES,
+    Attacker,
+    AttackScore,
+    Learner,
+    Rows,
+    as_codes,
+    as_features,
+    as_people,
+    checked_attackers,
+    optional,
+    random_state,
+)
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, area, area_of_classes, macro_f1, mean_of_people

@@ -9,9 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.attack_score import AttackScore
-from dptext.attacks.ranking import Pairs, rank_scores
-from dptext.attacks.rows import as_codes, as_rows, unit_rows
+from dptext.attacks.base import AttackScore, as_codes, as_rows, unit_rows
+from dptext.attacks.linkage import Pairs, rank_scores
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_over_runs, share

@@ -1,7 +1,14 @@
 """Try to break a promise: exact losses, sampled lower bounds, canaries, and the verdict against a statement."""
 
-from dptext.audits.canaries import CanaryBound, canary_loss, one_run_bound
-from dptext.audits.exact import ExactLoss, density_loss, exact_delta, exact_loss
+from dptext.audits.exact import (
+    CanaryBound,
+    ExactLoss,
+    canary_loss,
+    density_loss,
+    exact_delta,
+    exact_loss,
+    one_run_bound,
+)
 from dptext.audits.goodness import distance_from
 from dptext.audits.mechanisms import audit
 from dptext.audits.sampled import LossBound, clopper_pearson, loss_bound, sampled_loss, samples_needed, strongest_bound

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.canaries import CanaryBound
 from dptext.audits.draws import DrawTest, Sampler, compare_draws
-from dptext.audits.exact import exact_delta, exact_loss
+from dptext.audits.exact import CanaryBound, exact_delta, exact_loss
 from dptext.audits.sampled import LossBound, strongest_bound
 from dptext.checks import number
 from dptext.drawing import checked_axes, legend_below, promise_row

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from dptext.calibration.crossing import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.calibration.deniability import (
     Deniability,
     WordSample,
@@ -27,6 +26,7 @@ from dptext.calibration.deniability import (
     weighted_quantile,
 )
 from dptext.calibration.outcomes import distances_from, distributions_of
+from dptext.calibration.reidentification import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
@@ -40,7 +40,7 @@ from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS
 
 if TYPE_CHECKING:
-    from dptext.calibration.relinking import BankCalibration
+    from dptext.calibration.reidentification import BankCalibration
     from dptext.sentences.bank import TextBank
 
 __all__ = ["COMPARED", "Calibration", "Family", "calibrate", "usual_epsilon"]
@@ -167,9 +167,10 @@ def calibrate(
     random bits for every epsilon, for the others. A target on the support of a sampled mechanism is met cautiously:
     draws show too few words rather than too many.
 
-    **Texts of a bank.** The target is how often somebody names the right one of so many people, whose texts they know
-    and hold for equally likely before (`dptext.calibration.relinking`): proved for any texts, beside what any mechanism
-    of pure epsilon keeps, and, with public texts of the kind of the private ones, what holds among these.
+    **Texts of a bank.** The target is how often an adversary names the right one of several people, whose texts they
+    know and find equally likely beforehand (`dptext.calibration.reidentification`). The bound is proved for any texts;
+    the result also has the bound of any mechanism of this pure epsilon and, with public texts like the private ones,
+    the rate among these.
 
     Args:
         vectors, mechanism, pure_epsilon, options: see `Family`; vectors may be their name or path. Or a `TextBank` in
@@ -221,7 +222,9 @@ def calibrate(
 
 
 def _of_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalibration:
-    from dptext.calibration.relinking import calibrate_bank  # with all that makes vectors of texts: words do without
+    from dptext.calibration.reidentification import (
+        calibrate_bank,  # with all that makes vectors of texts: words do without
+    )
     from dptext.sentences.bank import TextBank
 
     if not isinstance(bank, TextBank):

@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.calibration.calibration import EXACT_TOLERANCE, SAMPLED_TOLERANCE, Family
-from dptext.calibration.crossing import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.calibration.deniability import checked_weights, deniability
 from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of
+from dptext.calibration.reidentification import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down

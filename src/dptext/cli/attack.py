@@ -22,9 +22,9 @@ from dptext.attacks import (
     nearest_secrets,
     with_secrets_told,
 )
-from dptext.attacks.learners import ATTACKERS
+from dptext.attacks.base import ATTACKERS
+from dptext.attacks.membership import gaussian_ceiling
 from dptext.attacks.neighbours import NO_ROW
-from dptext.attacks.sums import gaussian_ceiling
 from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
 from dptext.cli.console import print_json

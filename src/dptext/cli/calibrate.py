@@ -30,7 +30,7 @@ from dptext.vectors.word_vectors import WordVectors
 from dptext.words.registry import MECHANISMS
 
 if TYPE_CHECKING:
-    from dptext.calibration.relinking import BankCalibration, BankEpsilon
+    from dptext.calibration.reidentification import BankCalibration, BankEpsilon
     from dptext.sentences.bank import TextBank
 
 __all__ = ["calibrate"]
@@ -214,7 +214,10 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
 
 
 def _calibrate_bank(asked: BankOptions, epsilon: Sequence[float], seed: int, output: options.Output) -> None:
-    from dptext.calibration.relinking import bank_epsilon, calibrate_bank  # words do without all that reads texts
+    from dptext.calibration.reidentification import (  # words do without all that reads texts
+        bank_epsilon,
+        calibrate_bank,
+    )
     from dptext.features.pool import Pool
     from dptext.sentences.bank import TextBank
 

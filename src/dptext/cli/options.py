@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from dptext.advice.pasted import LICENCE
-from dptext.attacks.learners import ATTACKERS
+from dptext.attacks.base import ATTACKERS
 from dptext.cli.console import say
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.documents import OnError

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dptext.attacks import AttackScore
-from dptext.attacks.learners import ATTACKERS
+from dptext.attacks.base import ATTACKERS
 from dptext.checks import choice
 from dptext.cli import options
 from dptext.cli.console import print_json

@@ -18,8 +18,7 @@ from dptext.embeddings.sharing import Shareable
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, DocumentReader
-from dptext.noise.clipped_sums import MOST_USERS, noisy_matrix
-from dptext.noise.rounded import ELEMENTARY
+from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix
 from dptext.privacy.accounting import l2_sensitivity
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP
@@ -134,8 +133,8 @@ class Cooccurrence(Shareable, Showing):
     """Word vectors from the texts of users, by one noisy release of which words stand beside which.
 
     Every user's texts become one matrix, from their own texts and public numbers alone, which is clipped to a norm by
-    `dptext.noise.clipped_sums.clipped_matrices`; the matrices are added up, and so is Gaussian noise, once, on
-    all rows (`dptext.noise.clipped_sums.noisy_matrix`). Everything after that is post-processing
+    `dptext.noise.gaussian_sums.clipped_matrices`; the matrices are added up, and so is Gaussian noise, once, on
+    all rows (`dptext.noise.gaussian_sums.noisy_matrix`). Everything after that is post-processing
     (`dptext.embeddings.refinement`).
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP. *Proof.* The sum moves by at most C = 1 in

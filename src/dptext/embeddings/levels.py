@@ -17,7 +17,7 @@ from dptext.embeddings.dpsgd.participation import Participation, personal_partic
 from dptext.errors import DataError, ParameterError, extra
 from dptext.files.column import is_missing
 from dptext.files.documents import Document
-from dptext.noise.categories import RandomizedResponse
+from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.condition import Condition, LevelIsSent, OfLevel, Requirement
 from dptext.privacy.guarantee import ApproxDP, PureDP
@@ -71,7 +71,7 @@ class BudgetPolicy(Showing):
     vector that another coin, of q_l / q, makes 0 (divergences are convex: a coin is no worse than its worst outcome).
 
     **"device"** (private texts, on the user's own device): the device sends one level, by randomised response of
-    epsilon_p on all k levels (`dptext.noise.categories`). A user whose device sent l has epsilon_l + epsilon_p,
+    epsilon_p on all k levels (`dptext.noise.discrete`). A user whose device sent l has epsilon_l + epsilon_p,
     everybody has cap + epsilon_p, and the levels that were sent may be known to all.
     *Proof.* Let f be the predictor, fixed before; R the response; L what is sent; t the texts of a user, none of them
     in the other world. Their device sends a level in both worlds: that somebody has the device is not what is hidden.

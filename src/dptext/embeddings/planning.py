@@ -16,7 +16,7 @@ from dptext.embeddings.refinement import public_base, strengths
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError
 from dptext.files.documents import Document, DocumentReader
-from dptext.noise.clipped_sums import CELL, MOST_USERS
+from dptext.noise.gaussian_sums import CELL, MOST_USERS
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.users.grouping import UserUnit, users_of
 

@@ -1,4 +1,4 @@
-"""One matrix a user, clipped to a norm by `dptext.noise.clipped_sums.clipped_matrices`; and their sum, the only thing
+"""One matrix a user, clipped to a norm by `dptext.noise.gaussian_sums.clipped_matrices`; and their sum, the only thing
 that is computed from private texts.
 
 Derivation: docs/mechanisms/cooccurrence.md#embeddings-user-matrices
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.context_features import UNIT, ContextFeatures
-from dptext.noise.clipped_sums import Floats, Integers, clipped_matrices
+from dptext.noise.gaussian_sums import Floats, Integers, clipped_matrices
 
 __all__ = ["UserMatrixSum", "UserText"]
 

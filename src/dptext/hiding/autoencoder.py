@@ -16,10 +16,8 @@ import numpy.typing as npt
 
 from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, RefusedError, extra
-from dptext.hiding.held_out import TradeOff
-from dptext.hiding.inputs import Rows, content_of
-from dptext.hiding.options import AutoEncoderOptions, with_options
-from dptext.hiding.training import HidingEpoch, LearntBudget, Run
+from dptext.hiding.inputs import Rows, TradeOff, content_of
+from dptext.hiding.training import AutoEncoderOptions, HidingEpoch, LearntBudget, Run, with_options
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Provenance, checked_texts
 from dptext.representations.gru import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
@@ -61,7 +59,7 @@ class AutoEncoder(Showing):
 
     Args:
         options: ``dimension``, ``words``, ``epochs``, ``public``, ``seed`` and all others of
-            `dptext.hiding.options.AutoEncoderOptions`.
+            `dptext.hiding.training.AutoEncoderOptions`.
 
     Attributes:
         options: as they were checked.

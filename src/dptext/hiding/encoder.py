@@ -16,18 +16,18 @@ import numpy.typing as npt
 from dptext.errors import ParameterError, extra
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.game import Game, NoiseInTheLoop, domain_and_channel
-from dptext.hiding.held_out import Reader, parted
 from dptext.hiding.inputs import (
+    Reader,
     Rows,
     checked_targets,
     checked_users,
     content_of,
+    parted,
     texts_to_train_on,
     vectors_to_train_on,
 )
-from dptext.hiding.options import HidingOptions, with_options
 from dptext.hiding.trained import TrainedEncoder
-from dptext.hiding.training import HidingEpoch, Run
+from dptext.hiding.training import HidingEpoch, HidingOptions, Run, with_options
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.representations.additive import CappedLaplace, L2Laplace
 from dptext.representations.bounds import Bound, bound_into
@@ -69,7 +69,7 @@ class HidingEncoder(Showing):
             no promise.
         epsilon: of a randomizer that is given by name. There is no usual one.
         options: ``dimension``, ``epochs``, ``alpha``, ``public``, ``seed`` and all others of
-            `dptext.hiding.options.HidingOptions`.
+            `dptext.hiding.training.HidingOptions`.
 
     Attributes:
         options: as they were checked.

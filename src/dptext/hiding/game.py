@@ -13,10 +13,8 @@ import numpy as np
 
 from dptext.checks import choice
 from dptext.errors import ParameterError
-from dptext.hiding.held_out import Reader, TradeOff
-from dptext.hiding.inputs import Source, Target
-from dptext.hiding.options import HidingOptions
-from dptext.hiding.training import LearntBudget
+from dptext.hiding.inputs import Reader, Source, Target, TradeOff
+from dptext.hiding.training import HidingOptions, LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace
 from dptext.representations.bounds import TRAINED_INTO

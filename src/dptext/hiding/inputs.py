@@ -1,10 +1,15 @@
-"""What a training gets, checked: texts or vectors, labels to keep and to hide, users; and the order of its rows."""
+"""Inputs of a training, its held-out rows, and the erasure of linear concepts.
+
+Derivation: docs/mechanisms/hiding.md#hiding-erasure
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,22 +19,162 @@ from dptext.errors import DataError, ParameterError
 from dptext.files.column import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.domains import Floats, checked_vectors
-from dptext.representations.encoders import TextEncoder, checked_texts
+from dptext.representations.encoders import Provenance, TextEncoder, checked_texts
+from dptext.representations.layers import HidingLayers, LayeredEncoder
 
 __all__ = [
     "MISSING",
+    "ConceptEraser",
+    "Reader",
     "Rows",
     "Source",
     "Target",
+    "TradeOff",
+    "advantage",
     "as_vectors",
     "checked_targets",
     "checked_users",
     "content_of",
+    "fit_eraser",
+    "measured",
+    "parted",
     "shuffled",
     "stream_of",
     "texts_to_train_on",
     "vectors_to_train_on",
 ]
+
+
+_FEATURES = 256
+_RIDGE = 1e-2
+_MOST_ROWS = 8192  # that readers are fitted on
+_TOGETHER = 512
+
+
+def parted(
+    rows: int, users: Sequence[Any] | None, task: Target, others: Sequence[Target], fraction: float, start: int
+) -> tuple[Rows, Rows]:
+    """(kept, held out) rows: people are held out as a whole, and without users the same share of each class."""
+    held = np.zeros(rows, dtype=bool)
+    if fraction:
+        order = shuffled(np.arange(rows), stream_of(start, b"held out"))
+        codes = task.codes if users is None else _numbers(users)
+        for code in np.unique(codes) if users is None else ():
+            of_class = order[codes[order] == code]
+            held[of_class[: min(round(fraction * len(of_class)), len(of_class) - 1)]] = True
+        if users is not None:
+            _, first = np.unique(codes[order], return_index=True)
+            by_chance = codes[order][np.sort(first)]
+            held = np.isin(codes, by_chance[: round(fraction * len(by_chance))])
+    kept = np.flatnonzero(~held)
+    for target in (task, *others):
+        left = target.codes[kept]
+        if len(np.unique(left[left >= 0])) < 2:
+            raise DataError(
+                f"{target.name!r} has one class only in the rows that are left to train on, without those held out: "
+                "give more rows (or people), or validation_fraction=0"
+            )
+    return kept, np.flatnonzero(held)
+
+
+def _numbers(users: Sequence[Any]) -> Rows:
+    places: dict[Any, int] = {}
+    return np.array([places.setdefault(user, len(places)) for user in users], dtype=np.int64)
+
+
+class Reader:
+    """Fresh readers after each epoch."""
+
+    def __init__(
+        self,
+        source: Source,
+        task: Target,
+        attributes: Sequence[Target],
+        alpha: float,
+        parts: tuple[Rows, Rows],
+        start: int,
+    ) -> None:
+        self._source, self._targets, self._alpha = source, (task, attributes), alpha
+        kept, self._held = parts
+        self._shown = shuffled(kept, stream_of(start, b"looked at"))[:_MOST_ROWS]
+
+    def look(self, arrived: Callable[[Any], Floats]) -> TradeOff | None:
+        """What they get out of vectors, from a batch to (n, d) as they arrive; None where nothing is held out."""
+        if not self._held.size:
+            return None
+        read, held = ((self._vectors(arrived, rows), rows) for rows in (self._shown, self._held))
+        return measured(read, held, *self._targets, self._alpha)
+
+    def _vectors(self, arrived: Callable[[Any], Floats], rows: Rows) -> Floats:
+        batches = list(self._source.batches(rows, _TOGETHER))
+        found = np.concatenate([arrived(self._source.take(batch)) for batch in batches])
+        place = np.empty(int(rows.max()) + 1, dtype=np.int64)
+        place[np.concatenate(batches)] = np.arange(rows.size)
+        return found[place[rows]]
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """How much a fresh reader gets out of held-out vectors."""
+
+    task: float
+    attributes: Mapping[str, float] = field(default_factory=dict)
+    score: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+
+def measured(
+    read: tuple[Floats, npt.NDArray[np.intp]],
+    held: tuple[Floats, npt.NDArray[np.intp]],
+    task: Target,
+    attributes: Sequence[Target],
+    alpha: float,
+) -> TradeOff:
+    """Fresh readers fitted on some noisy vectors, ``read``, and judged on others, ``held``: (n, d) and their rows."""
+    fit, fit_rows = read[0][:_MOST_ROWS], read[1][:_MOST_ROWS]
+    scale = float(np.sqrt(np.mean(fit**2))) or 1.0
+    projection = _projection(fit.shape[1])
+    known, asked = _features(fit / scale, projection), _features(held[0] / scale, projection)
+    numbers = {
+        target.name: advantage(known, target.codes[fit_rows], asked, target.codes[held[1]], len(target.classes))
+        for target in attributes
+    }
+    useful = advantage(known, task.codes[fit_rows], asked, task.codes[held[1]], len(task.classes))
+    known_ones = [max(each, 0.0) for each in numbers.values() if not math.isnan(each)]
+    leaked = float(np.mean(known_ones)) if known_ones else math.nan
+    return TradeOff(useful, numbers, useful - alpha * leaked if alpha else useful)
+
+
+def advantage(known: Floats, labels: Rows, asked: Floats, truth: Rows, classes: int) -> float:
+    """Of a least-squares reader that counts each class the same; rows without a label (-1) are left out."""
+    kept, judged = labels >= 0, truth >= 0
+    labels, truth = labels[kept], truth[judged]
+    present = np.unique(truth)
+    if not labels.size or len(present) < 2:
+        return math.nan
+    counts = np.bincount(labels, minlength=classes)
+    weights = 1 / np.maximum(counts, 1)[labels]
+    wanted = np.eye(classes)[labels] - 1 / classes
+    inputs = known[kept]
+    gram = (inputs.T * weights) @ inputs
+    gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
+    weighted = np.linalg.solve(gram, (inputs.T * weights) @ wanted)
+    found = present[(asked[judged] @ weighted)[:, present].argmax(axis=1)]
+    shares = [float(np.mean(found[truth == each] == each)) for each in present]
+    return (float(np.mean(shares)) - 1 / len(present)) / (1 - 1 / len(present))
+
+
+def _projection(width: int) -> Floats:
+    """The same every time, so that readers can be compared."""
+    return RandomBits.keyed(seed_bytes(b"fresh readers", width)).normal(width + 1, _FEATURES)
+
+
+def _features(vectors: Floats, projection: Floats) -> Floats:
+    bent = np.maximum(vectors @ projection[:-1] / np.sqrt(vectors.shape[1]) + projection[-1], 0.0)
+    return np.column_stack([vectors, bent, np.ones(len(vectors))])
+
 
 MISSING = -1
 _MOST_CLASSES = 1000
@@ -211,3 +356,100 @@ def content_of(
         yield f"{target.name}\0{target.classes!r}".encode("utf-8", "surrogatepass")
         yield target.codes.tobytes()
     yield repr(None if users is None else list(users)).encode("utf-8", "surrogatepass")
+
+
+_NEGLIGIBLE = 1e-10  # of the largest eigenvalue (singular value): what rounding alone leaves
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptEraser:
+    """An affine map r(x) = x - erase look^T (x - mean). Frozen.
+
+    Attributes:
+        mean: (d,) of the vectors that it was fitted on.
+        look: (d, k) what of a vector tells the attributes; k at most the number of classes less one for each.
+        erase: (d, k) what is taken away for it.
+        attributes: the names of what is erased.
+        rows: how many vectors it was fitted on.
+    """
+
+    mean: Floats = field(repr=False)
+    look: Floats = field(repr=False)
+    erase: Floats = field(repr=False)
+    attributes: tuple[str, ...] = ()
+    rows: int = 0
+
+    def apply(self, vectors: npt.ArrayLike) -> Floats:
+        """(n, d) vectors without what tells the attributes. *Not private.*
+
+        Raises:
+            ParameterError: another shape.
+        """
+        given = checked_vectors(vectors, self.mean.size)
+        erased: Floats = given - (given - self.mean) @ self.look @ self.erase.T  # eq. (1)
+        return erased
+
+    def on(self, encoder: TextEncoder, *, public: bool = False, public_name: str | None = None) -> LayeredEncoder:
+        """The eraser on top of the encoder whose vectors it was fitted on: for `PrivateEncoder` and devices.
+
+        Args:
+            encoder: text to vector.
+            public: whether those vectors and labels are declared public; nothing is promised to them in any case.
+            public_name: what they are, for the statement.
+        """
+        moved = self.look @ self.erase.T
+        layers = HidingLayers(((np.eye(self.mean.size) - moved, self.mean @ moved),))  # type: ignore[arg-type]
+        hidden = ", ".join(self.attributes)
+        return LayeredEncoder(
+            encoder, layers, Provenance(trained_on=public_name, texts=self.rows, public=public, hidden=hidden)
+        )
+
+
+def fit_eraser(vectors: npt.ArrayLike, attributes: Mapping[str, Iterable[Hashable]]) -> ConceptEraser:
+    """The eraser of some attributes, together.
+
+    Args:
+        vectors: (n, d) finite numbers; nothing is promised to those who are in there.
+        attributes: by name, (n,) classes each; None, NaN and "" are missing: such a row tells nothing of this one.
+
+    Raises:
+        DataError: labels of another number than vectors, of one class only, or none at all.
+        ParameterError: no matrix of numbers.
+
+    >>> eraser = fit_eraser([[0.0, 1.0], [1.0, 0.0], [10.0, 1.0], [11.0, 0.0]], {"side": ["l", "l", "r", "r"]})
+    >>> eraser.apply([[0.0, 1.0], [11.0, 1.0]]).round(6).tolist()
+    [[5.0, 1.0], [5.0, 1.0]]
+    """
+    given = checked_vectors(vectors)
+    if not len(given) or not np.isfinite(given).all():
+        raise DataError("an eraser is fitted on at least one vector of finite numbers")
+    mean = given.mean(axis=0)
+    centred = given - mean
+    columns = [_with_classes(centred, name, labels) for name, labels in attributes.items()]
+    if not columns:
+        raise DataError("expected at least one attribute to erase, got none")
+    values, axes = np.linalg.eigh(centred.T @ centred / len(given))
+    kept = values > _NEGLIGIBLE * max(float(values[-1]), 5e-324)
+    roots, axes = np.sqrt(values[kept]), axes[:, kept]
+    whitened = (axes / roots).T @ np.hstack(columns)  # W S_xz, in the basis of the axes
+    left, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
+    left = left[:, strengths > _NEGLIGIBLE * max(float(strengths.max(initial=0.0)), 5e-324)]
+    return ConceptEraser(mean, axes / roots @ left, axes * roots @ left, tuple(attributes), len(given))
+
+
+def _with_classes(centred: Floats, name: str, labels: Iterable[Hashable]) -> Floats:
+    """(d, classes) covariance of the vectors with each class, over the rows that have one."""
+    given = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+    if len(given) != len(centred):
+        raise DataError(f"{name}: expected a label for each of {len(centred)} vectors, got {len(given)}")
+    known = np.array([not is_missing(each) and each != "" for each in given], dtype=bool)
+    classes: dict[Hashable, int] = {}
+    codes = np.array(
+        [classes.setdefault(each, len(classes)) for each, is_known in zip(given, known, strict=True) if is_known]
+    )
+    if len(classes) < 2:
+        raise DataError(f"{name}: expected labels of at least two classes, got {len(classes)}")
+    marked = np.eye(len(classes))[codes]
+    rows = centred[known]
+    found: Floats = (rows - rows.mean(axis=0)).T @ (marked - marked.mean(axis=0)) / len(rows)
+    return found

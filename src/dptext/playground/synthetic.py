@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dptext.features.features import UNIT
-from dptext.noise.clipped_sums import CELL, Integers
+from dptext.noise.gaussian_sums import CELL, Integers
 from dptext.playground.in_words import SAME, attacker, promised, told_apart
 from dptext.playground.overlaps import Between
 from dptext.playground.samples import Samples

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from dptext.calibration.outcomes import Floats, distances_from
-from dptext.noise.laplace import l2_laplace
+from dptext.noise.discrete import l2_laplace
 from dptext.playground.densities import log_l2_laplace
 from dptext.playground.in_words import SAME, Promised, attacker, promised, told_apart
 from dptext.playground.overlaps import Between, likeliest, overlap_of_draws, overlap_of_places, right_in_draws
@@ -21,7 +21,7 @@ from dptext.playground.shown import NOTE, Attacker, Neighbours, Piece, Shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.vulnerability import best_guesses
 from dptext.text.tokens import Kind, Token, split
-from dptext.vectors.angular import directions
+from dptext.vectors.metrics import directions
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import Rows, ShownMechanism, WordMechanism

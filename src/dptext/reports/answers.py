@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Unit

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext.audits.verdict import Verdict
-from dptext.calibration.deniability import Deniability
-from dptext.calibration.figures import draw_density, draw_keep, draw_support
+from dptext.calibration.deniability import Deniability, draw_density, draw_keep, draw_support
 from dptext.drawing import score_row
 from dptext.errors import ParameterError, extra
 from dptext.estimates import Estimate

@@ -23,8 +23,7 @@ from dptext.attacks import (
     nearest_recovery,
     sequence_likelihoods,
 )
-from dptext.attacks.learners import Attacker
-from dptext.attacks.rows import as_people
+from dptext.attacks.base import Attacker, as_people
 from dptext.calibration.deniability import zipf_weights
 from dptext.calibration.outcomes import distributions_of
 from dptext.errors import DataError, ParameterError

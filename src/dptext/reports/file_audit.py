@@ -19,7 +19,7 @@ from dptext.errors import DataError, ParameterError, extra
 from dptext.features.pool import Pool
 from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
-from dptext.noise.clipped_sums import count_off_grid
+from dptext.noise.gaussian_sums import count_off_grid
 from dptext.privacy.agreement import disagreements
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP

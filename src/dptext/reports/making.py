@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dptext.attacks import AttackScore
-from dptext.attacks.learners import ATTACKERS, Attacker
+from dptext.attacks.base import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
 from dptext.errors import ParameterError
 from dptext.files.streams import shown

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks import AttackScore
-from dptext.attacks.sums import gaussian_ceiling, sum_membership
+from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError, extra
 from dptext.estimates import Estimate
@@ -28,7 +28,7 @@ from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
 from dptext.files.documents import OnError, read_documents
 from dptext.files.streams import shown
-from dptext.noise.clipped_sums import CELL
+from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Unit
 from dptext.reports.figures import plane_figure

@@ -12,7 +12,7 @@ import numpy as np
 
 from dptext.checks import choice, number
 from dptext.errors import ParameterError
-from dptext.noise.rounded import ELEMENTARY, rounded_gaussian, rounded_l2_laplace, rounded_laplace
+from dptext.noise.gaussian_sums import ELEMENTARY, rounded_gaussian, rounded_l2_laplace, rounded_laplace
 from dptext.privacy.accounting import gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, Guarantee, PureDP
 from dptext.privacy.randomness import RandomBits
@@ -30,7 +30,7 @@ _LONGEST = 2.0**100  # what float32 holds with room to spare
 
 
 class Rounded(Protocol):
-    """Noise of a scale, rounded (`dptext.noise.rounded`); no closure, so that a channel can be pickled."""
+    """Noise of a scale, rounded (`dptext.noise.gaussian_sums`); no closure, so that a channel can be pickled."""
 
     def __call__(self, bits: RandomBits, x: Floats, *, step: float) -> Floats:
         """(n, d) vectors to (n, d) whole numbers of steps."""
@@ -119,7 +119,7 @@ class Laplace(_Additive):
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors: the densities of x + Z and
     x' + Z differ by e^(||x - x'||_1 / scale) at most (Dwork, McSherry, Nissim and Smith 2006, Proposition 1), and
-    rounding is post-processing. Assumption: `dptext.noise.rounded.ELEMENTARY`.
+    rounding is post-processing. Assumption: `dptext.noise.gaussian_sums.ELEMENTARY`.
 
     In the unit ball two vectors are up to 2 sqrt(d) apart in L1: noise of 8 d / epsilon^2 a coordinate, twice what
     `L2Laplace` needs. It is at its best on one-hot vectors, whose L1 diameter is 2 in any dimension.
@@ -160,7 +160,7 @@ class L2Laplace(_Additive):
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, because
     | ||o - x|| - ||o - x'|| | <= ||x - x'||, and rounding is post-processing. Assumption:
-    `dptext.noise.rounded.ELEMENTARY`.
+    `dptext.noise.gaussian_sums.ELEMENTARY`.
 
     In the unit ball the scale is 2 / epsilon. Arguments, input and output: as for `Laplace`.
     E||z - x||^2 = d (d + 1) scale^2.
@@ -192,7 +192,7 @@ class Gaussian(_Additive):
 
     **Guarantee** (unit: one vector; substitution; local): (epsilon, delta) for any two vectors (Balle and Wang 2018,
     Theorem 8, at the L2 diameter of the domain: `dptext.privacy.accounting`); rounding is post-processing, so
-    delta needs no allowance for a grid. Assumption: `dptext.noise.rounded.ELEMENTARY`.
+    delta needs no allowance for a grid. Assumption: `dptext.noise.gaussian_sums.ELEMENTARY`.
 
     In the unit ball the sensitivity is 2. Arguments, input and output: as for `Laplace`. E||z - x||^2 = d sigma^2.
 

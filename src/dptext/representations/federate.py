@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.noise.rounded import rounded_laplace
+from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import AdditiveChannel
@@ -65,7 +65,7 @@ class NormalisedLaplace(Randomizer):
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors: equation (sensitivity) of
     this module, Dwork, McSherry, Nissim and Smith 2006, Proposition 1, and rounding is post-processing. Assumption:
-    `dptext.noise.rounded.ELEMENTARY`.
+    `dptext.noise.gaussian_sums.ELEMENTARY`.
 
     A dense vector loses length where it is normalised in L1: about sqrt(pi / (2 d)) of it is left. Against that, the
     noise is 8 d / epsilon^2 in all, so the error is 5 d^2 / epsilon^2 of the squared length: more than the 4 d^2 of

@@ -7,7 +7,7 @@ A document of class y with the public features v, ||v|| <= 1 (`dptext.features.f
 
 beta public: its first number counts, the others add up to a mean. The matrix of a person is the sum over their
 documents, all classes together; it is then scaled to Euclidean length 1 and rounded towards zero to whole numbers
-(`dptext.noise.clipped_sums.clipped_matrices`):
+(`dptext.noise.gaussian_sums.clipped_matrices`):
 
     x = sum over documents of e_y (x) [beta, sqrt(1 - beta^2) v],    f = x / ||x||.                        (person)
 
@@ -17,7 +17,7 @@ add nothing; a person of whom nothing is left adds the zero matrix.
 **Sensitivity.** Under add/remove the sum moves by one person's matrix, to the last bit, of Euclidean length at most 1:
 features are whole numbers (units of 2^-15), their sums are exact in any order, and what is then scaled and rounded is
 made of this person's sums and public numbers alone. The proof and the check in integers are those of
-`dptext.noise.clipped_sums`. |
+`dptext.noise.gaussian_sums`. |
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.features.features import UNIT
-from dptext.noise.clipped_sums import clipped_matrices
+from dptext.noise.gaussian_sums import clipped_matrices
 from dptext.users.texts import Author, Chunk
 
 __all__ = ["COUNT_WEIGHT", "TEXTS_AT_ONCE", "MomentSum", "Space"]
@@ -67,7 +67,7 @@ class MomentSum:
         classes: K.
 
     Attributes:
-        cells: (K, 1 + k) int64, the sum in units of `dptext.noise.clipped_sums.CELL`.
+        cells: (K, 1 + k) int64, the sum in units of `dptext.noise.gaussian_sums.CELL`.
     """
 
     space: Space

@@ -14,7 +14,7 @@ from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_pool, fit_features
 from dptext.features.pool import Pool
-from dptext.noise.clipped_sums import CELL, MOST_USERS, noisy_matrix
+from dptext.noise.gaussian_sums import CELL, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.distribution import SURE

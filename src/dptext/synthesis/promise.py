@@ -9,8 +9,7 @@ from typing import Any, get_args
 
 from dptext.checks import choice, number, whole
 from dptext.features.features import PublicFeatures
-from dptext.noise.clipped_sums import MOST_USERS
-from dptext.noise.rounded import ELEMENTARY
+from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP, rounded_up
 from dptext.privacy.prior import check_prior, counted_in, substituted

@@ -15,7 +15,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, fit_features
 from dptext.features.pool import Pool
 from dptext.files.documents import Document, DocumentReader
-from dptext.noise.clipped_sums import noisy_matrix
+from dptext.noise.gaussian_sums import noisy_matrix
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits

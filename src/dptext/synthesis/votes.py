@@ -7,7 +7,7 @@ candidates,
 
     x = sum over documents of e_(class, nearest candidate),      f = x / ||x||,                              (votes)
 
-are scaled to Euclidean length 1 and rounded towards zero to whole numbers (`dptext.noise.clipped_sums`). The sum over
+are scaled to Euclidean length 1 and rounded towards zero to whole numbers (`dptext.noise.gaussian_sums`). The sum over
 people gets Gaussian noise, once a round, on every candidate of every class. What is below a public threshold counts as
 no vote (Lin, Gopi, Kulkarni, Nori and Yekhanin 2024, Algorithm 2; Xie et al. 2024 for texts).
 
@@ -38,7 +38,7 @@ from dptext.features.features import PublicFeatures, Spec, encoded_pool, fit_fea
 from dptext.features.pool import Pool, encodable
 from dptext.features.pool_cache import Cache
 from dptext.files.documents import Document, DocumentReader
-from dptext.noise.clipped_sums import clipped_matrices, noisy_matrix
+from dptext.noise.gaussian_sums import clipped_matrices, noisy_matrix
 from dptext.privacy.accounting import GaussianRelease, compose_gaussians
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
@@ -89,7 +89,7 @@ class VoteSum:
         candidates: for each class, (m, k) vectors in units of `dptext.features.features.UNIT`.
 
     Attributes:
-        cells: (candidates of all classes,) int64, class after class, in units of `dptext.noise.clipped_sums.CELL`.
+        cells: (candidates of all classes,) int64, class after class, in units of `dptext.noise.gaussian_sums.CELL`.
     """
 
     features: PublicFeatures

@@ -1,6 +1,8 @@
-"""Metrics between words: which there are, what each asks of the vectors, and the tables that compute them.
+"""Exact distance tables: Euclidean, Manhattan, Chebyshev, angular, Poincare, on public grids.
 
 Derivation: docs/mechanisms/sampler.md#vectors-metrics
+Derivation: docs/mechanisms/sampler.md#vectors-angular
+Derivation: docs/mechanisms/sampler.md#vectors-poincare
 """
 
 from __future__ import annotations
@@ -9,29 +11,34 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
-from dptext.vectors.angular import ANGULAR_DIAMETER, AngularDistances, directions
-from dptext.vectors.lattice import LatticeDistances
-from dptext.vectors.poincare import PoincareBounds, PoincareDistances, conformal_factors
+from dptext.errors import DataError, ParameterError
 from dptext.vectors.search import ExactDistances, Factor, Floats, Rows, Tile
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = [
+    "ANGULAR_DIAMETER",
     "CALLERS",
     "METRICS",
     "TOLERANCE",
+    "AngularDistances",
     "CallerDistances",
     "Distance",
+    "LatticeDistances",
     "Metric",
     "MetricSpace",
+    "PoincareBounds",
+    "PoincareDistances",
+    "conformal_factors",
+    "directions",
     "metric_space",
     "refute_metric",
 ]
+
 
 Distance: TypeAlias = Callable[[Floats, Floats], npt.ArrayLike]
 """((n, d), (m, d)) float64 points -> (n, m) distances."""
@@ -258,3 +265,271 @@ def _refute_triangles(between: Floats, names: Rows, scale: float) -> None:
                 f"this is no metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, but "
                 f"{around[i, j]:.6g} by way of row {names[middle]} (the triangle inequality)"
             )
+
+
+Kind: TypeAlias = Literal["manhattan", "chebyshev"]
+
+_TILE = 4096
+_CACHED = 1 << 20  # bytes of a tile that stays near the core; smaller ones let threads wait for each other
+
+
+class LatticeDistances:
+    """Manhattan or Chebyshev distances between the rows of a matrix, exact on a public grid."""
+
+    units = 1.0  # a conversion to float32
+
+    def __init__(self, matrix: npt.ArrayLike, *, kind: Kind, dtype: type[np.integer[Any]]) -> None:
+        values = np.asarray(matrix)
+        size, dimension = values.shape
+        self._kind, self._dtype = kind, dtype
+        low = values.min(axis=0).astype(np.float64)  # the grid starts here, so that a common offset costs nothing
+        # rounding moves a coordinate by at most 1/2, so a difference of two by at most 1
+        room = float(np.iinfo(dtype).max) - (dimension + 2 if kind == "manhattan" else 3)
+        diameter = _diameter(values, low, kind)
+        self.step = diameter / max(room, 1.0) if diameter > 0.0 else 1.0
+        points = np.empty((dimension, size), dtype=np.float64)
+        self.row_rounding = np.empty(size, dtype=np.float64)
+        for start in range(0, size, _TILE):
+            part = (values[start : start + _TILE].astype(np.float64) - low) / self.step
+            nearest = np.rint(part)
+            error = np.abs(part - nearest) + part * 2.0**-51  # of difference and quotient in float64
+            error = error.sum(axis=1) if kind == "manhattan" else error.max(axis=1)
+            self.row_rounding[start : start + _TILE] = error * self.step * (1 + 1e-12)
+            points[:, start : start + _TILE] = nearest.T
+        self._points = points.astype(dtype)
+        self._sums = points.sum(axis=0).astype(np.uint64).astype(dtype)  # modulo 2^16 (2^32)
+        self.rounding = float(self.row_rounding.max(initial=0.0))
+
+    def __len__(self) -> int:
+        return int(self._points.shape[1])
+
+    def columns(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """(d + 1, stop - start): the columns start .. stop - 1 and, last, the sum of each."""
+        return np.concatenate([self._points[:, start:stop], self._sums[None, start:stop]])
+
+    def rows(self, rows: Rows) -> npt.NDArray[Any]:
+        """(n, d + 1): the given rows and, last, the sum of each."""
+        return np.concatenate([self._points[:, rows].T, self._sums[rows, None]], axis=1)
+
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) float32 distances in grid steps, at most ``most``."""
+        if out is None:
+            out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
+        height = max(1, _CACHED // (columns.shape[1] * self._dtype(0).itemsize))
+        measure = _manhattan if self._kind == "manhattan" else _chebyshev
+        for start in range(0, len(rows), height):
+            np.copyto(out[start : start + height], measure(rows[start : start + height], columns), casting="same_kind")
+        return np.minimum(out, np.float32(most), out=out)
+
+
+def _manhattan(rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    total: npt.NDArray[Any] = np.maximum(rows[:, :1], columns[0])
+    larger = np.empty_like(total)
+    for k in range(1, len(columns) - 1):
+        np.maximum(rows[:, k : k + 1], columns[k], out=larger)
+        total += larger
+    total += total
+    total -= rows[:, -1:]
+    total -= columns[-1]
+    return total
+
+
+def _chebyshev(rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    farthest: npt.NDArray[Any] = np.abs(rows[:, :1] - columns[0])
+    apart = np.empty_like(farthest)
+    for k in range(1, len(columns) - 1):
+        np.subtract(rows[:, k : k + 1], columns[k], out=apart)
+        np.abs(apart, out=apart)
+        np.maximum(farthest, apart, out=farthest)
+    return farthest
+
+
+def _diameter(values: npt.NDArray[Any], low: Floats, kind: Kind) -> float:
+    """A bound on the distance of any two rows."""
+    ranges = values.max(axis=0).astype(np.float64) - low
+    if kind == "chebyshev":
+        return float(ranges.max(initial=0.0)) * (1 + 1e-12)
+    middle = low + ranges / 2
+    radius = 0.0
+    for start in range(0, len(values), _TILE):
+        part = np.abs(values[start : start + _TILE].astype(np.float64) - middle).sum(axis=1)
+        radius = max(radius, float(part.max(initial=0.0)))
+    return min(float(ranges.sum()), 2.0 * radius) * (1 + 1e-12)
+
+
+ANGULAR_DIAMETER = math.nextafter(math.pi, 4.0)
+"""No angle is larger: the next float64 above pi."""
+
+
+def directions(matrix: npt.ArrayLike) -> Floats:
+    """(V, d) float64 unit vectors along the rows; a row of zeros gets the first axis, so that it has a place too."""
+    values = np.asarray(matrix)
+    found = np.empty(values.shape, dtype=np.float64)
+    for start in range(0, len(values), _TILE):
+        part = values[start : start + _TILE].astype(np.float64)
+        part[~part.any(axis=1), 0] = 1.0
+        # to length 1 at the largest entry first: the square of a small number could vanish
+        part /= np.abs(part).max(axis=1, keepdims=True)
+        found[start : start + _TILE] = part / np.sqrt((part**2).sum(axis=1, keepdims=True))
+    return found
+
+
+class AngularDistances:
+    """Angles between directions on a public grid, within ``rounding`` of those of the given directions."""
+
+    step = 2.0
+    units = 11.5  # roots and quotient 3, arctan2 8, second-order terms
+
+    def __init__(self, unit_vectors: Floats, *, dtype: type[np.floating[Any]] = np.float64) -> None:
+        self._grid = ExactDistances(unit_vectors, dtype=dtype)
+        moved = self._grid.row_rounding + (unit_vectors.shape[1] + 6) * 2.0**-53  # normalising in float64
+        self.row_rounding = math.sqrt(2) * moved * (1 + 4 * moved.max(initial=0.0) ** 2) * (1 + 1e-12)
+        self.rounding = 2.0 * float(self.row_rounding.max(initial=0.0))
+
+    def __len__(self) -> int:
+        return len(self._grid)
+
+    def columns(self, start: int, stop: int) -> Floats:
+        """(d + 2, stop - start), as those of the grid."""
+        return self._grid.columns(start, stop)
+
+    def rows(self, rows: Rows) -> Floats:
+        """(n, d + 2), as those of the grid."""
+        return self._grid.rows(rows)
+
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) halves of angles, at most ``most``."""
+        place: Any = out if rows.dtype == np.float32 else None
+        apart = self._grid.squared(rows, columns, place)  # |p - q|^2
+        together = 2.0 * rows[:, -2:-1] - apart
+        together += 2.0 * columns[-1:]  # |p + q|^2, an integer below 2^53 (2^24) too
+        halves = apart.astype(np.float32, copy=False)
+        sums = together.astype(np.float32, copy=False)
+        np.sqrt(halves, out=halves)
+        np.sqrt(sums, out=sums)
+        np.arctan2(halves, sums, out=halves)
+        return np.minimum(halves, np.float32(most), out=halves)
+
+
+_LEAST = 2.0**-40  # of 1 - |x|^2: closer to the border the distances leave the range of float32
+_TILE_BYTES = 1 << 18  # bytes of a tile of float64 that stay near the core
+
+
+def conformal_factors(matrix: npt.ArrayLike) -> Floats:
+    """(V,) float64: 1 / (1 - |x|^2), which is half the factor by which the ball stretches lengths at x."""
+    values = np.asarray(matrix)
+    inside = np.empty(len(values), dtype=np.float64)
+    for start in range(0, len(values), _TILE):
+        part = values[start : start + _TILE].astype(np.float64)
+        rest, lost = np.ones(len(part)), np.zeros(len(part))
+        for column in part.T:
+            # squares of float32 numbers are exact; what a difference loses is kept (Knuth, TwoSum)
+            square = column**2
+            less = rest - square
+            other = less - rest
+            lost += (rest - (less - other)) - (square + other)
+            rest = less
+        inside[start : start + _TILE] = rest + lost
+    bad = np.flatnonzero(~(inside >= _LEAST))
+    if bad.size:
+        longest = float(np.sqrt(max((row.astype(np.float64) ** 2).sum() for row in values[bad])))
+        raise DataError(
+            f"row {int(bad[0])} does not lie inside the unit ball ({bad.size:,} rows do not; the longest has length "
+            f"{longest:.6g}): the Poincare distance is for hyperbolic vectors; divide all of them by a number above "
+            "the largest length, or use another metric"
+        )
+    factors: Floats = 1.0 / inside
+    return factors
+
+
+class PoincareDistances:
+    """Poincare distances of the rows of a matrix, each within float64 accuracy."""
+
+    step = 2.0
+
+    def __init__(self, matrix: npt.NDArray[np.float32], factors: Floats) -> None:
+        self._matrix = np.ascontiguousarray(np.asarray(matrix).T)
+        self._factors = factors
+        self.units = 9.6 + (len(self._matrix) + 10) * 2.0**-29
+        # what squares below the range of float32 may lose
+        self.row_rounding = np.full(len(factors), 2.0**-60)
+        self.rounding = 2.0**-59
+
+    def __len__(self) -> int:
+        return int(self._factors.size)
+
+    def columns(self, start: int, stop: int) -> Floats:
+        """(d + 1, stop - start): the columns start .. stop - 1 and their factors."""
+        return np.concatenate([self._matrix[:, start:stop], self._factors[None, start:stop]])
+
+    def rows(self, rows: Rows) -> Floats:
+        """(n, d + 1): the given rows and their factors."""
+        return np.concatenate([self._matrix[:, rows].T, self._factors[rows, None]], axis=1)
+
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) halves of distances, at most ``most``."""
+        if out is None:
+            out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
+        height = max(1, _TILE_BYTES // (8 * columns.shape[1]))
+        for start in range(0, len(rows), height):
+            out[start : start + height] = _stretched_squares(rows[start : start + height], columns)
+        return _arsinh_of_roots(out, most)
+
+
+class PoincareBounds:
+    """Poincare distances from exact distances of grid points, for bounds: quick, and coarse near the border."""
+
+    step = 2.0
+    units = 12.5  # conversion and factors 5 / 2, root 1, arsinh 8, second-order terms
+
+    def __init__(
+        self, matrix: npt.NDArray[np.float32], factors: Floats, *, dtype: type[np.floating[Any]] = np.float64
+    ) -> None:
+        self._grid = ExactDistances(matrix, dtype=dtype)
+        self._factors = factors
+        moved = self._grid.row_rounding + self._grid.rounding
+        self.row_rounding = 2.0 * np.sqrt(factors * factors.max()) * moved * (1 + 1e-12) + 2.0**-60
+        self.rounding = float(self.row_rounding.max(initial=0.0))
+
+    def __len__(self) -> int:
+        return len(self._grid)
+
+    def columns(self, start: int, stop: int) -> Floats:
+        """(d + 3, stop - start): the columns of the grid and, last, their factors."""
+        factors = self._factors[start:stop]
+        columns = self._grid.columns(start, stop)
+        return np.concatenate([columns, factors[None].astype(columns.dtype)])
+
+    def rows(self, rows: Rows) -> Floats:
+        """(n, d + 3): the rows of the grid and, last, their factors, for squares in steps."""
+        left = self._grid.rows(rows)
+        factors = self._factors[rows] * self._grid.step**2
+        return np.concatenate([left, factors[:, None].astype(left.dtype)], axis=1)
+
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) halves of distances, at most ``most``."""
+        place: Any = out if rows.dtype == np.float32 else None
+        squared = self._grid.squared(rows[:, :-1], columns[:-1], place)
+        stretched = squared.astype(np.float32, copy=False)
+        stretched *= rows[:, -1:].astype(np.float32)
+        stretched *= columns[-1].astype(np.float32)
+        return _arsinh_of_roots(stretched, most)
+
+
+def _stretched_squares(rows: Floats, columns: Floats) -> Floats:
+    """(n, m) float64: |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)), the coordinates in their order."""
+    total: Floats = (rows[:, :1] - columns[0]) ** 2
+    apart = np.empty_like(total)
+    for k in range(1, len(columns) - 1):
+        np.subtract(rows[:, k : k + 1], columns[k], out=apart)
+        np.multiply(apart, apart, out=apart)
+        total += apart
+    total *= rows[:, -1:]
+    total *= columns[-1]
+    return total
+
+
+def _arsinh_of_roots(squared: npt.NDArray[np.float32], most: float) -> npt.NDArray[np.float32]:
+    np.sqrt(squared, out=squared)
+    np.arcsinh(squared, out=squared)
+    return np.minimum(squared, np.float32(most), out=squared)

@@ -1,4 +1,4 @@
-"""Exact distances and exact nearest neighbours over a public matrix, in blocks."""
+"""Nearest neighbours, exact; public groups of neighbouring words."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import whole
+from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["ExactDistances", "NearestNeighbours"]
+__all__ = [
+    "ExactDistances",
+    "NearestNeighbours",
+    "nearest_rows",
+    "neighbour_groups",
+]
+
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -179,3 +186,40 @@ def _nth_largest(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
 def _squared_norms(matrix: npt.NDArray[Any]) -> Floats:
     norms: Floats = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
     return norms
+
+
+RowIndices = npt.NDArray[np.int64]
+
+_SEEDS_AT_A_TIME = 32
+
+
+def neighbour_groups(vectors: WordVectors, size: int) -> list[RowIndices]:
+    """Groups of ``size`` words (the last one of up to 2 size - 1): each word is in one of them."""
+    table = ExactDistances(vectors.matrix)
+    free = np.arange(len(vectors))
+    right = table.columns(0, len(vectors))
+    groups: list[RowIndices] = []
+    while free.size >= 2 * size:
+        # the distances of many founders at once; one that an earlier founder takes was computed in vain
+        founders = np.arange(min(_SEEDS_AT_A_TIME, free.size))
+        squared = table.squared(table.rows(free[founders]), right)
+        taken = np.zeros(free.size, dtype=bool)
+        left = free.size
+        for founder in founders:
+            if taken[founder] or left < 2 * size:
+                continue
+            far = squared[founder]
+            far[taken] = np.inf
+            chosen = nearest_rows(far, size)
+            groups.append(np.sort(free[chosen]))
+            taken[chosen] = True
+            left -= size
+        free, right = free[~taken], right[:, ~taken]
+    return [*groups, free]
+
+
+def nearest_rows(far: npt.NDArray[np.float64], count: int) -> RowIndices:
+    """(count,) the places of the smallest distances; ties go to the lower place."""
+    last = np.partition(far, count - 1)[count - 1]
+    nearer, equal = np.flatnonzero(far < last), np.flatnonzero(far == last)
+    return np.concatenate([nearer, equal[: count - nearer.size]])

@@ -17,8 +17,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
 from dptext.vectors.formats import VectorsLike
-from dptext.vectors.partition import nearest_rows, neighbour_groups
-from dptext.vectors.search import ExactDistances
+from dptext.vectors.search import ExactDistances, nearest_rows, neighbour_groups
 from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords
 
 __all__ = ["CusText"]
@@ -35,7 +34,7 @@ class CusText(ShownMechanism):
     and its farthest -1, u(w, y) = -d(w, y) / max_z d(w, z); so Delta u = 1 (Section 4.2).
 
     **Guarantee** (unit word, substitution *inside a group*, local). The public vocabulary is divided into groups of
-    ``size`` neighbouring words (`dptext.vectors.partition`: greedy, exact, the same on every machine; the paper's
+    ``size`` neighbouring words (`dptext.vectors.search`: greedy, exact, the same on every machine; the paper's
     conservative mapping). For all words w, w' of one group and every output y: P(y | w) <= e^epsilon P(y | w').
     Proof: both draw among the same words with integer weights between m = ceil(2^b e^(-epsilon / 2)) and 2^b, so the
     weight of y and the sum that divides it change by a factor of at most 2^b / m <= e^(epsilon / 2) each. Rounding

@@ -14,8 +14,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
 from dptext.vectors.formats import VectorsLike
-from dptext.vectors.partition import nearest_rows
-from dptext.vectors.search import ExactDistances
+from dptext.vectors.search import ExactDistances, nearest_rows
 from dptext.words.mechanism import Rows, UnknownWords, WordMechanism
 
 __all__ = ["TruncatedGumbel", "published_scale"]

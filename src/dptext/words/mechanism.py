@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number
 from dptext.errors import ParameterError, RefusedError
-from dptext.noise.laplace import l2_laplace
+from dptext.noise.discrete import l2_laplace
 from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.condition import Condition, Requirement, SameLayout
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group, product_upwards

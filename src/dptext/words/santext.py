@@ -1,16 +1,27 @@
-"""SanText, the exponential mechanism over a vocabulary (Yue, Du, Wang, Li, Sun and Chow 2021, arXiv:2106.01221)."""
+"""SanText, and SanText+, which keeps frequent words more often."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+import numpy.typing as npt
+
 from dptext.checks import number
+from dptext.errors import ParameterError
 from dptext.noise.selection import TruncatedExponential, largest_exponent
-from dptext.privacy.guarantee import Guarantee, MetricDP
+from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import metric_space
-from dptext.words.mechanism import SelectingMechanism, UnknownWords
+from dptext.words.mechanism import Rows, SelectingMechanism, UnknownWords
 
-__all__ = ["SanText"]
+__all__ = [
+    "SanText",
+    "SanTextPlus",
+]
+
 
 _BELOW_LARGEST = 1e-6  # nats, so that rate * reach stays below the largest exponent however it is rounded
 
@@ -81,3 +92,152 @@ class SanText(SelectingMechanism):
     def parameters(self) -> dict[str, Parameter]:
         """The public parameters, for the statement."""
         return {"metric": "euclidean", "reach": self.reach, **super().parameters()}
+
+
+_EXACT_UP_TO = 4_096  # words: all their weights take about a second
+_AT_A_TIME = 256
+_COIN = 2**53
+
+
+class SanTextPlus(SanText):
+    """SanText for the sensitive words; a word that is not sensitive goes through it with probability p, else stays.
+
+    Section 4.3 of the paper. Which words are sensitive is public: the rarest ``sensitive`` share of the vocabulary (its
+    words stand most frequent first), and ``"<unk>"``. With Q(x | w) for SanText's probabilities:
+
+        P(x | w) = Q(x | w)                                  for a sensitive w,
+        P(x | w) = p Q(x | w) + (1 - p) [x = w]              for another.
+
+    **Guarantee** (unit word, substitution, local): pure differential privacy with the epsilon of the statement, far
+    above the ``epsilon`` that is asked for, which is per unit of distance and holds for pairs of sensitive words only.
+    A word that stays is much likelier under itself than under its neighbours however near, so the bound of metric DP
+    breaks: words w, w' of which w is not sensitive lose up to ln((1 - p + p Q(w | w)) / (p' Q(w | w'))), where p' is
+    p if w' is not sensitive either and 1 if it is. With W the integer weights of `dptext.noise.selection`,
+
+        every pair loses at most ln(1 / p) + T + ln |W| + theta,   T = (epsilon / 2) reach.                 (bound)
+
+    Proof: P(x | w) <= 1. P(x | w') >= p Q(x | w') = p W(w', x) / sum_y W(w', y), where no weight is above 2^44 and none
+    is below the smallest, 2^44 exp(-T - theta), theta being the accuracy proved for the weights.
+    Up to 4,096 words the epsilon is exact instead: the largest ratio of two probabilities of one output,
+    max_x ln(max_w P(x | w) / min_w' P(x | w')), over all words and outputs (rounded up to a thousandth).
+    Unknown words drawn uniformly mix rows, which no ratio grows by. A shorter ``reach`` lowers T, and with it epsilon.
+    Assumptions: public vocabulary, order and vectors; the order must not come from the protected texts.
+
+    The paper draws the replacements among sensitive words only, so that a frequent word in the output *is* the word of
+    the text, with certainty; its notion (UMLDP) leaves such outputs unprotected. Here they come from the whole
+    vocabulary, and everything is priced. ``claimed_epsilon`` is the paper's.
+
+    Args:
+        epsilon: nats a unit of Euclidean distance, of SanText.
+        sensitive: the share of the vocabulary, rarest words first, that always goes through SanText.
+        p: the probability with which other words go through it (a multiple of 2^-53).
+        reach: distances count up to here; None: as far as SanText can tell them apart.
+
+    Raises:
+        ParameterError: a number out of range.
+
+    >>> from dptext import load_vectors
+    >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    >>> mechanism = SanTextPlus(vectors, epsilon=2.0, sensitive=0.5, p=0.25, reach=3.0)
+    >>> mechanism.distributions(["cat", "tax"]).round(2)
+    array([[0.92, 0.06, 0.01, 0.01],
+           [0.04, 0.04, 0.87, 0.04]])
+    >>> print(mechanism.statement.guarantee)
+    4.631-differential privacy (pure)
+    """
+
+    name = "SanText+"
+
+    def __init__(
+        self,
+        vectors: VectorsLike,
+        *,
+        epsilon: float,
+        sensitive: float = 0.9,
+        p: float = 0.2,
+        reach: float | None = None,
+        unknown: UnknownWords = "unk",
+    ) -> None:
+        super(SanText, self).__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
+        self.sensitive = number("sensitive", sensitive, above=0, most=1)
+        self._heads = max(1, round(number("p", p, above=0, most=1) * _COIN))
+        self.p = self._heads / _COIN
+        if reach is not None and number("reach", reach, above=0) > self.largest_reach():
+            raise ParameterError(
+                f"reach must be at most {self.largest_reach():.4g} (beyond, the sampler tells no distances apart, or "
+                f"there are none), got {reach}"
+            )
+        self._set_up(self.largest_reach() if reach is None else float(reach))
+        size = len(vectors)
+        self._may_stay = np.arange(size) < size - round(self.sensitive * size)
+        self._may_stay[vectors.vocabulary.unknown_row] = False
+        self._pure_epsilon_of_all = _up(self._exact_epsilon() if size <= _EXACT_UP_TO else self.epsilon_bound())
+        self._freeze()
+
+    @property
+    def slack(self) -> float:
+        """None: the epsilon of the statement is computed from the integers, or bounds what they may be."""
+        return 0.0
+
+    @property
+    def claimed_epsilon(self) -> float:
+        """The paper's, per unit of distance."""
+        return self.epsilon
+
+    def epsilon_bound(self) -> float:
+        """The pure epsilon in closed form (bound)."""
+        rate = self.epsilon / 2
+        theta = super().slack / 4
+        return math.log(1 / self.p) + rate * self.reach + math.log(len(self.vectors)) + theta
+
+    def word_guarantee(self) -> PureDP:
+        """Pure: no metric bound holds for words that may stay."""
+        return PureDP(self._pure_epsilon_of_all)
+
+    def exposes(self) -> tuple[str, ...]:
+        """Which words may stay, and how often."""
+        count = int(np.count_nonzero(self._may_stay))
+        if count == 0:
+            return ()
+        return (
+            f"frequent words: each of {count:,} words at the head of the public vocabulary stays as it is with "
+            f"probability at least {1 - self.p:.4g}, so one that the output shows is probably a word of the text "
+            "(this is within the epsilon of the statement)",
+        )
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The public parameters, for the statement."""
+        return {"sensitive": self.sensitive, "p": self.p, **super().parameters()}
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What the proof takes for granted, for the statement."""
+        return (*super().assumptions(), "which words are frequent is public: it was not counted in protected texts")
+
+    def _exact_epsilon(self) -> float:
+        size = len(self.vectors)
+        most, least = np.zeros(size), np.ones(size)
+        for start in range(0, size, _AT_A_TIME):
+            shares = self._shares(np.arange(start, min(start + _AT_A_TIME, size)))
+            np.maximum(most, shares.max(axis=0), out=most)
+            np.minimum(least, shares.min(axis=0), out=least)
+        return float(np.log(most / least).max())
+
+    def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
+        shares = super()._shares(rows)
+        stays = np.flatnonzero(self._may_stay[rows])
+        shares[stays] *= self.p
+        shares[stays, rows[stays]] += 1 - self.p
+        return shares
+
+    def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
+        drawn = rows.copy()
+        coin = bits.below(np.full(rows.size, _COIN, dtype=np.uint64))
+        through = np.flatnonzero(~self._may_stay[rows] | (coin < np.uint64(self._heads)))
+        drawn[through] = super()._draw(rows[through], bits)
+        return drawn
+
+
+def _up(epsilon: float) -> float:
+    """Rounded up to a thousandth, so that logarithms of other machines give the same number."""
+    return math.ceil((epsilon + 1e-9) * 1000) / 1000

@@ -23,8 +23,8 @@ from dptext.privacy.guarantee import Guarantee, PureDP, product_upwards
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
-from dptext.vectors.angular import directions
 from dptext.vectors.formats import VectorsLike
+from dptext.vectors.metrics import directions
 from dptext.vectors.search import ExactDistances
 from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism, UnknownWords
 

@@ -15,7 +15,7 @@ from dptext.embeddings.dpsgd.noise import CellNoise, drift, normals
 from dptext.embeddings.dpsgd.recipe import CELLS
 from dptext.embeddings.dpsgd.sums import Sums
 from dptext.embeddings.dpsgd.training import Tables
-from dptext.noise.rounded import normal_pair
+from dptext.noise.gaussian_sums import normal_pair
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from embeddings.dpsgd.cells import put
 

@@ -1,8 +1,8 @@
 """Gaussian noise on whole tables of sums, about 3 nanoseconds a number, rounded to a public grid: exactly.
 
 What comes out has the law of round((x + sigma Z) / step) with x a whole number and Z a *real-valued* normal, as in
-`dptext.noise.rounded`, of which this is the fast form: rounding is post-processing, so the promise of the real-valued
-Gaussian mechanism holds as it is, with no tail cut off.
+`dptext.noise.gaussian_sums`, of which this is the fast form: rounding is post-processing, so the guarantee of the
+real-valued Gaussian mechanism holds as it is, with no tail cut off.
 
 A pair of normals is r cos a and r sin a with r = sqrt(-2 ln U), a = 2 pi U' (Box and Muller 1958), where U and U' are
 real uniform numbers of which 63 leading bits are drawn. In doubles, from the series of the logarithm, the sine and the
@@ -32,7 +32,7 @@ import numpy.typing as npt
 from dptext.embeddings.dpsgd.compiled import compiled, prefetch
 from dptext.embeddings.dpsgd.recipe import MOST
 from dptext.embeddings.dpsgd.sums import NOWHERE, Sums, cells_of, prefetch_cells
-from dptext.noise.rounded import normal_pair, settle
+from dptext.noise.gaussian_sums import normal_pair, settle
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["CellNoise", "drift", "move"]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice
 from dptext.errors import ParameterError
-from dptext.noise.rounded import rounded_laplace
+from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.guarantee import NoGuarantee, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -108,7 +108,7 @@ class DPNR(Published):
 
     **Guarantee** (unit: one vector; substitution; local), with noise per coordinate: pure d * epsilon, equation (true)
     of this module, attained (the noise is a part in 10^9 wider than printed). Assumption:
-    `dptext.noise.rounded.ELEMENTARY`. With one scalar: none.
+    `dptext.noise.gaussian_sums.ELEMENTARY`. With one scalar: none.
 
     Word dropout, the paper's third part, is done to the text before it is encoded: `mask_words`. For a whole text it
     changes nothing; what it does for single words, `with_word_dropout` says.

@@ -1,4 +1,4 @@
-"""One of k categories, sent by randomised response: the true one more often than each of the others.
+"""Randomized response over categories, and the length of L2-Laplace noise.
 
 Derivation: docs/mechanisms/bits.md#noise-categories
 """
@@ -15,7 +15,13 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["RandomizedResponse"]
+__all__ = [
+    "RandomizedResponse",
+    "elliptical_laplace",
+    "l2_laplace",
+    "uniform_directions",
+]
+
 
 _SCALE = 2**64
 _MOST_CATEGORIES = 10_000
@@ -53,3 +59,30 @@ class RandomizedResponse:
         """(n,) what is sent for (n,) true categories 0 .. k - 1. The same bits are drawn whatever is true and sent."""
         uniform = bits.below(np.full(len(truth), self.categories, dtype=np.uint64)).astype(np.int64)
         return np.where(bits.integers(len(truth)) < np.uint64(self.threshold), truth, uniform)
+
+
+def uniform_directions(bits: RandomBits, count: int, dimension: int) -> npt.NDArray[np.float64]:
+    """(count, dimension) float64, rows uniform on the unit sphere: normal vectors, normalised (Muller 1959)."""
+    directions = bits.normal(count, dimension)
+    lengths = np.sqrt((directions**2).sum(axis=1, keepdims=True))
+    # All coordinates are zero with probability below 2^-53: a fixed direction then, never an error.
+    directions[lengths[:, 0] == 0.0, 0] = 1.0
+    lengths[lengths == 0.0] = 1.0
+    directions /= lengths
+    return directions
+
+
+def l2_laplace(bits: RandomBits, count: int, dimension: int, scale: float) -> npt.NDArray[np.float64]:
+    """(count, dimension) float64, rows with density proportional to exp(-||z|| / scale)."""
+    # Gamma of integer shape d is the sum of d exponentials; all 53-bit tails are there.
+    radius = scale * bits.exponential(count, dimension).sum(axis=1, keepdims=True)
+    noise = uniform_directions(bits, count, dimension)
+    noise *= radius
+    return noise
+
+
+def elliptical_laplace(
+    bits: RandomBits, count: int, root: npt.NDArray[np.float64], scale: float
+) -> npt.NDArray[np.float64]:
+    """(count, dimension) float64, rows with density proportional to exp(-||root^-1 z|| / scale)."""
+    return l2_laplace(bits, count, len(root), scale) @ root.T
