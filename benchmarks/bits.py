@@ -23,11 +23,10 @@ import numpy as np
 
 from dptext.noise.bits import SCALE, flip_threshold, packed_coins
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.bits import OneBit, WeightedBits
+from dptext.representations.bits import OneBit, OptimizedUnary, SymmetricUnary, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import BitChannel, Randomizer
-from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 from dptext.threads import available_cores
 
 VECTORS, QUICK_VECTORS = 131_072, 16_384

@@ -29,8 +29,7 @@ def reserve(path: str, release_id: str, first: int, count: int) -> None:
 
     from dptext.errors import RefusedError
     from dptext.ledger.ledger import TEXT, Ledger
-    from dptext.privacy.guarantee import PureDP
-    from dptext.privacy.unit import Relation, Unit
+    from dptext.privacy.guarantee import PureDP, Relation, Unit
 
     start = time.perf_counter()
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from dptext import checks
 from dptext.errors import ParameterError
-from dptext.privacy.unit import Relation
+from dptext.privacy.guarantee import Relation
 
 
 @pytest.mark.parametrize("value", [1, 1.5, np.float32(1.5), np.int64(1), Fraction(3, 2)])

@@ -307,7 +307,7 @@ def votes(figure: Figure) -> Numbers:
 
 def synthesis(figure: Figure) -> Numbers:
     """How many texts get the right label, by the number of people."""
-    from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.representations.encoders import MeanOfWords
     from dptext.synthesis.planning import expected_quality
 
     people = (100, 300, 1_000, 10_000)
@@ -330,7 +330,7 @@ def synthesis(figure: Figure) -> Numbers:
 
 def sentences(figure: Figure) -> Numbers:
     """The chance that one of the texts most like the true one comes out, by epsilon."""
-    from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.representations.encoders import MeanOfWords
 
     encoder = MeanOfWords(vectors())
     bank = dptext.TextBank(list(sample_texts()), encoder=encoder, name="SNIPS", licence="CC0-1.0", cache=False)
@@ -363,7 +363,7 @@ def sentences(figure: Figure) -> Numbers:
 
 def cooccurrence(figure: Figure) -> Numbers:
     """The share of what texts add to public vectors that comes through the noise."""
-    from dptext.embeddings.planning import expected_vectors
+    from dptext.embeddings.plan import expected_vectors
 
     people = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
     plan = dptext.Cooccurrence(dptext.load_vectors("glove-6b-50d", limit=2_000), epsilon=1.0).plan()

@@ -16,11 +16,11 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
 from dptext.representations.domains import Domain, Floats
 from dptext.representations.embedding_bag import Buckets, EmbeddingBag
+from dptext.representations.networks import geometric
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.split import SplitClassifier
-from dptext.representations.training import geometric
 
 __all__ = [
     "DELTA",

@@ -12,10 +12,9 @@ import numpy.typing as npt
 from dptext import Document, WordVectors, load_vectors
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
 from dptext.noise.gaussian_sums import noisy_matrix
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.users.grouping import users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from dptext.errors import extra
-from dptext.privacy.accounting import gaussian_epsilon
+from dptext.privacy.gaussian import gaussian_epsilon
 
 __all__ = ["EPSILON", "LOSSES", "PRINTED", "costs", "moments_delta"]
 

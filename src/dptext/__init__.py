@@ -45,21 +45,21 @@ if TYPE_CHECKING:
     from dptext.representations.additive import L2Laplace as L2Laplace
     from dptext.representations.additive import Laplace as Laplace
     from dptext.representations.bits import OneBit as OneBit
+    from dptext.representations.bits import OptimizedUnary as OptimizedUnary
+    from dptext.representations.bits import SymmetricUnary as SymmetricUnary
     from dptext.representations.bits import WeightedBits as WeightedBits
     from dptext.representations.classifiers import NoisyClassifier as NoisyClassifier
     from dptext.representations.cube import Hybrid as Hybrid
     from dptext.representations.cube import Piecewise as Piecewise
     from dptext.representations.device_encoder import DeviceEncoder as DeviceEncoder
     from dptext.representations.encoders import CallableEncoder as CallableEncoder
+    from dptext.representations.encoders import MeanOfWords as MeanOfWords
     from dptext.representations.files import encode_file as encode_file
-    from dptext.representations.mean_of_words import MeanOfWords as MeanOfWords
     from dptext.representations.private_encoder import PrivateEncoder as PrivateEncoder
     from dptext.representations.privunit import PrivUnit as PrivUnit
     from dptext.representations.privunit import PrivUnitG as PrivUnitG
     from dptext.representations.recommend import recommend as recommend
     from dptext.representations.sentence_encoder import SentenceEncoder as SentenceEncoder
-    from dptext.representations.unary import OptimizedUnary as OptimizedUnary
-    from dptext.representations.unary import SymmetricUnary as SymmetricUnary
     from dptext.sentences.bank import TextBank as TextBank
     from dptext.sentences.rewriter import BankRewriter as BankRewriter
     from dptext.sentences.sentence_privatizer import SentencePrivatizer as SentencePrivatizer
@@ -78,12 +78,12 @@ if TYPE_CHECKING:
     from dptext.words.madlib import Madlib as Madlib
     from dptext.words.madlib import Mahalanobis as Mahalanobis
     from dptext.words.madlib import Vickrey as Vickrey
-    from dptext.words.registry import WordPrivatizer as WordPrivatizer
     from dptext.words.santext import SanText as SanText
     from dptext.words.santext import SanTextPlus as SanTextPlus
     from dptext.words.subset import SubsetSelection as SubsetSelection
     from dptext.words.tem import TEM as TEM
     from dptext.words.trained_vectors import statement_with_training as statement_with_training
+    from dptext.words.word_privatizer import WordPrivatizer as WordPrivatizer
 
     __version__: str
 
@@ -100,32 +100,60 @@ _HOME = {
         "embeddings.skipgram": ("SkipGram",),
         "errors": ("DptextError",),
         "features.pool": ("Pool",),
-        "files.documents": ("Document", "read_documents"),
+        "files.documents": (
+            "Document",
+            "read_documents",
+        ),
         "files.table_kinds": ("strip_metadata",),
         "hiding.autoencoder": ("AutoEncoder",),
         "hiding.encoder": ("HidingEncoder",),
         "ledger.ledger": ("Ledger",),
         "privacy.budgets": ("PersonalBudgets",),
-        "privacy.guarantee": ("ZCDP", "ApproxDP", "MetricDP", "PureDP"),
+        "privacy.guarantee": (
+            "ZCDP",
+            "ApproxDP",
+            "MetricDP",
+            "PureDP",
+        ),
         "privacy.restating": ("statement_for_user",),
         "privacy.statement": ("PrivacyStatement",),
-        "release.privatize": ("batch_privatizer", "privatize", "privatize_file"),
+        "release.privatize": (
+            "batch_privatizer",
+            "privatize",
+            "privatize_file",
+        ),
         "release.redaction": ("Redacted",),
         "release.release": ("Release",),
         "reports.measure": ("report",),
-        "representations.additive": ("Gaussian", "L2Laplace", "Laplace"),
-        "representations.bits": ("OneBit", "WeightedBits"),
+        "representations.additive": (
+            "Gaussian",
+            "L2Laplace",
+            "Laplace",
+        ),
+        "representations.bits": (
+            "OneBit",
+            "WeightedBits",
+            "OptimizedUnary",
+            "SymmetricUnary",
+        ),
         "representations.classifiers": ("NoisyClassifier",),
-        "representations.cube": ("Hybrid", "Piecewise"),
+        "representations.cube": (
+            "Hybrid",
+            "Piecewise",
+        ),
         "representations.device_encoder": ("DeviceEncoder",),
-        "representations.encoders": ("CallableEncoder",),
+        "representations.encoders": (
+            "CallableEncoder",
+            "MeanOfWords",
+        ),
         "representations.files": ("encode_file",),
-        "representations.mean_of_words": ("MeanOfWords",),
         "representations.private_encoder": ("PrivateEncoder",),
-        "representations.privunit": ("PrivUnit", "PrivUnitG"),
+        "representations.privunit": (
+            "PrivUnit",
+            "PrivUnitG",
+        ),
         "representations.recommend": ("recommend",),
         "representations.sentence_encoder": ("SentenceEncoder",),
-        "representations.unary": ("OptimizedUnary", "SymmetricUnary"),
         "sentences.bank": ("TextBank",),
         "sentences.rewriter": ("BankRewriter",),
         "sentences.sentence_privatizer": ("SentencePrivatizer",),
@@ -134,17 +162,30 @@ _HOME = {
         "synthesis.local_model": ("LocalModel",),
         "synthesis.synthesizer": ("Synthesizer",),
         "synthesis.votes": ("VoteSynthesizer",),
-        "users.private_vocabulary": ("private_labels", "private_vocabulary"),
-        "vectors.formats": ("load_vectors", "save_vectors"),
+        "users.private_vocabulary": (
+            "private_labels",
+            "private_vocabulary",
+        ),
+        "vectors.formats": (
+            "load_vectors",
+            "save_vectors",
+        ),
         "vectors.word_vectors": ("WordVectors",),
         "words.custext": ("CusText",),
         "words.gumbel": ("TruncatedGumbel",),
-        "words.madlib": ("Madlib", "Mahalanobis", "Vickrey"),
-        "words.santext": ("SanText", "SanTextPlus"),
+        "words.madlib": (
+            "Madlib",
+            "Mahalanobis",
+            "Vickrey",
+        ),
+        "words.santext": (
+            "SanText",
+            "SanTextPlus",
+        ),
         "words.subset": ("SubsetSelection",),
         "words.tem": ("TEM",),
         "words.trained_vectors": ("statement_with_training",),
-        "words.registry": ("WordPrivatizer",),
+        "words.word_privatizer": ("WordPrivatizer",),
     }.items()
     for name in names
 }

@@ -5,7 +5,7 @@ import pytest
 
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.errors import ParameterError
-from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.gaussian import gaussian_delta
 
 PEOPLE, NUMBERS = 400, 1000
 

@@ -4,7 +4,7 @@ import pytest
 
 from dptext.audits import Outcome, judge_gaussian
 from dptext.errors import ParameterError
-from dptext.privacy.accounting import gaussian_sigma
+from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, NoGuarantee
 from zoo.case import claim
 

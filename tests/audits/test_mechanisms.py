@@ -13,8 +13,7 @@ from dptext import TEM, MetricDP, PureDP, audit
 from dptext.audits import Outcome, judge_exact
 from dptext.audits.mechanisms import distance_named
 from dptext.errors import ParameterError
-from dptext.privacy.guarantee import NoGuarantee
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import NoGuarantee, Unit
 from sentences.banks import bank
 from zoo.case import ApproxDP, claim
 

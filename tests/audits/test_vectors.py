@@ -14,8 +14,7 @@ import dptext
 from dptext.audits import Outcome, audit_vectors
 from dptext.audits.vectors import extreme_pairs
 from dptext.errors import ParameterError
-from dptext.privacy.guarantee import NoGuarantee
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 
 SAMPLES = 40_000

@@ -8,7 +8,7 @@ import pytest
 import dptext
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import ParameterError
-from dptext.privacy.vulnerability import best_guesses, epsilon_at_most, rate_at_most
+from dptext.privacy.guarantee import best_guesses, epsilon_at_most, rate_at_most
 from sentences.banks import bank, documents
 
 OPTIONS = ({}, {"unit": "document"}, {"max_sentences": 2}, {"unit": "document", "max_sentences": 3})

@@ -7,9 +7,8 @@ import pytest
 
 import dptext
 from dptext.files.documents import DocumentWriter
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.release.release import statement_path
 from dptext.synthesis.release import write_corpus
 from dptext.users.private_vocabulary import PrivateLabels

@@ -16,8 +16,7 @@ from dptext.cli import main
 from dptext.cli.embed import parse_levels
 from dptext.embeddings import cooccurrence, sharing
 from dptext.ledger.ledger import Ledger
-from dptext.privacy.guarantee import as_approx
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import Unit, as_approx
 
 MARKER = "qsecretq"
 FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]

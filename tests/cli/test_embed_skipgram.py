@@ -13,7 +13,7 @@ import dptext
 from dptext.cli import console, main
 from dptext.embeddings.skipgram import Run
 from dptext.ledger.ledger import Ledger
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import Unit
 
 pytest.importorskip("numba")
 

@@ -13,8 +13,7 @@ import pytest
 
 from dptext.cli import main
 from dptext.ledger.ledger import TEXT, Ledger
-from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, PureDP
-from dptext.privacy.unit import Relation, Unit
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, PureDP, Relation, Unit
 
 SECRET = "Zebulon"
 WHO = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION}

@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 import dptext
 from contracts.forked import outputs_of_processes
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import Unit
 
 ROW = "room staff kitchen garden breakfast hotel street window city house " * 20
 

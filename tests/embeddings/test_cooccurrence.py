@@ -9,10 +9,9 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.noise.gaussian_sums import CELL
-from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
-from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.budgets import DeltaWarning
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.grouping import users_of
 from dptext.users.private_vocabulary import PrivateVocabulary

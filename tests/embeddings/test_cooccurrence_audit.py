@@ -9,7 +9,7 @@ from scipy import stats
 from canaries import loss_of_sum
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.noise.gaussian_sums import CELL, noisy_matrix
-from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.text.vocabulary import Vocabulary
 

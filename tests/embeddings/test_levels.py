@@ -17,9 +17,8 @@ from dptext.audits import exact_loss
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.levels import concerns_by, fit_concerns
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.privacy.guarantee import ApproxDP, PureDP, sum_upwards
+from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit, sum_upwards
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
 
 LEVELS = {"standard": 3.0, "strict": 1.0, "open": 8.0}
 DELTA = 1e-6

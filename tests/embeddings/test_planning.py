@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.embeddings.planning import expected_vectors
+from dptext.embeddings.plan import expected_vectors
 from dptext.embeddings.refinement import strengths
 from dptext.errors import DataError, ParameterError
 

@@ -9,7 +9,7 @@ import dptext
 from dptext import ApproxDP, Document
 from dptext.embeddings.published import DPUGC, _Lots
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.privacy.accounting import gaussian_epsilon
+from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.randomness import RandomBits
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.grouping import users_of

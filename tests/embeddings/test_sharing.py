@@ -18,7 +18,7 @@ from dptext.embeddings import sharing
 from dptext.embeddings.refinement import public_base
 from dptext.embeddings.sharing import save_release, statement_files
 from dptext.errors import ParameterError, StorageError
-from dptext.privacy.unit import Relation, Unit
+from dptext.privacy.guarantee import Relation, Unit
 
 WORDS = ["tea", "cup", "tax", "law", "cat", "dog", "rain", "sun"]
 FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]

@@ -14,12 +14,11 @@ from dptext.embeddings.dpsgd.checkpoint import read_checkpoint
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError, StorageError
-from dptext.privacy.guarantee import ApproxDP, NoGuarantee
-from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.budgets import DeltaWarning
+from dptext.privacy.gaussian import SampledGaussian
+from dptext.privacy.guarantee import ApproxDP, NoGuarantee, Relation, Trust, Unit
 from dptext.privacy.randomness import NoiseKey
-from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.private_vocabulary import PrivateVocabulary
 

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.embeddings.context_features import UNIT, ContextFeatures, features_of_vectors, random_features
-from dptext.embeddings.user_matrices import UserMatrixSum, UserText
+from dptext.embeddings.user_matrices import (
+    UNIT,
+    ContextFeatures,
+    UserMatrixSum,
+    UserText,
+    features_of_vectors,
+    random_features,
+)
 from dptext.noise.gaussian_sums import CELL
 from dptext.text.vocabulary import Vocabulary
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dptext.representations.federate import NormalisedLaplace
+from dptext.representations.additive import NormalisedLaplace
 from dptext.representations.published import DPText
 
 torch = pytest.importorskip("torch")

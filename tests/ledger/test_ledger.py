@@ -25,10 +25,20 @@ from dptext.ledger import store as ledger_store
 from dptext.ledger.ledger import TEXT, Ledger
 from dptext.ledger.terms import TOLERANCE, Currency, Limits, in_digits, in_digits_at_least, price
 from dptext.privacy.condition import WordsChanged
-from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, approx_from_zcdp, for_group
+from dptext.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    MetricDP,
+    NoGuarantee,
+    PureDP,
+    Relation,
+    Trust,
+    Unit,
+    approx_from_zcdp,
+    for_group,
+)
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.privacy.unit import Relation, Trust, Unit
 
 SECRET = "Zebulon lied"
 
@@ -495,7 +505,7 @@ def run_script(folder, script):
         from dptext.errors import RefusedError
         from dptext.privacy.guarantee import PureDP
         from dptext.ledger.ledger import Ledger
-        from dptext.privacy.unit import Relation, Unit
+        from dptext.privacy.guarantee import Relation, Unit
 
         os.chdir(sys.argv[1])
 

@@ -10,8 +10,8 @@ import pytest
 from dptext.audits import exact_loss
 from dptext.errors import ParameterError
 from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
+from dptext.privacy.guarantee import best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.vulnerability import best_guesses, rate_at_most
 
 SIZES = [(2, 1), (10, 3), (1000, 1), (1000, 999), (1_000_000, 335), (2**40, 2**20)]
 

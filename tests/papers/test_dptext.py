@@ -73,7 +73,7 @@ def posts(papers, people):
 
 @pytest.fixture(scope="module")
 def labelled(papers, posts, vectors):
-    from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.representations.encoders import MeanOfWords
 
     stored = MeanOfWords(vectors).encode(posts.texts).astype(np.float64)
     return papers.methods.Labelled(stored, posts.labels, posts.attributes, posts.people)

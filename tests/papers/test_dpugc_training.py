@@ -10,7 +10,7 @@ from papers.dpugc.neighbours import PAPER_QUERIES
 
 import dptext
 from dptext.errors import DataError
-from dptext.privacy.sampled_gaussian import SampledGaussian
+from dptext.privacy.gaussian import SampledGaussian
 
 PAPERS = (
     "dpugc.compare",

@@ -10,9 +10,9 @@ from dptext.noise.discrete import l2_laplace
 from dptext.playground.densities import log_densities, log_l2_laplace
 from dptext.playground.in_words import percent
 from dptext.playground.overlaps import likeliest, overlap, overlap_of_draws, overlap_of_places, right_in_draws
-from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.gaussian import gaussian_delta
+from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.vulnerability import best_guesses
 from dptext.representations.additive import Gaussian, L2Laplace
 from dptext.representations.domains import Domain
 from dptext.representations.privunit import PrivUnit

@@ -10,7 +10,7 @@ from dptext.noise.gaussian_sums import CELL
 from dptext.playground.sentences import Sentences
 from dptext.playground.synthetic import Synthetic
 from dptext.playground.vectors import Vectors
-from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.gaussian import gaussian_delta
 
 TEXT = "the cat and the dog"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, special
 
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.accounting import (
+from dptext.privacy.gaussian import (
     GaussianRelease,
     _mills,
     compose_gaussians,
@@ -22,8 +22,7 @@ from dptext.privacy.accounting import (
     l2_sensitivity,
     tighter_approx_from_zcdp,
 )
-from dptext.privacy.guarantee import ZCDP, approx_from_zcdp
-from dptext.privacy.unit import Relation
+from dptext.privacy.guarantee import ZCDP, Relation, approx_from_zcdp
 
 epsilons = st.floats(0.01, 60)
 deltas = st.floats(-25, -0.5).map(math.exp)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from scipy import special
 
 from dptext.errors import ParameterError
-from dptext.privacy.accounting import compose_gaussians
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
-from dptext.privacy.guarantee import ApproxDP
-from dptext.privacy.unit import Relation
+from dptext.privacy.gaussian import compose_gaussians
+from dptext.privacy.guarantee import ApproxDP, Relation
 
 DELTA = 1e-6
 LEVELS = {"strict": 1.0, "standard": 4.0, "open": 8.0}

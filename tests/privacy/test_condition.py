@@ -18,10 +18,9 @@ from dptext.privacy.condition import (
     TextsOfOne,
     WordsChanged,
 )
-from dptext.privacy.guarantee import PureDP
+from dptext.privacy.guarantee import PureDP, Relation, Trust, Unit
 from dptext.privacy.restating import under_substitution
 from dptext.privacy.statement import of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 
 REQUIREMENTS = [
     SameLayout(),

@@ -18,6 +18,7 @@ from dptext.privacy.guarantee import (
     MetricDP,
     NoGuarantee,
     PureDP,
+    Relation,
     approx_from_zcdp,
     as_approx,
     at_most,
@@ -31,7 +32,6 @@ from dptext.privacy.guarantee import (
     substitution_from_add_remove,
     zcdp_from_pure,
 )
-from dptext.privacy.unit import Relation
 
 amounts = st.floats(min_value=0, allow_nan=False)
 finite = st.floats(min_value=0, max_value=1e6)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dptext.privacy.vulnerability import rate_at_most
+from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.wording import odds, percent_at_most, percent_right
 
 

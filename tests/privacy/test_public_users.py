@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext.errors import ParameterError
-from dptext.privacy import public_users as module
-from dptext.privacy.public_users import ASSUMED_USERS, DeltaWarning, delta_too_large, warn_of_delta
+from dptext.privacy import budgets as module
+from dptext.privacy.budgets import ASSUMED_USERS, DeltaWarning, delta_too_large, warn_of_delta
 
 
 @given(st.integers(1, 10**9), st.floats(-25, -0.01).map(math.exp))

@@ -25,10 +25,9 @@ from dptext.privacy.condition import (
     TextsOfOne,
     WordsChanged,
 )
-from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, for_group
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit, for_group
 from dptext.privacy.restating import amplified_by_dropout, statement_for_user, under_substitution, with_word_dropout
 from dptext.privacy.statement import PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.published import mask_words
 
 GUARANTEES = [

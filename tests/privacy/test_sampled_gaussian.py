@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from dptext.errors import MissingExtraError, ParameterError
-from dptext.privacy.accounting import GaussianRelease
-from dptext.privacy.sampled_gaussian import SampledGaussian, greatest_sampling_rate, least_noise_multiplier
-from dptext.privacy.unit import Relation
+from dptext.privacy.gaussian import GaussianRelease, SampledGaussian, greatest_sampling_rate, least_noise_multiplier
+from dptext.privacy.guarantee import Relation
 
 DELTA = 1e-6
 
@@ -308,7 +307,7 @@ def test_a_loss_of_thousands_of_nats_is_infinite_at_once():
 
 
 def test_a_budget_that_nothing_keeps_is_refused(monkeypatch):
-    monkeypatch.setattr("dptext.privacy.sampled_gaussian._LEAST_RATE", 0.01)
+    monkeypatch.setattr("dptext.privacy.gaussian._LEAST_RATE", 0.01)
     with pytest.raises(ParameterError, match=r"was found that keeps epsilon 0\.01 at"):
         greatest_sampling_rate(epsilon=0.01, delta=1e-9, noise_multiplier=4.0, steps=100)
 
@@ -326,7 +325,7 @@ def test_a_missing_package_is_answered_with_its_install_line(monkeypatch):
 @pytest.mark.slow
 def test_the_package_is_imported_where_it_is_used_and_warns_of_nothing():
     code = (
-        "import sys, json, dptext.privacy.budgets, dptext.privacy.sampled_gaussian as s\n"
+        "import sys, json, dptext.privacy.budgets, dptext.privacy.gaussian as s\n"
         "before = [m for m in ('dp_accounting', 'scipy') if m in sys.modules]\n"
         "s.SampledGaussian(noise_multiplier=1.0, sampling_rate=0.1, steps=3).epsilon(delta=1e-6)\n"
         "print(json.dumps(before))"

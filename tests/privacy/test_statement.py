@@ -27,9 +27,8 @@ from dptext.privacy.condition import (
     TextsOfOne,
     WordsChanged,
 )
-from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.statement import SCHEMA_VERSION, PrivacyStatement, new_release_id
-from dptext.privacy.unit import Relation, Trust, Unit
 
 SCHEMA = json.loads((importlib.resources.files("dptext.privacy") / "statement.schema.json").read_text("utf-8"))
 FOLLOWS_SCHEMA = jsonschema.Draft202012Validator(SCHEMA)

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.guarantee import Relation, Trust, Unit
 
 
 @pytest.mark.parametrize(

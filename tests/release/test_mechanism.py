@@ -19,9 +19,8 @@ from dptext import (
 )
 from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
-from dptext.privacy.guarantee import PureDP
+from dptext.privacy.guarantee import PureDP, Relation, Trust, Unit
 from dptext.privacy.statement import of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.release.mechanism import TextMechanism
 from dptext.release.release import Tally
 from dptext.release.rewriting import Rewriter

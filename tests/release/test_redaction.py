@@ -12,9 +12,8 @@ import pytest
 import dptext
 from dptext.errors import MissingExtraError, ParameterError, RefusedError, StorageError
 from dptext.privacy.condition import AfterRedaction, Condition, OneGroup, SameLayout, WordsChanged
-from dptext.privacy.guarantee import MetricDP, PureDP
+from dptext.privacy.guarantee import MetricDP, PureDP, Relation, Unit
 from dptext.privacy.restating import after_redaction, statement_for_user, with_word_dropout
-from dptext.privacy.unit import Relation, Unit
 from dptext.release.job import Job
 from dptext.release.redaction import LISTED, Redaction, Terms, placeholders_of, read_terms
 from dptext.text.placeholders import mark, shown, unmarked

@@ -17,7 +17,7 @@ from dptext.files import blocks, documents, formats
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.own_files import beside
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.release import run as run_module
 from dptext.release.job import Job
 from dptext.release.release import Tally, rejects_path, statement_path

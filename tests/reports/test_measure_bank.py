@@ -7,7 +7,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.vulnerability import rate_at_most
+from dptext.privacy.guarantee import rate_at_most
 from repeated import same_draws
 from sentences.banks import bank, documents
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dptext import PrivacyStatement, PureDP
 from dptext.errors import ParameterError
-from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace

@@ -20,10 +20,10 @@ from dptext.representations.additive import Laplace
 from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.domains import Domain
 from dptext.representations.layers import DeviceModel
+from dptext.representations.networks import epsilons_of
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.published import DPNR, OME
 from dptext.representations.randomizer import Channel
-from dptext.representations.training import epsilons_of
 
 
 @parametrize_with_checks([NoisyClassifier()])  # no failure is expected; the perceptron draws fresh weights each time

@@ -8,7 +8,7 @@ from scipy import stats
 
 import dptext
 from dptext.privacy.guarantee import PureDP
-from dptext.representations.federate import NormalisedLaplace, onto_l1_sphere
+from dptext.representations.additive import NormalisedLaplace, onto_l1_sphere
 from dptext.representations.registry import randomizer_from_parameters
 
 FALSE_ALARM = 1e-6

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.domains import Domain
-from dptext.representations.linear import (
+from dptext.representations.classifiers import (
     LinearPrior,
     covariance,
     fit_linear,
@@ -14,6 +13,7 @@ from dptext.representations.linear import (
     positive,
     shrunk_mean,
 )
+from dptext.representations.domains import Domain
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel
 

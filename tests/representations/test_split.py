@@ -16,20 +16,18 @@ from sklearn.utils import get_tags
 import dptext
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
-from dptext.representations.bits import WeightedBits
+from dptext.representations.bits import OptimizedUnary, WeightedBits
 from dptext.representations.cube import Piecewise
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.domains import Domain
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.layers import DeviceModel
-from dptext.representations.networks import MIN_MAX, Bag, bounding
+from dptext.representations.networks import MIN_MAX, Bag, bounding, epsilons_of
 from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR, OME, min_max
 from dptext.representations.randomizer import Channel
 from dptext.representations.split import SplitClassifier
-from dptext.representations.training import epsilons_of
-from dptext.representations.unary import OptimizedUnary
 
 torch = pytest.importorskip("torch")
 

@@ -11,9 +11,9 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.domains import Domain
+from dptext.representations.networks import SCHEDULES, TRAININGS, TrainingNoise, epsilons_of, geometric
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel
-from dptext.representations.training import SCHEDULES, TRAININGS, TrainingNoise, epsilons_of, geometric
 
 DIMENSION, EPOCHS = 6, 4
 CLEAN = Domain.BALL.bound(np.random.default_rng(1).normal(scale=0.2, size=(3000, DIMENSION)))

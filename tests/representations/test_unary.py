@@ -10,7 +10,7 @@ from dptext.audits.exact import exact_loss
 from dptext.errors import ParameterError
 from dptext.noise.bits import SCALE
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.unary import OptimizedUnary, SymmetricUnary, unary_epsilon
+from dptext.representations.bits import OptimizedUnary, SymmetricUnary, unary_epsilon
 from zoo.vectors_bits import bits_given_codes, unary_table
 
 FALSE_ALARM = 1e-6

@@ -5,8 +5,7 @@ import pytest
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.bits import OneBit, WeightedBits
-from dptext.representations.unary import OptimizedUnary
+from dptext.representations.bits import OneBit, OptimizedUnary, WeightedBits
 
 RANDOMIZERS = [OneBit(epsilon=8.0), WeightedBits(epsilon=40.0, bits=3), OptimizedUnary(epsilon=2.0)]
 DIMENSION = 11

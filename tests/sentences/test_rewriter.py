@@ -9,7 +9,7 @@ import pytest
 
 import dptext
 from dptext.errors import ParameterError
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import Unit
 
 TEXTS = ["I like tea.", "She drinks tea.", "He pays his tax.", "Taxes are due.", "Dogs bark.", "My dog barks."]
 INPUTS = ["I like tea.", "tea", "tax is due", "", "a dog", "nothing of it"]

@@ -257,7 +257,7 @@ def test_private_vectors(spark, frame, glove, tmp_path, capsys):
     import dptext.spark.frames
     from dptext.representations.bounds import Bound
     from dptext.representations.device_encoder import DeviceEncoder
-    from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.representations.encoders import MeanOfWords
     from dptext.representations.privunit import PrivUnit
 
     words = dptext.load_vectors(glove, limit=300)

@@ -11,7 +11,7 @@ import dptext
 from canaries import loss_of_sum
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.noise.gaussian_sums import CELL
-from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.randomness import RandomBits
 from synthesis.spaces import Someone
 

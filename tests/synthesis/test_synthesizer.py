@@ -12,10 +12,9 @@ import dptext.synthesis.synthesizer as synthesizer_module
 import dptext.synthesis.votes as votes_module
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.noise.gaussian_sums import MOST_USERS
-from dptext.privacy.accounting import gaussian_delta
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.gaussian import gaussian_delta
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.synthesis.distribution import noise_is_enough
 from dptext.synthesis.planning import GOOD, expected_quality
 from dptext.synthesis.sources import OverlapWarning

@@ -12,12 +12,11 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.features.features import fit_features
 from dptext.files.documents import Document
 from dptext.noise.gaussian_sums import CELL
-from dptext.privacy.accounting import gaussian_delta, gaussian_epsilon
-from dptext.privacy.guarantee import ApproxDP
-from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.budgets import DeltaWarning
+from dptext.privacy.gaussian import gaussian_delta, gaussian_epsilon
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.sources import Request
 from dptext.synthesis.votes import VoteSum, VoteSynthesizer, sigma_of_a_round
 from dptext.users.private_vocabulary import PrivateLabels, private_labels

@@ -14,8 +14,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.files import blocks
 from dptext.files.documents import Document, read_documents
 from dptext.ledger.ledger import Ledger
-from dptext.privacy.guarantee import PureDP
-from dptext.privacy.unit import Relation, Unit, canonical_id
+from dptext.privacy.guarantee import PureDP, Relation, Unit, canonical_id
 from dptext.release.people import TextsOfPeople
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary

@@ -11,10 +11,9 @@ from scipy.stats import chi2
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, read_documents
 from dptext.own_files import HashedFile
-from dptext.privacy.guarantee import ApproxDP
-from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.budgets import DeltaWarning
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.tokens import fold, is_single_word, pieces
 from dptext.text.vocabulary import Vocabulary
 from dptext.users import private_vocabulary as module

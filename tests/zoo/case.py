@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from dptext import ApproxDP, MetricDP, PrivacyStatement, PureDP
 from dptext.audits import judge_sample, require_refutable, sampled_loss
 from dptext.audits.verdict import Verdict
-from dptext.privacy.guarantee import Guarantee
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.guarantee import Guarantee, Relation, Trust, Unit
 
 __all__ = ["ApproxDP", "Case", "MetricDP", "PureDP", "claim", "judge_pair"]
 

@@ -3,11 +3,10 @@
 import numpy as np
 
 import dptext
-from dptext.representations.additive import Gaussian, L2Laplace
+from dptext.representations.additive import Gaussian, L2Laplace, NormalisedLaplace
+from dptext.representations.bits import SymmetricUnary
 from dptext.representations.cube import Piecewise
-from dptext.representations.federate import NormalisedLaplace
 from dptext.representations.privunit import PrivUnit, PrivUnitG
-from dptext.representations.unary import SymmetricUnary
 from zoo.case import SAMPLES, Case
 
 DIMENSION, EPSILON = 16, 4.0

@@ -4,7 +4,7 @@ import numpy as np
 
 import dptext
 from dptext.audits import judge_exact
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import Unit
 from zoo.case import Case, MetricDP, PureDP, claim
 
 EPSILON = 3.0

@@ -12,10 +12,9 @@ from dptext import TEM
 from dptext.noise.bits import flip_threshold
 from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.bits import WeightedBits, WeightedChannel, bit_budgets
+from dptext.representations.bits import SymmetricUnary, WeightedBits, WeightedChannel, bit_budgets
 from dptext.representations.cube import CubeChannel, Piecewise, Plan
 from dptext.representations.published import OME
-from dptext.representations.unary import SymmetricUnary
 from zoo import caps, levels, published, vectors_bits
 from zoo.case import Case
 

@@ -7,7 +7,7 @@ import numpy as np
 import dptext
 from dptext import TEM
 from dptext.audits import judge_exact
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import Unit
 from zoo.case import Case, MetricDP, claim
 
 EPSILON = 5.0

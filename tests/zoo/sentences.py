@@ -7,7 +7,7 @@ import numpy as np
 import dptext
 from dptext.audits import judge_exact
 from dptext.features.features import fit_features
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import Unit
 from dptext.representations.encoders import CallableEncoder
 from zoo.case import Case, PureDP, claim
 

@@ -5,8 +5,8 @@ import numpy as np
 
 from dptext.audits import judge_gaussian
 from dptext.noise.gaussian_sums import CELL, noisy_matrix
-from dptext.privacy.accounting import gaussian_sigma
-from dptext.privacy.unit import Unit
+from dptext.privacy.gaussian import gaussian_sigma
+from dptext.privacy.guarantee import Unit
 from dptext.synthesis.moments import MomentSum
 from dptext.synthesis.sampling import choose
 from synthesis.spaces import HashedWords, Someone

@@ -11,9 +11,8 @@ import numpy as np
 
 from dptext import ZCDP, ApproxDP
 from dptext.audits import canary_loss, judge_canaries
-from dptext.privacy.guarantee import approx_from_zcdp
+from dptext.privacy.guarantee import Relation, approx_from_zcdp
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.unit import Relation
 from zoo.case import Case, claim
 
 CANARIES = 1_000

@@ -6,9 +6,15 @@ import numpy as np
 
 from dptext.audits import judge_exact, judge_sample, require_refutable, sampled_loss
 from dptext.noise.bits import SCALE, flip_threshold
-from dptext.representations.bits import OneBit, WeightedBits, WeightedChannel, bit_budgets
+from dptext.representations.bits import (
+    OneBit,
+    OptimizedUnary,
+    SymmetricUnary,
+    WeightedBits,
+    WeightedChannel,
+    bit_budgets,
+)
 from dptext.representations.cube import CubeChannel, Hybrid, Piecewise, Plan
-from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 from zoo.case import SAMPLES, Case, PureDP, claim
 
 # -- distributions ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from dptext.checks import choice
-from dptext.privacy.unit import Trust
+from dptext.privacy.guarantee import Trust
 
 __all__ = ["QUESTIONS", "Answers", "Holder", "Purpose", "Question", "Recipient"]
 

@@ -18,8 +18,8 @@ from dptext.advice.way import (
     without_parameters,
 )
 from dptext.calibration.reidentification import bank_epsilon
-from dptext.privacy.unit import Trust
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.privacy.guarantee import Trust
+from dptext.representations.encoders import MeanOfWords
 from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 

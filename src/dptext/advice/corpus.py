@@ -20,9 +20,9 @@ from dptext.advice.way import (
     without_parameters,
 )
 from dptext.files.documents import Document
+from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Trust
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.planning import Expected, expected_quality
 from dptext.synthesis.synthesizer import Synthesizer
 

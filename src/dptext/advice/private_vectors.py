@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dptext.advice.pasted import folded, inputs, kept, out, public, text_option, user_option
 from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, of_labels, without_parameters
-from dptext.privacy.unit import Trust
+from dptext.privacy.guarantee import Trust
 from dptext.representations.dimension import ON_NEWS, USUAL
 from dptext.representations.privunit import PrivUnit
 

@@ -18,7 +18,7 @@ from dptext.features.features import GLOVE, GLOVE_WEIGHTING
 from dptext.features.pool import Pool
 from dptext.files.documents import read_documents
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.sentences.bank import TextBank
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors

@@ -18,10 +18,10 @@ from dptext.advice.way import (
     without_parameters,
 )
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
-from dptext.embeddings.planning import ExpectedVectors, expected_vectors
+from dptext.embeddings.plan import ExpectedVectors, expected_vectors
 from dptext.files.documents import Document
+from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Trust
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["shared_vectors"]

@@ -12,9 +12,9 @@ from dptext.advice.answers import Answers, Purpose
 from dptext.advice.data import Data
 from dptext.advice.public import PublicTexts
 from dptext.errors import DptextError, MissingExtraError
+from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Trust, Unit
 from dptext.privacy.wording import Strength, in_a_table
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize

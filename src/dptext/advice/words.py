@@ -5,7 +5,7 @@ from __future__ import annotations
 from dptext.advice.pasted import folded, inputs, out, text_option, user_option
 from dptext.advice.way import PROTECTING, Case, Makeup, Preview, Way, built, privatized
 from dptext.calibration.deniability import deniability
-from dptext.privacy.unit import Trust
+from dptext.privacy.guarantee import Trust
 from dptext.words.tem import TEM
 
 __all__ = ["words"]

@@ -32,8 +32,8 @@ from dptext.attacks.membership import Channel, ChannelRows
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, Estimate, mean_of_people, share
+from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.vulnerability import best_guesses
 
 __all__ = [
     "Space",

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dptext.audits.draws import DrawTest
 from dptext.errors import ParameterError, extra
-from dptext.privacy.accounting import gaussian_epsilon
+from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 

@@ -27,10 +27,9 @@ from dptext.audits.verdict import (
 )
 from dptext.errors import ParameterError
 from dptext.privacy.condition import ONE_GROUP, OneGroup
-from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.guarantee import MetricDP, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Unit
 from dptext.progress import watched
 
 __all__ = ["Distance", "audit", "distance_named"]

@@ -18,10 +18,9 @@ from dptext.audits.sampled import learn_score, loss_bound
 from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_sample, with_stated_noise
 from dptext.checks import whole
 from dptext.errors import ParameterError
-from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.guarantee import MetricDP, Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation
 
 __all__ = ["ChannelLike", "Draw", "Pair", "VectorScore", "audit_vectors", "extreme_pairs"]
 

@@ -19,7 +19,7 @@ from dptext.audits.sampled import LossBound, strongest_bound
 from dptext.checks import number
 from dptext.drawing import checked_axes, legend_below, promise_row
 from dptext.errors import ParameterError
-from dptext.privacy.accounting import gaussian_delta, gaussian_epsilon
+from dptext.privacy.gaussian import SampledGaussian, gaussian_delta, gaussian_epsilon
 from dptext.privacy.guarantee import (
     ApproxDP,
     Guarantee,
@@ -30,7 +30,6 @@ from dptext.privacy.guarantee import (
     guarantee_to_dict,
 )
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, UNCOMPARED
 from dptext.showing import Facts, Showing

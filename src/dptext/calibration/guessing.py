@@ -3,7 +3,7 @@
 Two mechanisms with the same epsilon keep the same promise and hide words very differently: the promise is an upper
 bound, and one of them may stay far below it. What is compared here is what an attacker gets. They know the mechanism,
 the vocabulary and how frequent words are; they see the output x and name the input they hold most likely. Their rate of
-success is G of `dptext.privacy.vulnerability`, with pi the public frequencies (1 / rank where none are given). No
+success is G of `dptext.privacy.guarantee`, with pi the public frequencies (1 / rank where none are given). No
 attacker of one word does better, G means the same whatever the metric, and it has a floor that nothing can hide: the
 guess without any output. It is an average over words, so it is no guarantee for each of them: the promise is.
 
@@ -31,9 +31,8 @@ from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from,
 from dptext.calibration.reidentification import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.checks import whole
 from dptext.errors import ParameterError
-from dptext.privacy.guarantee import rounded_down
+from dptext.privacy.guarantee import best_guesses, rounded_down
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.vulnerability import best_guesses
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 

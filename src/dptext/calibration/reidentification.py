@@ -18,9 +18,8 @@ from dptext.drawing import checked_axes, grey, labelled, next_style
 from dptext.errors import ParameterError
 from dptext.estimates import mean_of_people
 from dptext.noise.subset_selection import Profile
-from dptext.privacy.guarantee import rounded_down
+from dptext.privacy.guarantee import epsilon_at_most, rate_at_most, rounded_down
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.vulnerability import epsilon_at_most, rate_at_most
 from dptext.privacy.wording import calibrated_bank
 from dptext.release.privatize import privatize
 from dptext.sentences.bank import TextBank

@@ -19,8 +19,7 @@ from dptext.embeddings.cooccurrence import WINDOW, Cooccurrence
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.dpsgd.recipe import Unit
 from dptext.embeddings.levels import BudgetPolicy, ConcernModel, PredictedFrom, fit_concerns, numbers_of
-from dptext.embeddings.planning import ExpectedVectors, expected_vectors
-from dptext.embeddings.release_plan import ReleasePlan
+from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vectors
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
 from dptext.errors import DataError, ParameterError
@@ -28,8 +27,8 @@ from dptext.files.documents import DocumentReader, first_rows, read_documents
 from dptext.files.folders import find_files
 from dptext.files.streams import is_pipe
 from dptext.own_files import check_target
+from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
-from dptext.privacy.public_users import DeltaWarning, delta_too_large
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import before_embedding, cautioned_of
 from dptext.release.charges import Charges

@@ -22,8 +22,8 @@ from dptext.features.features import NAMES
 from dptext.features.pool import Pool
 from dptext.files.documents import DocumentReader
 from dptext.files.folders import find_files
+from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import as_approx
-from dptext.privacy.public_users import DeltaWarning, delta_too_large
 from dptext.privacy.wording import before_synthesis, cautioned_of
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.synthesis.distribution import Shares

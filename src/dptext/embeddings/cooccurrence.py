@@ -10,22 +10,25 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, chosen_epsilon, whole
-from dptext.embeddings.context_features import ContextFeatures, features_of_vectors, random_features
 from dptext.embeddings.levels import BudgetPolicy, Levels
+from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import factorised, improved, public_base
-from dptext.embeddings.release_plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.sharing import Shareable
-from dptext.embeddings.user_matrices import UserMatrixSum, UserText
+from dptext.embeddings.user_matrices import (
+    ContextFeatures,
+    UserMatrixSum,
+    UserText,
+    features_of_vectors,
+    random_features,
+)
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix
-from dptext.privacy.accounting import l2_sensitivity
-from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
-from dptext.privacy.guarantee import ApproxDP
-from dptext.privacy.public_users import warn_of_delta
+from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets, warn_of_delta
+from dptext.privacy.gaussian import l2_sensitivity
+from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.unit import Relation
 from dptext.privacy.wording import warn_unprotected
 from dptext.showing import Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
@@ -164,7 +167,7 @@ class Cooccurrence(Shareable, Showing):
         dimension: of the vectors, where there are no public ones.
         most_words: of a user that are looked at: the first ones.
         public_users: a public number that the number of users does not exceed, for the check of delta (of all that is
-            composed in): `dptext.privacy.public_users.DeltaWarning`.
+            composed in): `dptext.privacy.budgets.DeltaWarning`.
         processes: how many cut texts into words; the release does not depend on it.
         seed: for tests and papers: nothing is promised against anybody who knows it. None: cryptographic randomness.
 

@@ -20,10 +20,9 @@ from dptext.files.documents import Document
 from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.condition import Condition, LevelIsSent, OfLevel, Requirement
-from dptext.privacy.guarantee import ApproxDP, PureDP
+from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.showing import Facts, Showing
 from dptext.users.grouping import user_name
 

@@ -13,20 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import chosen_epsilon, number, whole
-from dptext.embeddings.context_features import public_frequencies
 from dptext.embeddings.dpsgd.participation import PublishedAccount
 from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, Clipping
-from dptext.embeddings.release_plan import checked_source
+from dptext.embeddings.plan import checked_source
+from dptext.embeddings.user_matrices import public_frequencies
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import Document, DocumentReader
-from dptext.privacy.accounting import gaussian_epsilon
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.claim import Finding
 from dptext.privacy.condition import Condition
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.gaussian import gaussian_epsilon
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement, new_release_id, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.statement import Finding, PrivacyStatement, new_release_id, of_release
 from dptext.showing import Facts, Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.users.grouping import ONE_NAME, users_of

@@ -20,18 +20,17 @@ from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, writ
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, LAZY, NoiseForm, Recipe, Unit
 from dptext.embeddings.levels import BudgetPolicy, Levels
+from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
-from dptext.embeddings.release_plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, DocumentReader
 from dptext.own_files import check_target, sweep
+from dptext.privacy.budgets import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.condition import Condition
-from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee, as_approx
-from dptext.privacy.public_users import ASSUMED_USERS, warn_of_delta
+from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee, Relation, as_approx
 from dptext.privacy.randomness import NoiseKey, RandomBits, seed_bytes
 from dptext.privacy.statement import Parameter
-from dptext.privacy.unit import Relation
 from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
 from dptext.showing import Showing
@@ -380,7 +379,7 @@ class SkipGram(Shareable, Showing):
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of the tables after every step, all steps
     together. The epsilon stated is computed for the noise that was used, and not above the one asked for. *Proof*:
     `dptext.embeddings.dpsgd.training`; the accounting is that of Poisson samples
-    (`dptext.privacy.sampled_gaussian`). Assumptions: vocabulary, public vectors, levels and all arguments are public or
+    (`dptext.privacy.gaussian`). Assumptions: vocabulary, public vectors, levels and all arguments are public or
     were released under statements that are composed in; a person writes under one name; who took part in which step
     stays secret; arithmetic is that of IEEE 754.
 
@@ -418,7 +417,7 @@ class SkipGram(Shareable, Showing):
             signal for the noise, and most work. For unit "pair" give a small one: there are many pairs.
         public_users: a public number that the users (documents, pairs) do not exceed, and about as many as there are:
             for the check of delta, and for the number by which sums are divided. Never a count of the data. None:
-            `dptext.privacy.public_users.ASSUMED_USERS`.
+            `dptext.privacy.budgets.ASSUMED_USERS`.
         pairs: of a user in a step, drawn with repetition.
         window: words on either side.
         negatives: negative words beside each pair.

@@ -44,6 +44,8 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
 from dptext.representations.encoders import (
+    RELEASED_BEFORE,
+    MeanOfWords,
     Progress,
     TextEncoder,
     Vectors,
@@ -53,7 +55,6 @@ from dptext.representations.encoders import (
     finite,
 )
 from dptext.representations.layers import LayeredEncoder
-from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, MINILM_ONNX, SentenceEncoder
 from dptext.showing import Facts, Showing
 from dptext.threads import one_blas_thread

@@ -10,7 +10,7 @@ import numpy as np
 
 from dptext.checks import listed
 from dptext.errors import ParameterError
-from dptext.privacy.unit import canonical_id
+from dptext.privacy.guarantee import canonical_id
 
 __all__ = ["columns_there", "is_missing", "may_be_values", "one_column", "spelled_label"]
 

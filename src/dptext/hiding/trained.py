@@ -16,10 +16,9 @@ from dptext.errors import ParameterError
 from dptext.hiding.inputs import as_vectors
 from dptext.hiding.training import HidingEpoch
 from dptext.privacy.condition import Condition, EncoderStays
-from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.bounds import Bound
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, exposed_by

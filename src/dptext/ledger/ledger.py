@@ -51,10 +51,17 @@ from dptext.ledger.terms import (
     remaining,
     terms_of,
 )
-from dptext.privacy.guarantee import Guarantee, MetricDP, guarantee_from_dict, guarantee_to_dict
+from dptext.privacy.guarantee import (
+    Guarantee,
+    MetricDP,
+    Relation,
+    Unit,
+    canonical_id,
+    guarantee_from_dict,
+    guarantee_to_dict,
+)
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Unit, canonical_id
 from dptext.showing import Facts, Showing
 
 __all__ = [

@@ -14,12 +14,13 @@ from dptext.privacy.guarantee import (
     Guarantee,
     MetricDP,
     NoGuarantee,
+    Relation,
+    Unit,
     approx_from_zcdp,
     as_approx,
     at_most,
     for_group,
 )
-from dptext.privacy.unit import Relation, Unit
 
 __all__ = ["TEXT", "TOLERANCE", "Balance", "Ceiling", "Currency", "Limits", "Terms", "price", "terms_of"]
 

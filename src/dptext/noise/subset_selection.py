@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from dptext.checks import number, whole
 from dptext.errors import ParameterError
+from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.vulnerability import rate_at_most
 
 __all__ = ["Profile", "SubsetSelection", "best_size"]
 

@@ -9,9 +9,9 @@ from dptext.playground.in_words import SAME, attacker, promised, told_apart
 from dptext.playground.overlaps import Between, likeliest, overlap
 from dptext.playground.samples import Samples
 from dptext.playground.shown import Neighbours, Piece, Shown
+from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.vulnerability import best_guesses
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 from dptext.vectors.word_vectors import WordVectors

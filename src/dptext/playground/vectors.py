@@ -11,14 +11,14 @@ from dptext.playground.in_words import SAME, attacker, promised, told_apart
 from dptext.playground.overlaps import Between, likeliest, overlap_of_draws, right_in_draws
 from dptext.playground.samples import Samples
 from dptext.playground.shown import Attacker, Neighbours, Piece, Point, Shown
-from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian
 from dptext.representations.bounds import Bound, fit_bound
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.dimension import best_dimension
 from dptext.representations.domains import Domain, Floats
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.vectors.word_vectors import WordVectors

@@ -18,8 +18,8 @@ from dptext.playground.in_words import SAME, Promised, attacker, promised, told_
 from dptext.playground.overlaps import Between, likeliest, overlap_of_draws, overlap_of_places, right_in_draws
 from dptext.playground.rays import DIRECTIONS, Rays
 from dptext.playground.shown import NOTE, Attacker, Neighbours, Piece, Shown
+from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.vulnerability import best_guesses
 from dptext.text.tokens import Kind, Token, split
 from dptext.vectors.metrics import directions
 from dptext.vectors.search import ExactDistances

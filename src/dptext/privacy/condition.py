@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.unit import Relation, Unit
+from dptext.privacy.guarantee import Relation, Unit
 
 __all__ = [
     "ANY_TWO",

@@ -1,43 +1,122 @@
-"""What is promised, as frozen numbers, and the arithmetic that holds for them."""
+"""Guarantees as frozen numbers, their arithmetic, and what an output tells the best adversary.
+
+Derivation: docs/understand/epsilon.md#privacy-vulnerability
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from dataclasses import fields as dataclass_fields
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import StrEnum
 from fractions import Fraction
 from functools import reduce
 from typing import Any, ClassVar, TypeAlias
+from unicodedata import normalize
+
+import numpy as np
+import numpy.typing as npt
 
 from dptext.checks import number, text, whole
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.unit import Relation
 
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "BestGuesses",
     "Guarantee",
     "MetricDP",
     "NoGuarantee",
     "PureDP",
+    "Relation",
+    "Trust",
+    "Unit",
     "approx_from_zcdp",
     "as_approx",
     "at_most",
+    "best_guesses",
+    "canonical_id",
     "check_amount",
     "compose",
     "compose_parallel",
+    "epsilon_at_most",
     "for_group",
     "guarantee_from_dict",
     "guarantee_to_dict",
     "product_upwards",
     "pure_from_metric",
+    "rate_at_most",
     "rounded_down",
     "rounded_up",
     "substitution_from_add_remove",
     "sum_upwards",
     "zcdp_from_pure",
 ]
+
+
+class Unit(StrEnum):
+    """The privacy unit: what one neighbouring change may touch."""
+
+    WORD = "word"
+    SENTENCE = "sentence"
+    EXAMPLE = "example"
+    DOCUMENT = "document"
+    USER = "user"
+
+
+class Relation(StrEnum):
+    """The neighbouring relation: how the data may differ between the two worlds that look alike."""
+
+    SUBSTITUTION = "substitution"
+    """One unit is replaced by another; the number of units is the same (public)."""
+    ADD_REMOVE = "add/remove"
+    """One unit is present or absent; the number of units is itself protected."""
+
+
+class Trust(StrEnum):
+    """Where the noise is added."""
+
+    LOCAL = "local"
+    """Before the data leaves its owner: no reader of the output has to be trusted."""
+    CENTRAL = "central"
+    """By a curator who sees everybody's data and must be trusted with it."""
+
+
+_WHOLE = re.compile(r"(-?[1-9][0-9]*|-?0)\.0+")
+
+
+def canonical_id(value: object) -> str | None:
+    """Return the canonical form of a user id, by which mechanisms, counters and ledgers tell users apart.
+
+    Whitespace around it is removed, whole numbers are written without a fraction, and Unicode is normalised (NFC).
+
+    Args:
+        value: a text or a whole number.
+
+    Returns:
+        The id; None if the value is missing, blank, or neither a text nor a whole number.
+
+    >>> [canonical_id(value) for value in (7, 7.0, "7", " 7", "7.0", "Ann ", "", None, 7.5)]
+    ['7', '7', '7', '7', '7', 'Ann', None, None, None]
+    >>> [canonical_id(value) for value in ("0.0", "-7.0", -7.0, "1234567890123456.0")]
+    ['0', '-7', '-7', '1234567890123456']
+    >>> canonical_id("Jose\N{COMBINING ACUTE ACCENT}") == canonical_id("José")
+    True
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        text = normalize("NFC", value.strip())
+        whole = _WHOLE.fullmatch(text)
+        return ("0" if whole and whole[1] == "-0" else whole[1] if whole else text) or None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return str(Decimal(value))  # str() of an int raises beyond some thousand digits
 
 
 _UP = 1 + 2.0**-49  # covers the rounding of a few float operations
@@ -432,3 +511,57 @@ def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
     if fields.keys() != {each.name for each in dataclass_fields(_KINDS[kind])}:
         raise ParameterError(f"a {kind} guarantee has other fields than those given")
     return _KINDS[kind](**fields)
+
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BestGuesses:
+    """The best attacker's answer to every output."""
+
+    named: npt.NDArray[np.int64] = field(repr=False)
+    joint: Floats = field(repr=False)
+    blind: float
+
+    @property
+    def rate(self) -> float:
+        """G, the rate of success."""
+        return float(self.joint.sum())
+
+
+def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
+    """The best attacker against a mechanism whose output distributions are known."""
+    named: npt.NDArray[np.int64] | None = None
+    joint = np.zeros(0)
+    start = 0
+    for block in blocks:
+        weighted = block * prior[start : start + len(block), None] if start + len(block) <= prior.size else None
+        if weighted is None or (named is not None and block.shape[1] != named.size):
+            raise ParameterError(
+                f"blocks must hold one row for each of {prior.size:,} inputs and one column for each output, got "
+                "more rows, or columns of changing number"
+            )
+        if named is None:
+            named, joint = np.zeros(block.shape[1], dtype=np.int64), np.full(block.shape[1], -1.0)
+        likeliest = weighted.argmax(axis=0)
+        highest = weighted[likeliest, np.arange(named.size)]
+        better = highest > joint
+        named[better] = start + likeliest[better]
+        joint[better] = highest[better]
+        start += len(block)
+    if named is None or start != prior.size:
+        raise ParameterError(f"blocks must hold one row for each of {prior.size:,} inputs, got {start:,}")
+    return BestGuesses(named, joint, float(prior.max()))
+
+
+def rate_at_most(epsilon: float, inputs: int, delta: float = 0.0) -> float:
+    """Upper bound on G for n equally likely inputs, any two of which are neighbours under (epsilon, delta)-DP."""
+    others = (whole("inputs", inputs, least=1) - 1) * math.exp(-number("epsilon", epsilon, least=0, infinite=True))
+    return (1 + others * number("delta", delta, least=0, most=1)) / (1 + others)
+
+
+def epsilon_at_most(rate: float, inputs: int) -> float:
+    inputs = whole("inputs", inputs, least=2)
+    rate = number("rate", rate, above=1 / inputs, below=1)
+    return math.log(rate * (inputs - 1) / (1 - rate))

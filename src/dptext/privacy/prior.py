@@ -12,11 +12,12 @@ from dptext.privacy.guarantee import (
     ApproxDP,
     Guarantee,
     MetricDP,
+    Relation,
+    Unit,
     compose,
     substitution_from_add_remove,
 )
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Unit
 
 __all__ = ["check_prior", "counted_in", "substituted"]
 

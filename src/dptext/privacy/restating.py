@@ -29,12 +29,14 @@ from dptext.privacy.guarantee import (
     MetricDP,
     NoGuarantee,
     PureDP,
+    Relation,
+    Trust,
+    Unit,
     for_group,
     product_upwards,
     substitution_from_add_remove,
 )
 from dptext.privacy.statement import OF_SUBSTITUTION, OF_THE_GUARANTEE, Parameter, PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import OF_A_CLAIM
 
 __all__ = [

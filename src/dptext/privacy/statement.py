@@ -1,4 +1,4 @@
-"""The privacy statement: the paper that travels with the data and says exactly what was promised."""
+"""Privacy statements: their JSON, the comparison of two, and claims that papers print."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, get_args
@@ -20,6 +20,9 @@ from dptext.privacy.guarantee import (
     Guarantee,
     MetricDP,
     PureDP,
+    Relation,
+    Trust,
+    Unit,
     check_amount,
     compose,
     guarantee_from_dict,
@@ -28,20 +31,24 @@ from dptext.privacy.guarantee import (
     sum_upwards,
 )
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import RELINKING, explanation_html, explanation_text
 from dptext.showing import Facts, Showing
 
 __all__ = [
+    "NEAR",
     "OF_SUBSTITUTION",
     "OF_THE_GUARANTEE",
     "SCHEMA_VERSION",
     "TAKEN_FOR_GRANTED",
+    "Finding",
     "PrivacyStatement",
+    "disagreements",
     "each_once",
     "new_release_id",
     "of_release",
+    "same_value",
 ]
+
 
 SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
@@ -428,3 +435,92 @@ def _sum_of_claims(first: PrivacyStatement, second: PrivacyStatement) -> float |
 
 def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(first + second))
+
+
+NEAR = 1e-6
+"""How far two machines' calibrations may be apart: they search for a flat optimum, to the root of the precision."""
+
+_OF_A_RELEASE = ("seeded", "data_sha256", "release_id", "supersedes")
+_ONLY_MORE = ("assumptions", "exposed")
+
+
+def disagreements(
+    said: PrivacyStatement, follows: PrivacyStatement, *, of_a_release: bool = False, apart_from: tuple[str, ...] = ()
+) -> list[str]:
+    found = []
+    for name in (each.name for each in fields(PrivacyStatement)):
+        if name == "software" or name in apart_from or (of_a_release and name in _OF_A_RELEASE):
+            continue
+        mine, theirs = getattr(said, name), getattr(follows, name)
+        if name == "parameters":
+            found += _parameters(mine, theirs, of_a_release, apart_from)
+        elif name == "guarantee":
+            agree = type(mine) is type(theirs) and same_numbers(asdict(mine), asdict(theirs), 1e-12)
+            found += [] if agree else [name]
+        elif of_a_release and name in _ONLY_MORE:
+            found += [] if set(theirs) <= set(mine) else [name]
+        elif of_a_release and name == "condition":
+            found += [] if mine.narrows(theirs, said.unit) else [name]
+        elif of_a_release and name == "slack":
+            found += [] if mine >= theirs * (1 - NEAR) else [name]
+        elif not _same(mine, theirs, NEAR):
+            found.append(name)
+    return found
+
+
+def same_value(one: Mapping[str, Any], other: Mapping[str, Any], name: str, near: float) -> bool:
+    """Whether both have a value of this name, and the same; floats up to a relative difference of ``near``."""
+    return name in one and name in other and _same(one[name], other[name], near)
+
+
+def same_numbers(one: Mapping[str, Any], other: Mapping[str, Any], near: float) -> bool:
+    """Whether both have the same names with the same values."""
+    return one.keys() == other.keys() and all(_same(one[name], other[name], near) for name in one)
+
+
+def _parameters(
+    said: Mapping[str, Any], follows: Mapping[str, Any], of_a_release: bool, apart_from: tuple[str, ...]
+) -> list[str]:
+    names = [*follows, *(() if of_a_release else (name for name in said if name not in follows))]
+    return [name for name in names if name not in apart_from and not same_value(said, follows, name, NEAR)]
+
+
+def _same(mine: Any, theirs: Any, near: float) -> bool:
+    if isinstance(mine, float) and isinstance(theirs, float):
+        return math.isclose(mine, theirs, rel_tol=near, abs_tol=1e-12 if near else 0.0)
+    if isinstance(mine, str) and isinstance(theirs, str):
+        return mine == theirs  # one of an enumeration is the string that it is written as
+    return type(mine) is type(theirs) and bool(mine == theirs)
+
+
+_SAME = 1e-9  # relatively: chances are rounded by less
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known of a printed epsilon."""
+
+    claimed: float
+    bound: float
+    attained: float
+    reason: str
+    holds_for: str
+    witness: str
+
+    @property
+    def verdict(self) -> str:
+        """Whether the claim is ``"false"``, ``"true"``, or ``"open"``: not proved, and no two inputs are known."""
+        if self.attained > self.claimed * (1 + _SAME):
+            return "false"
+        return "true" if self.bound <= self.claimed * (1 + _SAME) else "open"
+
+    def parameters(self) -> dict[str, Parameter]:
+        """For the statement, which `PrivacyStatement.explain` shows."""
+        said = self.verdict
+        return {
+            "claim_is": said,
+            "reason": None if said == "true" else self.reason,
+            "holds_for": self.holds_for,
+            "witness": self.witness,
+            "witness_loss": self.attained if math.isfinite(self.attained) else "infinity",
+        }

@@ -18,11 +18,12 @@ from dptext.privacy.guarantee import (
     MetricDP,
     NoGuarantee,
     PureDP,
+    Relation,
+    Unit,
     at_most,
     product_upwards,
+    rate_at_most,
 )
-from dptext.privacy.unit import Relation, Unit
-from dptext.privacy.vulnerability import rate_at_most
 
 if TYPE_CHECKING:
     from dptext.privacy.statement import PrivacyStatement

@@ -14,9 +14,8 @@ from dptext.errors import DataError, DptextError, ParameterError, RefusedError
 from dptext.files.documents import DocumentReader
 from dptext.files.parquet import as_lists
 from dptext.ledger.ledger import PENDING, RELEASED, TEXT, Ledger
-from dptext.privacy.guarantee import Guarantee, MetricDP
+from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import canonical_id
 
 __all__ = ["Charges"]
 

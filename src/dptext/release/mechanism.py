@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Protocol
 
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.condition import Condition
-from dptext.privacy.guarantee import Guarantee, MetricDP
+from dptext.privacy.guarantee import Guarantee, MetricDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import facts_of
 from dptext.release.release import Tally
 from dptext.showing import Facts, Showing

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from dptext.errors import DptextError
 from dptext.files.blocks import Block
 from dptext.files.parquet import as_lists
+from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import canonical_id
 
 __all__ = ["MostTexts", "TextsOfPeople", "promise_to", "user_digest"]
 
@@ -44,7 +44,7 @@ class TextsOfPeople:
 
     A person is 64 bits of a digest under a key of this process: what is kept says nothing of a name elsewhere. Two
     people could share them (among ten million, with a chance below 3e-6); the count is then too large, never too small.
-    They are told apart as a ledger tells them apart (`dptext.privacy.unit.canonical_id`). Texts of several
+    They are told apart as a ledger tells them apart (`dptext.privacy.guarantee.canonical_id`). Texts of several
     releases of one process add up.
 
     Args:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
+from dptext.privacy.guarantee import Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Unit
 from dptext.privacy.wording import (
     Strength,
     Test,

@@ -28,8 +28,8 @@ from dptext.calibration.deniability import zipf_weights
 from dptext.calibration.outcomes import distributions_of
 from dptext.errors import DataError, ParameterError
 from dptext.estimates import Estimate, mean_of_people, share
+from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.vulnerability import rate_at_most
 from dptext.privacy.wording import percent_at_most
 from dptext.release.mechanism import TextMechanism
 from dptext.release.redaction import is_listed, is_redacted, redaction_of

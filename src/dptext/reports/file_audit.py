@@ -20,19 +20,17 @@ from dptext.features.pool import Pool
 from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
 from dptext.noise.gaussian_sums import count_off_grid
-from dptext.privacy.agreement import disagreements
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.guarantee import ApproxDP
-from dptext.privacy.sampled_gaussian import SampledGaussian
-from dptext.privacy.statement import PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.gaussian import SampledGaussian
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
+from dptext.privacy.statement import PrivacyStatement, disagreements, of_release
 from dptext.release.mechanism import TextMechanism
 from dptext.release.redaction import as_redacted, is_redacted, placeholders_of
 from dptext.release.release import data_agrees, read_statement
 from dptext.reports.inputs import columns_of
 from dptext.representations.device_folder import check_device
 from dptext.representations.files import vectors_in
-from dptext.representations.published.claim import PublishedChannel
+from dptext.representations.published.protocols import PublishedChannel
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
 from dptext.sentences.origins import Parting
 from dptext.sentences.rewriter import BankRewriter

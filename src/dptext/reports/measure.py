@@ -25,9 +25,9 @@ from dptext.files.documents import PathLike
 from dptext.files.folders import find_files
 from dptext.files.formats import announced_by
 from dptext.files.streams import shown
+from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.vulnerability import rate_at_most
 from dptext.progress import watched
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize

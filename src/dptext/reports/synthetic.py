@@ -29,8 +29,8 @@ from dptext.features.pool import Pool
 from dptext.files.documents import OnError, read_documents
 from dptext.files.streams import shown
 from dptext.noise.gaussian_sums import CELL
+from dptext.privacy.guarantee import Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.unit import Unit
 from dptext.reports.figures import plane_figure
 from dptext.reports.file_audit import Check, audit_synthetic_file, check_noise, description_folder
 from dptext.reports.inputs import chosen_rows, count_rows

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError
+from dptext.privacy.guarantee import Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.privacy.unit import Relation
 from dptext.representations.domains import Domain, Floats, Sensitivity, checked_vectors, row_products
 
 __all__ = [

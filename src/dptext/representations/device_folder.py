@@ -17,14 +17,12 @@ from dptext.errors import DataError, ParameterError
 from dptext.files.announced_folder import CONFIG, AnnouncedFolder, read_statement_of, refuse_unknown
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.own_files import sweep
-from dptext.privacy.agreement import disagreements, same_value
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import PrivacyStatement, disagreements, same_value
 from dptext.representations.bounds import Bound
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams
-from dptext.representations.encoders import Provenance, TextEncoder
+from dptext.representations.encoders import MeanOfWords, Provenance, TextEncoder
 from dptext.representations.gru import GruEncoder, WordTable
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import SentenceEncoder

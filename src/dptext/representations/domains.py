@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.privacy.unit import Relation
+from dptext.privacy.guarantee import Relation
 
 __all__ = ["Domain", "Floats", "Sensitivity"]
 

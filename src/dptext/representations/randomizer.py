@@ -14,10 +14,9 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.condition import Condition
-from dptext.privacy.guarantee import Guarantee
+from dptext.privacy.guarantee import Guarantee, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import Strength
 from dptext.representations.domains import Domain, Floats, checked_vectors
 from dptext.showing import Facts, Showing

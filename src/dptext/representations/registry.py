@@ -9,14 +9,12 @@ from typing import Any
 from dptext.checks import chosen_epsilon, meant, shown
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.release.mechanism import refuse_beside
-from dptext.representations.additive import CappedLaplace, Gaussian, L2Laplace, Laplace
-from dptext.representations.bits import OneBit, WeightedBits
+from dptext.representations.additive import CappedLaplace, Gaussian, L2Laplace, Laplace, NormalisedLaplace
+from dptext.representations.bits import OneBit, OptimizedUnary, SymmetricUnary, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
-from dptext.representations.federate import NormalisedLaplace
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 
 __all__ = ["PUBLISHED_ONLY", "RANDOMIZERS", "kind_named", "randomizer_from_parameters", "randomizer_of"]
 

@@ -18,10 +18,9 @@ from dptext.representations.domains import Domain
 from dptext.representations.embedding_bag import Buckets, EmbeddingBag, NGrams
 from dptext.representations.encoders import checked_texts
 from dptext.representations.layers import DeviceModel
-from dptext.representations.networks import MIN_MAX, Epoch, TrainingOptions, train_split
+from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNoise, TrainingOptions, train_split
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import randomizer_of
-from dptext.representations.training import Schedule, TrainingNoise
 from dptext.text.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
 
 __all__ = ["SplitClassifier"]
@@ -51,8 +50,8 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         epsilon: of a randomizer that is given by name. There is no usual one: ``fit`` refuses without.
         dimension: d, of the vector that is sent. Few are better at small budgets, and one less than there are classes
             is often enough.
-        training: ``"plain"``, ``"robust"`` or ``"adaptive"``, see `dptext.representations.training`.
-        schedule: of adaptive training, see `dptext.representations.training`.
+        training: ``"plain"``, ``"robust"`` or ``"adaptive"``, see `dptext.representations.networks`.
+        schedule: of adaptive training, see `dptext.representations.networks`.
         ngrams: words in an n-gram, at most.
         buckets: into which n-grams are hashed; the device holds a vector of each.
         word_dropout: chance with which each word of a public text is masked, anew in each epoch: for devices that mask

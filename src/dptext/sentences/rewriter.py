@@ -15,10 +15,9 @@ from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.noise.subset_selection import SubsetSelection, best_size
 from dptext.privacy.condition import ANY_TWO, Condition, SameSentenceCount
-from dptext.privacy.guarantee import Guarantee, PureDP, for_group
+from dptext.privacy.guarantee import Guarantee, PureDP, Unit, for_group
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.unit import Unit
 from dptext.privacy.wording import GUESSED_AMONG, RELINKING, before_bank
 from dptext.release.mechanism import TextMechanism
 from dptext.release.release import Tally

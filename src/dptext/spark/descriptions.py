@@ -18,8 +18,8 @@ import numpy.typing as npt
 from dptext.checks import path
 from dptext.errors import ParameterError
 from dptext.files.documents import PathLike
+from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import as_approx
-from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.spark.release import FrameCharges, run_job
 from dptext.spark.rows import checked_columns, quoted

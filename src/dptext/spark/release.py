@@ -15,10 +15,9 @@ from dptext.errors import ParameterError, RefusedError, StorageError
 from dptext.files.blocks import BLOCK_ROWS, Block
 from dptext.files.column import columns_there
 from dptext.files.documents import DocumentReader
-from dptext.privacy.guarantee import Guarantee
+from dptext.privacy.guarantee import Guarantee, canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import canonical_id
 from dptext.release.charges import Charges
 from dptext.release.people import MostTexts, user_digest
 from dptext.release.release import Tally

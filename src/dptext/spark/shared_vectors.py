@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
-from dptext.privacy.public_users import warn_of_delta
+from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.spark.rows import checked_columns
 from dptext.spark.session import check_frame, plain_errors

@@ -26,7 +26,7 @@ from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.pool import Pool
 from dptext.files.announced_folder import AnnouncedFolder, read_statement_of
 from dptext.files.tensors import read_tensors, tensor_bytes
-from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement

@@ -11,10 +11,9 @@ from dptext.checks import choice, number, whole
 from dptext.features.features import PublicFeatures
 from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.guarantee import ApproxDP, rounded_up
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit, rounded_up
 from dptext.privacy.prior import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.showing import Facts
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.sources import Source, with_source

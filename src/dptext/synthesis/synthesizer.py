@@ -16,8 +16,8 @@ from dptext.features.features import PublicFeatures, Spec, fit_features
 from dptext.features.pool import Pool
 from dptext.files.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import noisy_matrix
+from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import as_approx
-from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import facts_of, warn_unprotected
@@ -146,7 +146,7 @@ class Synthesizer(Showing):
         unit: "user"; or "document", a much weaker promise: nothing about a person with several documents.
         most_documents: of a person that are looked at: the first ones.
         public_users: a public number that the number of people does not exceed, for the check of delta:
-            `dptext.privacy.public_users.DeltaWarning`.
+            `dptext.privacy.budgets.DeltaWarning`.
         cache: the folder in which vectors of public pools are kept; None: the user's cache; False: nowhere.
         seed: for tests and papers: nothing is promised against anybody who knows it. None: cryptographic randomness.
 

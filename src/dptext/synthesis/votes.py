@@ -18,7 +18,7 @@ is a person's own counts. |
 
 **Rounds.** Each round is a Gaussian mechanism of its own noise sigma_t, whose candidates follow from the outputs of the
 rounds before it. T of them with sigma_t = sigma sqrt(T) are together exactly as private as one with sigma
-(`dptext.privacy.accounting.compose_gaussians`): every round costs, which a `dptext.Synthesizer` does not.
+(`dptext.privacy.gaussian.compose_gaussians`): every round costs, which a `dptext.Synthesizer` does not.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from dptext.features.pool import Pool, encodable
 from dptext.features.pool_cache import Cache
 from dptext.files.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import clipped_matrices, noisy_matrix
-from dptext.privacy.accounting import GaussianRelease, compose_gaussians
+from dptext.privacy.budgets import warn_of_delta
+from dptext.privacy.gaussian import GaussianRelease, compose_gaussians
 from dptext.privacy.guarantee import as_approx
-from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected

@@ -28,8 +28,8 @@ from dptext.files.column import columns_there, is_missing
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.parquet import as_lists
 from dptext.files.table_kinds import is_table
+from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.unit import canonical_id
 from dptext.processes import in_order
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary
@@ -91,7 +91,7 @@ def users_of(
             objects; they may come in any order. A text that is None counts as one without words.
         vocabulary: public words, or words released under a statement.
         unit: ``"user"``: `Document.user` says who is one person: 7, 7.0, "7" and " 7" are the same
-            (`dptext.privacy.unit.canonical_id`). ``"document"``: every document stands for itself.
+            (`dptext.privacy.guarantee.canonical_id`). ``"document"``: every document stands for itself.
         level: a public column (of ``keep``, or of `Document.attributes`) that is carried along, for personal budgets.
         most_words: of each user, this many words are looked at: the first ones in the order of their documents. Words
             outside the vocabulary count. It bounds what one person can do to the time and memory of all that follows.

@@ -23,11 +23,10 @@ from dptext.errors import ParameterError
 from dptext.files.column import spelled_label
 from dptext.files.documents import Document, DocumentReader
 from dptext.noise.thresholded import ThresholdedCounts, thresholded_counts
-from dptext.privacy.guarantee import ApproxDP
-from dptext.privacy.public_users import warn_of_delta
+from dptext.privacy.budgets import warn_of_delta
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
@@ -114,7 +113,7 @@ def private_vocabulary(
             cost noise: the threshold grows as the root of L.
         known: public words, or words that were released under a statement of their own.
         public_users: a public number that the number of users does not exceed: a delta that is not below its inverse is
-            warned of (`dptext.privacy.public_users.DeltaWarning`).
+            warned of (`dptext.privacy.budgets.DeltaWarning`).
         processes: how many cut texts into words; the promise and the distribution do not depend on it.
         seed: must be None: OpenDP draws its noise from the operating system and takes no seed.
         folder: as in `users_of`.

@@ -19,10 +19,9 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.noise.discrete import l2_laplace
 from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.condition import Condition, Requirement, SameLayout
-from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group, product_upwards
+from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, Unit, for_group, product_upwards
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.unit import Unit
 from dptext.privacy.wording import before_words
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally

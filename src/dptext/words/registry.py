@@ -1,20 +1,18 @@
-"""Word mechanisms by name and from a statement; the scikit-learn transformer."""
+"""Every word mechanism by name, and a mechanism again from the public parameters that its statement carries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from inspect import signature
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from dptext.checks import chosen_epsilon, meant, shown
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import refuse_beside
 from dptext.release.redaction import behind
-from dptext.release.text_privatizer import TextPrivatizer
-from dptext.vectors.formats import GLOVE, USUAL_LIMIT, Source, VectorsLike, load_vectors, load_vectors_once
+from dptext.vectors.formats import GLOVE, VectorsLike, load_vectors
 from dptext.vectors.metrics import CALLERS
 from dptext.words.custext import CusText
 from dptext.words.gumbel import TruncatedGumbel
@@ -24,15 +22,7 @@ from dptext.words.santext import SanText, SanTextPlus
 from dptext.words.subset import SubsetSelection
 from dptext.words.tem import TEM
 
-__all__ = [
-    "MECHANISMS",
-    "PUBLISHED_ONLY",
-    "WordPrivatizer",
-    "mechanism_from_statement",
-    "options_of",
-    "word_mechanism",
-]
-
+__all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement", "options_of", "word_mechanism"]
 
 MECHANISMS: dict[str, type[WordMechanism]] = {
     each.name.lower(): each
@@ -135,73 +125,3 @@ def _may_not_end(name: str) -> bool:
     with suppress(OSError, ValueError):  # what no path can be is refused where it is opened
         return path.exists() and not (path.is_file() or path.is_dir())
     return False
-
-
-class WordPrivatizer(TextPrivatizer):
-    """Replace every word of every text through a word mechanism, as a step of a scikit-learn pipeline.
-
-    The constructor only stores. ``fit`` loads the vectors and builds the mechanism; it looks at no text, so nothing is
-    learned from them. ``transform`` is that of `dptext.release.text_privatizer.TextPrivatizer`: fresh noise each time.
-
-    **Guarantee** (unit document, substitution among documents of equal layout, local): of one call of ``transform``,
-    as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call often: ``fit``
-    transforms what it trains on, ``predict`` what it predicts for, and a cross-validation of k folds privatizes each
-    text k times for each candidate. What was promised about a text that went through n calls is the composition of
-    n statements. To pay once, privatize first (`dptext.privatize`) and search on the private texts.
-
-    Args:
-        mechanism: a name in `dptext.words.registry` (``"tem"``, ``"madlib"``), a subclass of `WordMechanism`, or a
-            mechanism, which has its own epsilon, vectors and options.
-        epsilon: nats a unit of distance; for a word, where the mechanism says so (`dptext.SubsetSelection`). There is
-            no usual one: ``fit`` refuses without.
-        vectors: what `dptext.load_vectors` reads; public. None: ``"glove-6b-50d"``.
-        limit: at most this many words, the most frequent ones; None: all.
-        mechanism_params: further keyword arguments of the mechanism (``{"threshold": 3.0}``).
-        seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
-            texts (other texts or parameters still get other noise), and the statement says so.
-
-    Attributes:
-        mechanism_: the mechanism, frozen.
-        statement_: what the *last* call of ``transform`` promised for a document. It is there after the first call.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed (when the name is imported).
-        ParameterError: from ``fit``: an unknown mechanism, no epsilon, or a number out of range.
-
-    >>> vectors = (["my", "cat", "dog"], [[0, 9], [0, 0], [1, 0]])
-    >>> params = {"threshold": 0.2}
-    >>> privatizer = WordPrivatizer(epsilon=200.0, vectors=vectors, limit=None, mechanism_params=params, seed=1)
-    >>> privatizer.fit_transform(["My cat!", None, "dog 7"]).tolist()
-    ['my cat!', '', 'dog <number>']
-    >>> privatizer.statement_.parameters["words_counted"], privatizer.statement_.seeded
-    (2, True)
-    """
-
-    mechanism_: WordMechanism
-
-    def __init__(
-        self,
-        mechanism: str | type[WordMechanism] | WordMechanism = "tem",
-        *,
-        epsilon: float | None = None,
-        vectors: Source | None = None,
-        limit: int | None = USUAL_LIMIT,
-        mechanism_params: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-    ) -> None:
-        self.mechanism = mechanism
-        self.epsilon = epsilon
-        self.vectors = vectors
-        self.limit = limit
-        self.mechanism_params = mechanism_params
-        self.seed = seed
-
-    def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
-        """Build the mechanism; the texts are not looked at."""
-        vectors = None if self.vectors is None else load_vectors_once(self.vectors, limit=self.limit)
-        if vectors is None and not isinstance(self.mechanism, WordMechanism):
-            vectors = load_vectors_once(GLOVE, limit=self.limit)
-        self.mechanism_ = word_mechanism(
-            self.mechanism, epsilon=self.epsilon, vectors=vectors, **dict(self.mechanism_params or {})
-        )
-        return self

@@ -8,10 +8,9 @@ from __future__ import annotations
 from dptext.checks import whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.condition import Condition, TextsOfOne
-from dptext.privacy.guarantee import for_group
+from dptext.privacy.guarantee import Relation, Unit, for_group
 from dptext.privacy.restating import restated, under_substitution, without_claim
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.unit import Relation, Unit
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["assumptions_about", "parameters_of_training", "statement_with_training"]
@@ -67,7 +66,8 @@ def statement_with_training(
     >>> import dptext
     >>> training = PrivacyStatement(
     ...     guarantee=dptext.ApproxDP(1.0, 1e-6), unit=Unit.USER, relation=Relation.ADD_REMOVE,
-    ...     condition="two corpora, one of which lacks the texts of one user", trust=dptext.privacy.unit.Trust.CENTRAL,
+    ...     condition="two corpora, one of which lacks the texts of one user",
+    ...     trust=dptext.privacy.guarantee.Trust.CENTRAL,
     ...     mechanism="skip-gram", assumptions=("the vocabulary is public",))
     >>> words = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
     >>> vectors = dptext.load_vectors(words, statement=training)

@@ -9,8 +9,7 @@ from scipy import stats
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document
-from dptext.privacy.guarantee import NoGuarantee
-from dptext.privacy.unit import Unit
+from dptext.privacy.guarantee import NoGuarantee, Unit
 from dptext.representations.published import mask_words
 
 FALSE_ALARM = 1e-6

@@ -6,7 +6,7 @@ both ends stay with a chance of their own that is small for frequent words (as i
 no such pair, another one is drawn, `TRIES` times at most.
 
 **What is public.** How often a word is used is taken from its place r in the public list (r from 1), never from the
-texts: frequencies p_r after Zipf and Mandelbrot (`dptext.embeddings.context_features.public_frequencies`), and negative
+texts: frequencies p_r after Zipf and Mandelbrot (`dptext.embeddings.user_matrices.public_frequencies`), and negative
 words with a chance proportional to p_r^(3/4), drawn in constant time from an alias table (Walker 1977).
 
 **Whose randomness.** Each user's draws come from a key of their own, and from nothing else, by SplitMix64 (Steele, Lea

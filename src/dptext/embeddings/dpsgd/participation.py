@@ -20,12 +20,10 @@ import numpy.typing as npt
 from dptext.checks import listed, number, shown
 from dptext.errors import ParameterError
 from dptext.noise.bits import SCALE
-from dptext.privacy.accounting import gaussian_epsilon
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.gaussian import SampledGaussian, gaussian_epsilon, greatest_sampling_rate, least_noise_multiplier
+from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.sampled_gaussian import SampledGaussian, greatest_sampling_rate, least_noise_multiplier
-from dptext.privacy.unit import Relation
 
 __all__ = [
     "EVERYONE",
@@ -49,7 +47,7 @@ class Participation:
     """A noise multiplier, a number of steps, and a sampling rate for each level: all public, fixed before the training.
 
     **Guarantee** (unit: whoever is sampled and clipped; add/remove; central). A user of level l: `guarantee` of l,
-    which is that of `dptext.privacy.sampled_gaussian.SampledGaussian` at their own rate. *Proof.* With and without
+    which is that of `dptext.privacy.gaussian.SampledGaussian` at their own rate. *Proof.* With and without
     them, the sum of a step differs by their clipped vector, and only when their own coin says so; the coins, vectors
     and levels of the others are the same in both worlds, so the pair of worlds is that of one user sampled at this
     rate. |

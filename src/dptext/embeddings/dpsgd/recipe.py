@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, number, whole
-from dptext.embeddings.context_features import public_frequencies
+from dptext.embeddings.user_matrices import public_frequencies
 from dptext.errors import ParameterError
 
 __all__ = ["CELLS", "IEEE", "LAZY", "MOST", "Clipping", "Limits", "NoiseForm", "Recipe", "Unit"]

@@ -1,11 +1,19 @@
 """Protocols for private text representations as their papers print them, with what they really cost."""
 
 from dptext.privacy.restating import amplified_by_dropout, with_word_dropout
-from dptext.representations.published.codes import public_z_scores
-from dptext.representations.published.dpnr import DPNR, min_max
+from dptext.representations.published.dpnr import DPNR, MaskedTexts, mask_words, min_max
 from dptext.representations.published.dptext import CappedDPText, DPText
-from dptext.representations.published.masking import MaskedTexts, mask_words
-from dptext.representations.published.protocols import OME, OUE, SUE, oue_chances, p1, p2, q, sue_chances
+from dptext.representations.published.protocols import (
+    OME,
+    OUE,
+    SUE,
+    oue_chances,
+    p1,
+    p2,
+    public_z_scores,
+    q,
+    sue_chances,
+)
 
 __all__ = [
     "DPNR",

@@ -17,7 +17,7 @@ from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats
-from dptext.representations.published.claim import Finding, Published, PublishedChannel, alternating
+from dptext.representations.published.protocols import Finding, Published, PublishedChannel, alternating
 from dptext.representations.randomizer import Private
 
 __all__ = ["CappedDPText", "DPText", "OneSidedNoise"]
