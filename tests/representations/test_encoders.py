@@ -62,7 +62,7 @@ def test_a_vector_hangs_on_its_own_text_bit_by_bit(glove, weighting):
         np.testing.assert_array_equal(together[place], encoder.encode([texts[place]])[0])
     np.testing.assert_allclose(
         together[700],
-        np.average(glove.matrix[rows], axis=0, weights=None if weighting is None else encoder._weights()[rows]),
+        np.average(glove.matrix[rows], axis=0, weights=None if weighting is None else encoder._weights[rows]),
         atol=1e-5,
     )
 

@@ -303,6 +303,8 @@ class CallableEncoder(FrozenEncoder, Showing):
 
 def finite(values: npt.ArrayLike) -> Vectors:
     """As float32 without NaN (0) and infinities (the largest number of the type), and without a warning."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float32 and np.isfinite(values).all():
+        return values.copy()
     most = float(np.finfo(np.float32).max)
     with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
         return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -most, most).astype(np.float32)

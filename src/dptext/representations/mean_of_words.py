@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,12 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Floats
 from dptext.representations.encoders import Progress, Vectors, checked_texts, in_parts
 from dptext.showing import Showing
-from dptext.text.tokens import Kind, kind_of, pieces
+from dptext.text.tokens import Kind, kind_of
+from dptext.users.grouping import NO_WORD, TokenRows
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["RELEASED_BEFORE", "MeanOfWords"]
+__all__ = ["RELEASED_BEFORE", "MeanOfWords", "weighted_sums"]
 
 RELEASED_BEFORE = (
     "the words and their vectors were released before, under a statement of their own: whoever has text in their "
@@ -27,14 +29,13 @@ RELEASED_BEFORE = (
 )
 """What is assumed of vectors with a statement, by who does not count it in."""
 _TEXTS_AT_ONCE = 1024
-_ROWS_AT_ONCE = 1 << 14
-_REMEMBERED = 1 << 18
-_LONGEST_REMEMBERED = 64
-_NO_WORD = -1
+_WORDS_AT_ONCE = 256
+"""A longer text is summed in parts of this many words, so that one long text does not slow down many short ones."""
 _SAMPLE_SEED = 7
 _LEAST_WEIGHTING = 1e-30  # below, weights are 0 in float32
 
-Rows = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.int64]
 
 
 class MeanOfWords(Showing):
@@ -71,44 +72,44 @@ class MeanOfWords(Showing):
         """(n, D) float32, one vector a text. *Not private.*"""
         given = checked_texts(texts)
         means = np.empty((len(given), self.dimension), dtype=np.float32)
-        weights = self._weights()
-        rows = _Rows(self.vectors)
-        unknown = [self.vectors.vocabulary.unknown_row]
         for block in in_parts(given, _TEXTS_AT_ONCE, progress):
-            found = [[row for piece in pieces(text) if (row := rows[piece]) >= 0] or unknown for text in given[block]]
-            means[block] = self._means(found, weights)
+            means[block] = self._means(*self._rows(given[block]))
         return means
 
-    def _means(self, found: list[list[int]], weights: Vectors | None) -> Vectors:
-        """(n, D) weighted means over the rows of each text."""
-        means = np.empty((len(found), self.dimension), dtype=np.float32)
-        for texts in _whole_texts(found):
-            lengths = list(map(len, found[texts]))
-            flat = np.fromiter((row for rows in found[texts] for row in rows), dtype=np.int64, count=sum(lengths))
-            if flat.size <= _ROWS_AT_ONCE:
-                sums, totals = self._sums(flat, [0, *accumulate(lengths[:-1])], weights)
-            else:  # one long text, in parts, so that it takes no more memory
-                parts = [flat[start : start + _ROWS_AT_ONCE] for start in range(0, flat.size, _ROWS_AT_ONCE)]
-                added = [self._sums(part, [0], weights) for part in parts]
-                sums, totals = (np.sum(each, axis=0) for each in zip(*added, strict=True))
-            means[texts] = sums / totals[:, None]
-        return means
-
-    def _sums(self, rows: Rows, starts: list[int], weights: Vectors | None) -> tuple[Floats, Floats]:
-        """Weighted sums, and the weights' sums, of the stretches of rows that begin at the starts."""
-        values = self.vectors.matrix[rows]
-        counts = np.ones(rows.size, dtype=np.float32) if weights is None else weights[rows]
-        values *= counts[:, None]
+    def _means(self, rows: Rows, lengths: Integers) -> Vectors:
+        """(n, D) weighted means of the words of each text."""
+        rows = np.insert(rows, (np.cumsum(lengths) - lengths)[lengths == 0], self.vectors.vocabulary.unknown_row)
+        lengths = np.maximum(lengths, 1)
+        parts = -(-lengths // _WORDS_AT_ONCE)
+        first = np.cumsum(parts) - parts
+        sizes = np.full(int(parts.sum()), _WORDS_AT_ONCE)
+        sizes[first + parts - 1] = lengths - (parts - 1) * _WORDS_AT_ONCE
+        weights = self._weights[rows]
         # in doubles: in their own type, the sum of two vectors that are no error may be infinite
-        sums: Floats = np.add.reduceat(values, starts, axis=0, dtype=np.float64)
-        totals: Floats = np.add.reduceat(counts, starts, dtype=np.float64)
-        return sums, totals
+        sums = np.add.reduceat(weighted_sums(self.vectors.matrix, rows, weights, sizes, np.float64), first, axis=0)
+        totals = np.add.reduceat(weights, np.cumsum(lengths) - lengths, dtype=np.float64)
+        means: Vectors = (sums / totals[:, None]).astype(np.float32)
+        return means
 
-    def _weights(self) -> Vectors | None:
-        """(V,) a / (a + p(r))."""
+    @cached_property
+    def _rows(self) -> TokenRows:
+        vocabulary = self.vectors.vocabulary
+
+        def row_of(token: str) -> int:
+            row = vocabulary.row(token) if kind_of(token) is Kind.WORD else vocabulary.unknown_row
+            return NO_WORD if row == vocabulary.unknown_row else row
+
+        return TokenRows(row_of)
+
+    @cached_property
+    def _weights(self) -> Vectors:
+        """(V,) a / (a + p(r)), or 1."""
         if self.weighting is None:
-            return None
+            return np.ones(len(self.vectors), dtype=np.float32)
         return (self.weighting / (self.weighting + self._shares())).astype(np.float32)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.vectors, self.weighting)  # without the words that it met: they are private
 
     def _shares(self) -> Floats:
         """(V,) p(r) = 1 / (r H_V), the share of the r-th word of a text by Zipf's law."""
@@ -123,7 +124,7 @@ class MeanOfWords(Showing):
         """
         bits = RandomBits(seed=_SAMPLE_SEED)  # public: it chooses texts that nobody wrote
         drawn = np.searchsorted(np.cumsum(self._shares()), bits.uniform(texts * words) * (1 - 1e-9))
-        return self._means(drawn.reshape(texts, words).tolist(), self._weights())
+        return self._means(drawn.astype(np.int32), np.full(texts, words))
 
     def parameters(self) -> dict[str, Parameter]:
         """Which words and vectors, by their fingerprint, and how they are weighed."""
@@ -149,31 +150,22 @@ class MeanOfWords(Showing):
         return (RELEASED_BEFORE,)
 
 
-def _whole_texts(found: list[list[int]]) -> Iterator[slice]:
-    """Texts in a row with few enough rows together; a longer one stands alone."""
-    first = rows = 0
-    for place, each in enumerate(found):
-        if place > first and rows + len(each) > _ROWS_AT_ONCE:
-            yield slice(first, place)
-            first, rows = place, 0
-        rows += len(each)
-    if found:
-        yield slice(first, len(found))
+def _rebuild(vectors: WordVectors, weighting: float | None) -> MeanOfWords:
+    return MeanOfWords(vectors, weighting=weighting)
 
 
-class _Rows(dict[str, int]):
-    """The row of every piece of text met, -1 for what is no word or an unknown one."""
-
-    def __init__(self, vectors: WordVectors) -> None:
-        super().__init__()
-        self._vocabulary = vectors.vocabulary
-
-    def __missing__(self, piece: str) -> int:
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        row = self._vocabulary.row(piece) if kind_of(piece) is Kind.WORD else _NO_WORD
-        if row == self._vocabulary.unknown_row:
-            row = _NO_WORD
-        if len(piece) <= _LONGEST_REMEMBERED:
-            self[piece] = row
-        return row
+def weighted_sums(matrix: Vectors, rows: Any, weights: Vectors, lengths: Integers, dtype: Any) -> npt.NDArray[Any]:
+    """(texts, D) sums of weight times row. Each text adds its words in their order, whatever other texts there are."""
+    order = np.argsort(-lengths, kind="stable")  # texts with many words first
+    starts = (np.cumsum(lengths) - lengths)[order]
+    with_more = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(int(lengths.max(initial=0))), side="right")
+    sums = np.zeros((len(lengths), matrix.shape[1]), dtype=dtype)
+    room = np.empty(sums.shape, dtype=np.float32)
+    for place, active in enumerate(with_more.tolist()):  # the first word of all texts, the second, ...
+        entries = starts[:active] + place
+        part = np.take(matrix, rows[entries], axis=0, out=room[:active], mode="clip")
+        part *= weights[entries, None]
+        sums[:active] += part
+    result = np.empty_like(sums)
+    result[order] = sums
+    return result
