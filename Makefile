@@ -29,7 +29,7 @@ help:
 $(VENV)/demo.stamp: $(PROJECT)
 	$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 'dptext needs Python 3.11 or newer: make PYTHON=python3.11 ...')"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[glove]"
+	$(PIP) install --quiet --constraint constraints.txt --editable "."
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp

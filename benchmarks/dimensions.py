@@ -15,7 +15,7 @@ import dptext
 from dptext.representations.bounds import fit_bound
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.dimension import best_dimension
-from dptext.representations.encoders import MeanOfWords
+from dptext.representations.mean_of_words import MeanOfWords
 
 EPSILONS = (2.0, 4.0, 8.0, 12.0)
 TRIED = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 50)

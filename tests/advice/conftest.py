@@ -58,6 +58,7 @@ def toy():
     texts = tuple(" ".join(generator.choice(words, 6)) for _ in range(400))
     public = PublicTexts(texts, tuple("xy"[n % 2] for n in range(len(texts))), "toy texts", seed=1)
     vars(public)["vectors"] = vectors
+    vars(public)["features"] = dptext.MeanOfWords(vectors, weighting=1e-3)
     return public
 
 

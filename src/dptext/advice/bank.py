@@ -15,12 +15,9 @@ from dptext.advice.way import (
     built,
     of_labels,
     privatized,
-    without_parameters,
 )
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.privacy.guarantee import Trust
-from dptext.representations.encoders import MeanOfWords
-from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 
 __all__ = ["bank"]
@@ -37,7 +34,6 @@ def bank(case: Case) -> Way:
         serves={None: 2, "read": 2, "classify": 2, "vectors": 0, "devices": 2 if local else 1, "statistics": 2},
         mismatch={"vectors": "Public texts come out: the words are those of the bank's authors, not of these people."},
         makeup=_makeup,
-        bare=_bare,
         pasted=_pasted,
         preview=_preview,
     )
@@ -55,12 +51,6 @@ def _makeup(case: Case) -> Makeup:
     likeness, blind = bank_epsilon(made, PROTECTING, unit="document").similarity
     figure = f"Likeness {likeness:.2f} to what goes in, of {len(made):,} public texts; blindly {abs(blind):.2f}."
     return Makeup(rewriter.statement, f"{_GOOD} {figure}", tuple(_objections(case)))
-
-
-def _bare(case: Case) -> Makeup:
-    made = TextBank(case.public.shown, encoder=MeanOfWords(case.public.stand_in), cache=False)
-    statement = BankRewriter(made, epsilon=PROTECTING, unit="document").statement
-    return Makeup(without_parameters(statement), _GOOD, tuple(_objections(case)))
 
 
 def _objections(case: Case) -> Iterator[Objection]:

@@ -17,12 +17,9 @@ from dptext.advice.way import (
     of_labels,
     of_users,
     rounded_people,
-    without_parameters,
 )
 from dptext.files.documents import Document
 from dptext.privacy.guarantee import Trust
-from dptext.privacy.statement import PrivacyStatement
-from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.planning import Expected, expected_quality
 from dptext.synthesis.synthesizer import Synthesizer
 
@@ -51,23 +48,9 @@ def corpus(case: Case) -> Way:
             "devices": "Texts are collected first: no device sends a vector of its own.",
         },
         makeup=_makeup,
-        bare=_bare,
         pasted=_pasted,
         preview=_preview,
     )
-
-
-def _promise(case: Case, features: MeanOfWords | str) -> PrivacyStatement:
-    return (
-        Synthesizer(epsilon=_EPSILON, features=features, unit=case.data.unit, cache=False)
-        .plan(case.public.pool)
-        .promise
-    )
-
-
-def _bare(case: Case) -> Makeup:
-    promise = _promise(case, MeanOfWords(case.public.stand_in))
-    return Makeup(without_parameters(promise), _GOOD, tuple(_objections(case)))
 
 
 def _objections(case: Case) -> Iterator[Objection]:
@@ -76,7 +59,8 @@ def _objections(case: Case) -> Iterator[Objection]:
 
 
 def _makeup(case: Case) -> Makeup:
-    promise, objections = _promise(case, case.public.features), [*_objections(case)]
+    synthesizer = Synthesizer(epsilon=_EPSILON, features=case.public.features, unit=case.data.unit, cache=False)
+    promise, objections = synthesizer.plan(case.public.pool).promise, [*_objections(case)]
     people = rounded_people(case.data.protected)
     expected = _expected(case, people)
     whom = case.data.whom

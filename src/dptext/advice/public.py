@@ -8,19 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from dptext.errors import MissingExtraError, ParameterError
-from dptext.features.features import GLOVE, GLOVE_WEIGHTING
+from dptext.errors import ParameterError
+from dptext.features.features import Spec, quick_features
+from dptext.features.latent_words import PublicWords
 from dptext.features.pool import Pool
 from dptext.files.documents import read_documents
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.encoders import MeanOfWords
 from dptext.sentences.bank import TextBank
-from dptext.vectors.formats import load_vectors
+from dptext.vectors.formats import GLOVE, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["PREVIEWED", "PublicTexts"]
@@ -100,18 +99,9 @@ class PublicTexts:
         return load_vectors(GLOVE, limit=_LIMIT)
 
     @cached_property
-    def features(self) -> MeanOfWords | str:
-        """By what texts are similar in figures and previews: what is installed and fast.
-
-        Raises:
-            MissingExtraError: nothing is.
-        """
-        try:
-            return MeanOfWords(self.vectors, weighting=GLOVE_WEIGHTING)
-        except MissingExtraError:
-            if find_spec("sklearn") is not None:
-                return "words"
-            raise
+    def features(self) -> Spec:
+        """Features for figures and previews: fast ones that need no extra."""
+        return quick_features(PublicWords(self.texts))
 
     @cached_property
     def stand_in(self) -> WordVectors:
@@ -122,11 +112,7 @@ class PublicTexts:
 
     @cached_property
     def bank(self) -> TextBank:
-        """A small bank of them.
-
-        Raises:
-            MissingExtraError: as `features`.
-        """
+        """A small bank of them."""
         return TextBank(self.pool.texts[:_BANKED], encoder=self.features, cache=False)
 
 

@@ -177,9 +177,9 @@ def built(
     serves: Mapping[Purpose | None, int],
     mismatch: Mapping[Purpose, str],
     makeup: Callable[[Case], Makeup],
-    bare: Callable[[Case], Makeup],
     pasted: Callable[[Case], tuple[str, ...]],
     preview: Callable[[Case], Preview],
+    bare: Callable[[Case], Makeup] | None = None,
     never: str | None = None,
 ) -> Way:
     """A way, judged.
@@ -191,14 +191,16 @@ def built(
         serves: how well it serves a purpose: 0 not at all; None where nobody said what for.
         mismatch: why it does not serve a purpose.
         makeup, pasted, preview: what it says of itself.
-        bare: the same where a package is missing, without figures. Its statement is one on made-up vectors: unit and
-            guarantee hold, and `without_parameters` leaves out the rest.
+        bare: the makeup where a package is missing, without figures. Its statement is one on made-up vectors: unit and
+            guarantee hold, and `without_parameters` leaves out the rest. None: no package can be missing.
         never: why it is never recommended.
     """
     answers = case.answers
     try:
         found, missing = makeup(case), None
     except MissingExtraError as error:
+        if bare is None:
+            raise
         found, missing = bare(case), _takes(str(error))
     said, person, texts = found.statement, None, case.data.most_texts
     if (

@@ -12,7 +12,7 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError
-from dptext.features.features import NAMES
+from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
 from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
 from dptext.release.run import noted_in_place
@@ -48,7 +48,7 @@ def bank(
         typer.Option(
             metavar="NAME|PATH",
             help=f"By what texts are similar: {', '.join(NAMES)}, or the path of word vectors or of a sentence model. "
-            "Default: both where a sentence model is installed, else words, else glove.",
+            f"Default: {DEFAULT_IN_WORDS}.",
         ),
     ] = None,
     thin: Annotated[

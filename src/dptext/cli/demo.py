@@ -22,7 +22,7 @@ from rich.table import Table
 
 from dptext.cli import options
 from dptext.cli.console import print_json, stdout
-from dptext.errors import ParameterError, StorageError
+from dptext.errors import MissingExtraError, ParameterError, StorageError
 from dptext.features.pool import Pool
 from dptext.files.documents import read_documents
 from dptext.own_files import replacing
@@ -74,7 +74,7 @@ def demo(
     made = synthesize_file(
         PrivateFiles(paths=sample.private_file, user="user"),
         sample.synthetic,
-        Synthesizer(epsilon=epsilon, labels=intents, column="intent", features="glove", cache=False, seed=seed),
+        Synthesizer(epsilon=epsilon, labels=intents, column="intent", features="static", cache=False, seed=seed),
         Draw(n=_TEXTS, public=pool, cache=False, seed=seed),
         force=True,
     )
@@ -163,7 +163,10 @@ def _show(sample: _Sample, made: Release, description: TextDistribution, epsilon
         "whoever knows the pool would see which of its sentences are private.",
     )
     _promise(console, made.statement)
-    console.print(_word_by_word(epsilon, seed))
+    try:
+        console.print(_word_by_word(epsilon, seed))
+    except MissingExtraError:
+        _say(console, 'One text made private word by word: pip install "dptext[glove]", then run the demo again.')
     _say(
         console,
         "A promise for a whole text, kept word by word, leaves random words: a text has too little room to hide in by "

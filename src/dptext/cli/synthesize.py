@@ -18,7 +18,7 @@ from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
 from dptext.cli.label_check import LabelCheck
 from dptext.cli.outputs import as_input, begin
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.features.features import NAMES
+from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
 from dptext.files.documents import DocumentReader
 from dptext.files.folders import find_files
@@ -264,7 +264,7 @@ class CorpusOptions:
         typer.Option(
             metavar="NAME|PATH",
             help=f"Public features: {', '.join(NAMES)}, or the path of word vectors or of a sentence model. Default: "
-            "both where a sentence model is installed, else words, else glove.",
+            f"{DEFAULT_IN_WORDS}.",
         ),
     ] = None
 

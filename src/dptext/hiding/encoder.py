@@ -33,7 +33,12 @@ from dptext.representations.additive import CappedLaplace, L2Laplace
 from dptext.representations.bounds import Bound, bound_into
 from dptext.representations.device_encoder import DeviceEncoder, encoder_of
 from dptext.representations.domains import Domain
-from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors
+from dptext.representations.encoders import (
+    Progress,
+    Provenance,
+    TextEncoder,
+    Vectors,
+)
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.published import CappedDPText

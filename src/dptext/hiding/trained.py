@@ -21,7 +21,13 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.representations.bounds import Bound
 from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, exposed_by
+from dptext.representations.encoders import (
+    Progress,
+    Provenance,
+    TextEncoder,
+    Vectors,
+    exposed_by,
+)
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.randomizer import Private, Randomizer

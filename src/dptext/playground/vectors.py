@@ -18,7 +18,7 @@ from dptext.representations.bounds import Bound, fit_bound
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.dimension import best_dimension
 from dptext.representations.domains import Domain, Floats
-from dptext.representations.encoders import MeanOfWords
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.vectors.word_vectors import WordVectors

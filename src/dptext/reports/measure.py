@@ -48,7 +48,7 @@ from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.distribution import is_described
 from dptext.text.identifying import columns_of as columns_in
 from dptext.text.tokens import Kind, fold, split
-from dptext.vectors.formats import GLOVE_PACKAGE, KNOWN_VECTORS
+from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.replacing import PLACEHOLDERS
 
@@ -148,15 +148,14 @@ def _packages(asked: Question, data: Path) -> list[tuple[str, str]]:
     for path in (data, asked.original, asked.held_out, *asked.public):
         packages = () if path is None else announced_by(path).packages
         needed += [(package, "files") for package in packages]
-    if asked.vectors in KNOWN_VECTORS or (asked.vectors is None and _names_known_vectors(data)):
+    if asked.vectors == GLOVE or (asked.vectors is None and _names_glove(data)):
         needed += [(GLOVE_PACKAGE, "glove"), ("pyarrow.parquet", "glove")]
     return needed
 
 
-def _names_known_vectors(data: Path) -> bool:
-    """Whether the statement of a file names vectors that come as a package."""
+def _names_glove(data: Path) -> bool:
     with suppress(StorageError, DataError):  # which are said when it is read
-        return read_statement(data_and_statement(data)[1]).parameters.get("vectors") in KNOWN_VECTORS
+        return read_statement(data_and_statement(data)[1]).parameters.get("vectors") == GLOVE
     return False
 
 

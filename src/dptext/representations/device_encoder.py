@@ -25,13 +25,13 @@ from dptext.representations.device_folder import check_promise, read_device, wri
 from dptext.representations.domains import Domain
 from dptext.representations.encoders import (
     CallableEncoder,
-    MeanOfWords,
     Progress,
     TextEncoder,
     checked_texts,
     encode_each,
     exposed_by,
 )
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.onnx_model import is_onnx_folder
 from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder

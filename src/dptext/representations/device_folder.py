@@ -20,9 +20,10 @@ from dptext.own_files import sweep
 from dptext.privacy.statement import PrivacyStatement, disagreements, same_value
 from dptext.representations.bounds import Bound
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams
-from dptext.representations.encoders import MeanOfWords, Provenance, TextEncoder
+from dptext.representations.encoders import Provenance, TextEncoder
 from dptext.representations.gru import GruEncoder, WordTable
 from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import SentenceEncoder

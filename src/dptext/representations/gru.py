@@ -31,7 +31,12 @@ from dptext.own_files import replacing
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.embedding_bag import Buckets, NGrams
-from dptext.representations.encoders import FrozenEncoder, Provenance, Vectors, finite
+from dptext.representations.encoders import (
+    FrozenEncoder,
+    Provenance,
+    Vectors,
+    finite,
+)
 from dptext.text.tokens import fold
 
 __all__ = ["END", "POOLINGS", "UNKNOWN_ROW", "GruDecoder", "GruEncoder", "WordTable"]

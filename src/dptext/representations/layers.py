@@ -18,7 +18,14 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.own_files import replacing
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors, row_products
-from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, exposed_by, finite
+from dptext.representations.encoders import (
+    FrozenEncoder,
+    Provenance,
+    TextEncoder,
+    Vectors,
+    exposed_by,
+    finite,
+)
 
 __all__ = ["DeviceModel", "HidingLayers", "LayeredEncoder"]
 

@@ -15,7 +15,8 @@ from dptext.privacy.wording import warn_unprotected
 from dptext.representations.bounds import BOUNDS, NATURAL, Bound, fit_bound
 from dptext.representations.device_encoder import DeviceEncoder, encoder_of
 from dptext.representations.dimension import USUAL, Kept, best_dimension, kept_of
-from dptext.representations.encoders import MeanOfWords, TextEncoder, checked_texts
+from dptext.representations.encoders import TextEncoder, checked_texts
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.text.scikit_learn import (

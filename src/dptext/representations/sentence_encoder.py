@@ -17,7 +17,13 @@ from dptext.checks import whole
 from dptext.errors import MissingExtraError, ParameterError, extra, extras
 from dptext.files.streams import file_digest
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
+from dptext.representations.encoders import (
+    Progress,
+    Vectors,
+    checked_texts,
+    finite,
+    in_parts,
+)
 from dptext.representations.onnx_model import OnnxModel, is_onnx_folder, onnx_files
 from dptext.showing import Facts, Showing
 

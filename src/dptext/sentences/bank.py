@@ -68,8 +68,8 @@ class TextBank(Showing):
 
     Args:
         texts: what `dptext.Pool` takes: a path, texts, a table; or a `Pool`.
-        encoder: by which texts are similar: what `dptext.Synthesizer` takes as ``features`` (None: a sentence model and
-            words side by side, where their packages are installed), or `PublicFeatures`.
+        encoder: by which texts are similar: what `dptext.Synthesizer` takes as ``features``, with the same default, or
+            `PublicFeatures`.
         text: the column that holds the texts, in tables and in files that have columns.
         name, licence: of the source, for statement and card; of a `Pool` its own.
         cache: where vectors of the bank are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for

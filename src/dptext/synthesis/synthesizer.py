@@ -140,9 +140,11 @@ class Synthesizer(Showing):
             whose combinations are then the classes; what `dptext.private_labels` learned, at its own price; None: no
             labels. It is never read from the documents. A document with another label, or with none, takes no part.
         column: the name of the one column of labels; those that were learned name their own.
-        features: "words" (TF-IDF and SVD; extra ``sklearn``), "glove" (means of word vectors), a `TextEncoder` such as
-            `dptext.SentenceEncoder` (extra ``onnx``), or several of these side by side; "both" is a sentence model
-            and words. None: "both" where a sentence model is installed, else "words", else "glove".
+        features: "static" (means of the word vectors in the package), "words" (TF-IDF and SVD; extra ``sklearn``),
+            "glove" (means of GloVe vectors; extra ``glove``), a `TextEncoder` such as `dptext.SentenceEncoder` (extra
+            ``onnx``), or several of these side by side; "both" is a sentence model and words. None: "both" where a
+            sentence model is installed, else ["static", "words"] (only "static" without scikit-learn; only "words"
+            for a pool of mostly unknown words, such as one in another language).
         unit: "user"; or "document", a much weaker promise: nothing about a person with several documents.
         most_documents: of a person that are looked at: the first ones.
         public_users: a public number that the number of people does not exceed, for the check of delta:

@@ -29,7 +29,6 @@ __all__ = [
     "letters_between",
     "pieces",
     "split",
-    "word_pieces",
 ]
 
 
@@ -69,7 +68,6 @@ _WORD_BOUNDARY = regex.compile(r"\b", regex.V1 | regex.WORD)
 # stop, a colon or an apostrophe joins letters, a full stop, a comma, a semicolon or an apostrophe joins digits.
 _RUN = r"[A-Za-z0-9_]+(?:(?:[.:'](?<=[A-Za-z].)(?=[A-Za-z])|[.,;'](?<=[0-9].)(?=[0-9]))[A-Za-z0-9_]+)*"
 _ASCII_PIECE = re.compile(rf"{_RUN}| +|\r\n|[\s\S]")
-_ASCII_RUN = re.compile(_RUN)
 # Letters and an apostrophe: clitics at the end, an elided word of one or two letters (or "qu") at the start.
 # A clitic is looked for from the end (reversed): from the start each letter before an apostrophe would be one to try.
 _CLITIC = regex.compile(r"\p{L}\p{M}*(n['’]t|['’](?:s|re|ve|ll|d|m))\Z", regex.V1 | regex.IGNORECASE | regex.REVERSE)
@@ -112,14 +110,6 @@ def pieces(text: str) -> list[str]:
     if "’" in text:
         found = _parted(found, "’")
     return found
-
-
-def word_pieces(text: str) -> list[str]:
-    """The pieces of a text, in their order, without some that are no words: in plain text, without all but the runs of
-    letters and digits. For loops that look words up, twice as fast."""
-    # of printable ASCII, what is in no run is a space or a symbol that is kept as it is
-    is_plain = text.isascii() and text.isprintable() and not ("'" in text or "@" in text or "://" in text)
-    return _ASCII_RUN.findall(text) if is_plain and "www." not in text.lower() else pieces(text)
 
 
 def _parted(found: list[str], apostrophe: str) -> list[str]:

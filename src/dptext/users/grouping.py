@@ -15,6 +15,7 @@ import hashlib
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
@@ -36,6 +37,7 @@ from dptext.text.vocabulary import Vocabulary
 from dptext.users.sorting import Digests, Lengths, Prolific, Rows, SortedRuns
 
 __all__ = [
+    "NO_WORD",
     "ONE_NAME",
     "OUTSIDE",
     "Digester",
@@ -46,6 +48,7 @@ __all__ = [
     "ReadColumns",
     "Remembered",
     "RowsOfTexts",
+    "TokenRows",
     "UserUnit",
     "Users",
     "check_users_are_read",
@@ -67,7 +70,7 @@ ONE_NAME = (
 
 OUTSIDE = -1
 """The row of a word that the vocabulary does not hold."""
-_NO_WORD = -2
+NO_WORD = -2
 _TOKENS_REMEMBERED = 1 << 18
 _LONGEST_REMEMBERED = 64
 Found = TypeVar("Found")
@@ -456,32 +459,46 @@ class _LevelCodes:
 # -- words as numbers -----------------------------------------------------------------------------------------
 
 
-class RowsOfTexts:
-    """The rows of the words of texts, text after text. Its memory of tokens stays behind when it is pickled."""
+class TokenRows:
+    """The rows of the words of texts, text after text.
+
+    Args:
+        row_of: the row of a token; `NO_WORD` for a token that is skipped.
+    """
+
+    def __init__(self, row_of: Callable[[str], int]) -> None:
+        self._rows: Remembered[int] = Remembered(row_of)
+        self._chunks: Remembered[tuple[int, ...]] = Remembered(self._rows_in)
+
+    def __call__(self, texts: Iterable[str | None]) -> tuple[Rows, Lengths]:
+        """(words,) int32 rows; (texts,) words in each."""
+        rows: list[int] = []
+        ends = [0]
+        for text in texts:
+            if text and text.isascii():  # no token holds a space and something else, so chunks can be remembered
+                rows += chain.from_iterable(map(self._chunks.__getitem__, text.split(" ")))
+            elif text:
+                rows += self._rows_in(text)
+            ends.append(len(rows))
+        return np.fromiter(rows, dtype=np.int32, count=len(rows)), np.diff(ends)
+
+    def _rows_in(self, chunk: str) -> tuple[int, ...]:
+        return tuple([row for row in map(self._rows.__getitem__, pieces(chunk)) if row != NO_WORD])
+
+
+class RowsOfTexts(TokenRows):
+    """The rows of a vocabulary, `OUTSIDE` for words that it does not hold. A pickle has no memory of tokens."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(self._row_of)
         self._vocabulary = vocabulary
-        self._rows: Remembered[int] = Remembered(self._row_of)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (RowsOfTexts, (self._vocabulary,))
 
-    def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths]:
-        """(words,) int32 rows, `OUTSIDE` for words that the vocabulary does not hold; (texts,) words in each."""
-        tokens: list[str] = []
-        ends = [0]
-        for text in texts:
-            if text:
-                tokens += pieces(text)
-            ends.append(len(tokens))
-        found = np.fromiter(map(self._rows.__getitem__, tokens), dtype=np.int32, count=len(tokens))
-        is_word = found != _NO_WORD
-        before = np.concatenate([[0], np.cumsum(is_word)])
-        return found[is_word], np.diff(before[ends])
-
     def _row_of(self, token: str) -> int:
         if kind_of(token) is not Kind.WORD:
-            return _NO_WORD
+            return NO_WORD
         row = self._vocabulary.row(token)
         return OUTSIDE if row == self._vocabulary.unknown_row else row
 

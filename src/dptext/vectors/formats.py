@@ -139,7 +139,7 @@ def word_vectors(given: VectorsLike) -> WordVectors:
     return given
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _known_vectors(name: str, limit: int | None) -> WordVectors:
     return load_vectors(name, limit=limit)
 
