@@ -1,6 +1,5 @@
 """The package as a whole: what importing it costs, what it must not pull in."""
 
-import ast
 import importlib
 import json
 import subprocess
@@ -32,18 +31,6 @@ def test_the_library_never_prints_and_logs_nothing_by_itself(capfd):
     dptext.privatize(["cat dog cow"], dptext.TEM(vectors, epsilon=1.0))
     dptext.privatize(["cat dog cow"], dptext.Madlib(vectors, epsilon=1.0))
     assert capfd.readouterr() == ("", "")
-
-
-def test_public_names_stand_where_type_checkers_find_them():
-    tree = ast.parse(Path(dptext.__file__).read_text("utf-8"))
-    block = next(each for each in tree.body if isinstance(each, ast.If) and each.test.id == "TYPE_CHECKING")
-    imported = {
-        alias.asname or alias.name: each.module.removeprefix("dptext.")
-        for each in block.body
-        if isinstance(each, ast.ImportFrom) and each.module.startswith("dptext.")
-        for alias in each.names
-    }
-    assert imported == dptext._HOME
 
 
 def test_dir_shows_the_public_names_and_nothing_else():

@@ -312,7 +312,15 @@ def pages() -> str:
     return _made[0][1]
 
 
+def stub() -> str:
+    """What type checkers read in place of the package: an import of every public name from where it is defined."""
+    imports = [f"from dptext.{home} import {name} as {name}" for name, home in dptext._HOME.items()]
+    return "\n".join(["# Generated: cd tests && python -m golden", *imports, "", "__version__: str", ""])
+
+
+STUB = os.path.relpath(Path(dptext.__file__).with_suffix(".pyi"), HERE)
 FILES = {
+    STUB: stub,
     "statements.txt": statements,
     "explanations.txt": explanations,
     "signatures.txt": signatures,
