@@ -1,5 +1,6 @@
 """The package as a whole: what importing it costs, what it must not pull in."""
 
+import ast
 import importlib
 import json
 import subprocess
@@ -67,3 +68,17 @@ def test_versions_of_typer_that_break_with_a_new_click_are_excluded():
     """With click 8.2 or later, dptext does not start on typer 0.12 to 0.15."""
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
     assert "typer>=0.16" in project["dependencies"]
+
+
+def test_no_module_hides_an_import_of_the_package_from_the_import_linter():
+    """Two load public names and commands by name; the others say in an import statement what they need."""
+    root = Path(dptext.__file__).parent
+    hidden = set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and node.args:
+                function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                loads = function in ("import_module", "__import__", "resolve_name")
+                if loads and "dptext" in ast.unparse(node.args[0]):
+                    hidden.add(str(path.relative_to(root)))
+    assert hidden == {"__init__.py", "cli/app.py"}

@@ -1,6 +1,6 @@
 """Every word mechanism by name, and a mechanism again from the public parameters that its statement carries.
 
-This is the one place where a mechanism is registered: commands, estimators, audits and contracts of the tests go by
+This is the one place where a mechanism is registered: commands, estimators and the contracts of the tests go by
 these tables.
 """
 
