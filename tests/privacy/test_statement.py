@@ -230,7 +230,7 @@ def test_json_that_is_no_object_is_refused(text):
     assert_refused(text, "object")
 
 
-@pytest.mark.parametrize("version", [0, 3, "2", None, True, [1], 1.5])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None, True, [1], 2.0])
 def test_another_schema_version_is_refused(version):
     assert_refused(json.dumps(plain() | {"schema": version}), "schema version 2")
 
@@ -628,31 +628,6 @@ def test_a_condition_that_was_edited_in_words_alone_is_refused():
     assert data["condition"]["in_words"] != "any two texts"
     data["condition"]["in_words"] = "any two texts"
     assert_refused(json.dumps(data), "edited")
-
-
-def of_version_1(neighbours):
-    data = plain()
-    del data["condition"]
-    return json.dumps(data | {"schema": 1, "neighbours": neighbours})
-
-
-def test_statements_of_the_first_version_keep_the_condition_that_they_have_in_words():
-    read = PrivacyStatement.from_json(of_version_1("two words of one language"))
-    assert read.neighbours == "two words of one language"
-    assert PrivacyStatement.from_json(read.to_json()) == read
-    of_groups = PrivacyStatement.from_json(
-        of_version_1("any two words of one group of the public partition (3 groups)")
-    )
-    assert of_groups.condition.for_some_only
-    for whose in (
-        " of the level 'strict'",
-        " who declared the level 'strict' himself",
-        " whose device sent the level 'strict', or who declared it; his device sends a level with and without them",
-    ):
-        one_more = f"two corpora, one of which holds all documents of one more user{whose}"
-        assert PrivacyStatement.from_json(of_version_1(one_more)).condition.has(OfLevel)
-    assert_refused(of_version_1(""), "neighbours")
-    assert_refused(of_version_1(3), "neighbours")
 
 
 def test_a_name_that_is_there_twice_is_refused():
