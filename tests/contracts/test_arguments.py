@@ -140,15 +140,15 @@ def test_what_learns_from_people_has_to_be_given_an_epsilon():
             build(VECTORS, **more).fit(documents)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_epsilon_has_a_default(name):
+def test_no_epsilon_has_a_default():
     """None alone, which means that an object brings its own, or that the call refuses."""
-    public = getattr(dptext, name)
-    methods = [each for each in vars(public).values() if callable(each)] if isinstance(public, type) else []
-    for each in (public, *methods):
-        try:
-            parameters = inspect.signature(each).parameters
-        except (TypeError, ValueError):
-            continue
-        if "epsilon" in parameters:
-            assert parameters["epsilon"].default in (inspect.Parameter.empty, None)
+    for name in NAMES:
+        public = getattr(dptext, name)
+        methods = [each for each in vars(public).values() if callable(each)] if isinstance(public, type) else []
+        for each in (public, *methods):
+            try:
+                parameters = inspect.signature(each).parameters
+            except (TypeError, ValueError):
+                continue
+            if "epsilon" in parameters:
+                assert parameters["epsilon"].default in (inspect.Parameter.empty, None)

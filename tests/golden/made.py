@@ -1,6 +1,7 @@
 """How each golden file is made: everything that a run may change by chance is taken out."""
 
 import contextlib
+import hashlib
 import importlib
 import inspect
 import io
@@ -10,6 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
+import textwrap
 import warnings
 from pathlib import Path
 from unittest import mock
@@ -42,7 +44,7 @@ CHANGING = (  # what a run may change by chance, and what stands for it
 LONG_NUMBER = re.compile(r"-?\d+\.\d{6,}(e[-+]?\d+)?")
 
 
-def steady(text: str) -> str:
+def _stable(text: str) -> str:
     """``text`` without what differs from run to run and from machine to machine."""
     text = LONG_NUMBER.sub(lambda match: f"{float(match[0]):.5g}", text)
     for pattern, stands in CHANGING:
@@ -50,22 +52,89 @@ def steady(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def _said(make) -> str:
-    parts = []
+def _statements():
     for name, case in CASES.items():
         for number, statement in enumerate(case()):
-            parts.append(f"=== {name} {number}\n{make(statement)}")
-    return steady("\n".join(parts))
+            yield name, number, statement
 
 
 def statements() -> str:
-    """Every kind of statement as the JSON that lies beside the data."""
-    return _said(lambda each: each.to_json())
+    """Every kind of statement as JSON: the first of a case beside that of TEM, a further one beside the first.
+
+    A line is a field that differs; of its parts (an entry of ``parameters``, an assumption) those that differ, where
+    ``-`` says that one is missing. Sentences are written out where they appear first.
+    """
+    lines, known = [], set()
+    usual = first = {}
+    for name, number, statement in _statements():
+        fields = json.loads(_stable(statement.to_json()))
+        beside = first if number else usual
+        lines.append(f"=== {name} {number}")
+        lines += [f"{key}: {line}" for key in fields for line in _differing(beside.get(key), fields[key], known)]
+        first = first if number else fields
+        usual = usual or fields
+    return "\n".join(lines) + "\n"
+
+
+def _differing(beside, value, known):
+    if value == beside:
+        return
+    if isinstance(value, list):
+        before = beside or []
+        lines = [each if isinstance(each, str) else json.dumps(each) for each in value if each not in before]
+        lines += [f"- {each if isinstance(each, str) else json.dumps(each)}" for each in before if each not in value]
+        yield from (_once(each, known) for each in lines or ["in another order" if value else "none"])
+    elif isinstance(value, dict):
+        before = beside or {}
+        differing = {key: each for key, each in value.items() if key not in before or before[key] != each}
+        gone = [f"-{key}" for key in before if key not in value]
+        yield _once(" ".join([json.dumps(differing, ensure_ascii=False), *gone]), known)
+    else:
+        yield json.dumps(value, ensure_ascii=False)
+
+
+def _once(line, known):
+    """The line, shortened if it was written out before: a change of it shows there, or makes another line of it."""
+    is_known = line in known
+    known.add(line)
+    return f"{line[:50]}... ({_digest(line)})" if is_known and len(line) > 70 else line
+
+
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _without_repeats(text: str) -> str:
+    """The text, with a digest in place of every run of lines that are further up already."""
+    lines, known, repeated = [], set(), []
+    for line in [*text.splitlines(), "$ "]:
+        if (line in known or (repeated and line == "")) and not line.startswith(("$ ", "===")):
+            repeated.append(line)
+            continue
+        if len(repeated) > 1:
+            repeated = [f"... {len(repeated)} lines as above ({_digest(chr(10).join(repeated))})"]
+        lines += [*repeated, line]
+        repeated = []
+        known.add(line)
+    return "\n".join(lines[:-1]) + "\n"
 
 
 def explanations() -> str:
-    """The same in words."""
-    return _said(lambda each: each.explain())
+    """The same in words: every sentence where it first appears with any numbers, and a digest of every explanation.
+
+    The digest changes with any word or number of an explanation; run ``statement.explain()`` to see which.
+    """
+    lines, known = [], set()
+    for name, number, statement in _statements():
+        text = _stable(statement.explain())
+        lines.append(f"=== {name} {number} ({_digest(text)})")
+        for paragraph in re.split(r"\n(?=\S|  - |\n)|(?<=[A-Z]{2})\n", text):
+            for sentence in re.split(r"(?<=[.:]) (?=[A-Z])", " ".join(paragraph.split())):
+                template = re.sub(r"-?\d[\d.,]*(e-?\d+)?", "#", sentence)
+                if template not in known:
+                    known.add(template)
+                    lines += textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(lines) + "\n"
 
 
 def signatures() -> str:
@@ -89,7 +158,7 @@ def signatures() -> str:
                     lines.append(f"    .{method}")
                 elif callable(getattr(found, method)):
                     lines.append(f"    .{method}{_signature(getattr(found, method))}")
-    return steady("\n".join(lines))
+    return _stable("\n".join(lines))
 
 
 def _signature(found) -> str:
@@ -142,7 +211,7 @@ def help_texts() -> str:
     """The help of every command."""
     from dptext.cli.app import program
 
-    return steady("\n".join(run(*path, "--help") for path in _commands(get_command(program()))))
+    return _stable("\n".join(run(*path, "--help") for path in _commands(get_command(program()))))
 
 
 TEXTS = (
@@ -293,7 +362,7 @@ def _all_commands() -> tuple[str, str]:
     finally:
         os.chdir(before)
         shutil.rmtree(folder)
-    return steady(printed.replace(folder, "<folder>")), steady(pages.replace(folder, "<folder>"))
+    return _stable(printed.replace(folder, "<folder>")), _stable(pages.replace(folder, "<folder>"))
 
 
 _made: list[tuple[str, str]] = []
@@ -303,13 +372,13 @@ def commands() -> str:
     """What fixed commands print: seeded, on 300 public words."""
     if not _made:
         _made.append(_all_commands())
-    return _made[0][0]
+    return _without_repeats(_made[0][0])
 
 
 def pages() -> str:
     """The pages and cards that these commands leave."""
     commands()
-    return _made[0][1]
+    return _without_repeats(_made[0][1])
 
 
 def stub() -> str:

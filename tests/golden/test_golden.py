@@ -4,6 +4,7 @@ import difflib
 
 import pytest
 
+import dptext
 from golden.made import FILES, HERE
 
 LONG = {"commands.txt", "pages.txt"}  # sixty commands, some of which train and attack
@@ -20,7 +21,15 @@ def test_what_people_read_is_what_it_was(name):
     )
 
 
-def test_a_changed_word_is_seen():
-    text = FILES["explanations.txt"]()
-    assert text == (HERE / "explanations.txt").read_text("utf-8")
-    assert text.replace("epsilon", "Epsilon", 1) != text
+def test_a_changed_word_or_number_is_seen(monkeypatch):
+    """Also where a file does not write a sentence out, because it was written out further up."""
+    explain = dptext.PrivacyStatement.explain
+
+    def edited(statement):
+        text = explain(statement)
+        return text.replace("Every output", "Each output") if statement.mechanism == "Madlib" else text
+
+    monkeypatch.setattr(dptext.PrivacyStatement, "explain", edited)
+    assert FILES["explanations.txt"]() != (HERE / "explanations.txt").read_text("utf-8")
+    monkeypatch.setattr(dptext.TEM, "parameters", lambda self: {"epsilon": 9.5})
+    assert FILES["statements.txt"]() != (HERE / "statements.txt").read_text("utf-8")
