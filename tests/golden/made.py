@@ -1,6 +1,7 @@
 """How each golden file is made: everything that a run may change by chance is taken out."""
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import inspect
@@ -52,10 +53,9 @@ def _stable(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
+@functools.cache
 def _statements():
-    for name, case in CASES.items():
-        for number, statement in enumerate(case()):
-            yield name, number, statement
+    return [(name, number, each) for name, case in CASES.items() for number, each in enumerate(case())]
 
 
 def statements() -> str:
