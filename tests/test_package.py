@@ -71,7 +71,7 @@ def test_versions_of_typer_that_break_with_a_new_click_are_excluded():
 
 
 def test_no_module_hides_an_import_of_the_package_from_the_import_linter():
-    """Two load public names and commands by name; the others say in an import statement what they need."""
+    """Only the package itself (public names) and the command line (its commands) import modules of dptext by name."""
     root = Path(dptext.__file__).parent
     hidden = set()
     for path in root.rglob("*.py"):

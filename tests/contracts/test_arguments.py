@@ -34,13 +34,13 @@ def test_a_word_mechanism_is_an_object_a_class_or_a_name():
     expected = _calibrated(TEM)
     assert _calibrated("TEM", epsilon=9.0, vectors=VECTORS) == expected
     assert _calibrated(dptext.TEM, epsilon=9.0, vectors=VECTORS) == expected
-    for given, message in (
+    for options, message in (
         ({"epsilon": 9.0}, "the TEM that was given has its own epsilon: leave epsilon out"),
         ({"vectors": VECTORS}, "has its own vectors"),
         ({"epsilon": 9.0, "vectors": "glove-6b-50d"}, "has its own epsilon and vectors: leave epsilon and vectors out"),
     ):
         with pytest.raises(ParameterError, match=message):
-            _calibrated(TEM, **given)
+            _calibrated(TEM, **options)
     with pytest.raises(ParameterError, match=r"TEM needs epsilon=\.\.\., .* dptext.advise and dptext.calibrate"):
         _calibrated("tem", vectors=VECTORS)
     with pytest.raises(ParameterError, match=r"must be one of 'tem', .* got 'tme': did you mean 'tem'\?"):
@@ -59,7 +59,7 @@ TAKE_AN_OBJECT = {
 
 @pytest.mark.parametrize("call", TAKE_AN_OBJECT.values(), ids=TAKE_AN_OBJECT)
 @pytest.mark.parametrize("mechanism", ["tem", dptext.TEM])
-def test_what_releases_or_audits_takes_objects_alone(call, mechanism, folder):
+def test_releases_and_audits_refuse_names_and_classes(call, mechanism, folder):
     with pytest.raises(ParameterError, match="mechanism must be "):
         call(mechanism)
     assert not (folder / "out.txt").exists()

@@ -1,7 +1,6 @@
-"""Every public constructor refuses what is no number, by the name of the argument; one item for each constructor.
+"""Every public constructor refuses NaN, text, lists and the like where it takes a number, and names the argument.
 
-Bounds of single arguments stand in the tests of `dptext.checks`, and where one has a meaning of its own in the tests of
-its mechanism.
+The validators themselves are tested in `test_checks`, and bounds that depend on a mechanism in that mechanism's tests.
 """
 
 import inspect
@@ -39,7 +38,7 @@ GIVEN = {
     "TruncatedGumbel": UNSAFE | {"epsilon": 9.0},
     "ZCDP": {"rho": 1.0},
 }
-"""Arguments that a constructor needs, beside ``vectors``, ``epsilon`` and ``delta``."""
+"""Required arguments other than ``vectors``, ``epsilon`` and ``delta``."""
 DOCUMENTS = [dptext.Document("tea cup tax", user=f"user {number}") for number in range(30)]
 FITTED = {
     "Cooccurrence": (DOCUMENTS,),
@@ -52,7 +51,7 @@ FITTED = {
 """Estimators check their arguments in ``fit``, as scikit-learn's do."""
 LATER = ("seed", "public_users")  # checked where they are used: `RandomBits`, `users.private_vocabulary`
 ELSEWHERE = {
-    **dict.fromkeys(("Release", "TextDistribution"), "made by dptext"),
+    **dict.fromkeys(("Release", "TextDistribution"), "created by dptext"),
     **dict.fromkeys(("Ledger", "LocalModel", "SentenceEncoder"), "needs a file"),
 }
 
@@ -65,9 +64,9 @@ def constructors():
 
 
 def numbers(kind):
-    """Names of the arguments that are numbers; those that may be something else have tests of their own."""
+    """Yield the names of the arguments that can only be numbers."""
     for name, parameter in inspect.signature(kind).parameters.items():
-        kinds = {each.strip() for each in str(parameter.annotation).strip("'").split("|")}
+        kinds = {part.strip() for part in str(parameter.annotation).strip("'").split("|")}
         if kinds & {"int", "float"} and kinds <= {"int", "float", "None"} and name not in LATER:
             yield name
 
@@ -83,7 +82,7 @@ def test_what_is_no_number_is_refused_by_name(name):
     for argument in numbers(kind):
         for value in (*NO_NUMBERS, *BEYOND.get(argument, [])):
             with pytest.raises(ParameterError, match=argument.rstrip("_")):
-                made = kind(**{**known, argument: value})
+                instance = kind(**{**known, argument: value})
                 if name in FITTED:
-                    made.fit(*FITTED[name])
+                    instance.fit(*FITTED[name])
                 pytest.fail(f"{name}({argument}={value!r}) was not refused")

@@ -55,46 +55,45 @@ def _stable(text: str) -> str:
 
 @functools.cache
 def _statements():
-    return [(name, number, each) for name, case in CASES.items() for number, each in enumerate(case())]
+    return [(name, number, item) for name, case in CASES.items() for number, item in enumerate(case())]
 
 
 def statements() -> str:
-    """Every kind of statement as JSON: the first of a case beside that of TEM, a further one beside the first.
+    """JSON of every kind of statement, as differences: a line for each field that differs from a reference.
 
-    A line is a field that differs; of its parts (an entry of ``parameters``, an assumption) those that differ, where
-    ``-`` says that one is missing. Sentences are written out where they appear first.
+    The reference of a case's first statement is TEM's, that of the others is the first. Of a list or a mapping only the
+    entries that differ are written (``-`` marks a missing one), and a long line is written out once.
     """
     lines, known = [], set()
     usual = first = {}
     for name, number, statement in _statements():
         fields = json.loads(_stable(statement.to_json()))
-        beside = first if number else usual
+        reference = first if number else usual
         lines.append(f"=== {name} {number}")
-        lines += [f"{key}: {line}" for key in fields for line in _differing(beside.get(key), fields[key], known)]
+        lines += [f"{key}: {line}" for key in fields for line in _differences(reference.get(key), fields[key], known)]
         first = first if number else fields
         usual = usual or fields
     return "\n".join(lines) + "\n"
 
 
-def _differing(beside, value, known):
-    if value == beside:
+def _differences(reference, value, known):
+    if value == reference:
         return
     if isinstance(value, list):
-        before = beside or []
-        lines = [each if isinstance(each, str) else json.dumps(each) for each in value if each not in before]
-        lines += [f"- {each if isinstance(each, str) else json.dumps(each)}" for each in before if each not in value]
-        yield from (_once(each, known) for each in lines or ["in another order" if value else "none"])
+        added = [item for item in value if item not in (reference or [])]
+        removed = [f"- {item}" for item in reference or [] if item not in value]
+        yield from (_once(line, known) for line in [*added, *removed] or ["in another order" if value else "none"])
     elif isinstance(value, dict):
-        before = beside or {}
-        differing = {key: each for key, each in value.items() if key not in before or before[key] != each}
-        gone = [f"-{key}" for key in before if key not in value]
-        yield _once(" ".join([json.dumps(differing, ensure_ascii=False), *gone]), known)
+        reference = reference or {}
+        added = {key: item for key, item in value.items() if key not in reference or reference[key] != item}
+        removed = [f"-{key}" for key in reference if key not in value]
+        yield _once(" ".join([json.dumps(added, ensure_ascii=False), *removed]), known)
     else:
         yield json.dumps(value, ensure_ascii=False)
 
 
 def _once(line, known):
-    """The line, shortened if it was written out before: a change of it shows there, or makes another line of it."""
+    """Shorten a long line that was written out before to its beginning and a digest."""
     is_known = line in known
     known.add(line)
     return f"{line[:50]}... ({_digest(line)})" if is_known and len(line) > 70 else line
@@ -105,7 +104,7 @@ def _digest(text):
 
 
 def _without_repeats(text: str) -> str:
-    """The text, with a digest in place of every run of lines that are further up already."""
+    """Replace every run of lines that were written before by their number and a digest."""
     lines, known, repeated = [], set(), []
     for line in [*text.splitlines(), "$ "]:
         if (line in known or (repeated and line == "")) and not line.startswith(("$ ", "===")):
@@ -120,9 +119,9 @@ def _without_repeats(text: str) -> str:
 
 
 def explanations() -> str:
-    """The same in words: every sentence where it first appears with any numbers, and a digest of every explanation.
+    """Explanations of all statements: every sentence once, whatever its numbers, and a digest of each explanation.
 
-    The digest changes with any word or number of an explanation; run ``statement.explain()`` to see which.
+    The digest changes with any word or number of an explanation; ``statement.explain()`` shows which.
     """
     lines, known = [], set()
     for name, number, statement in _statements():
@@ -382,7 +381,7 @@ def pages() -> str:
 
 
 def stub() -> str:
-    """What type checkers read in place of the package: an import of every public name from where it is defined."""
+    """The stub for type checkers: an import of every public name from the module that defines it."""
     imports = [f"from dptext.{home} import {name} as {name}" for name, home in dptext._HOME.items()]
     return "\n".join(["# Generated: cd tests && python -m golden", *imports, "", "__version__: str", ""])
 

@@ -1,4 +1,4 @@
-"""The option ``--attacker``, for the commands that run attacks: importing every attack is slow."""
+"""The option ``--attacker``. It is not in `options`, because importing every attack is slow."""
 
 from __future__ import annotations
 
