@@ -34,18 +34,6 @@ def test_the_library_never_prints_and_logs_nothing_by_itself(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_public_names_stand_where_type_checkers_find_them():
-    tree = ast.parse(Path(dptext.__file__).read_text("utf-8"))
-    block = next(each for each in tree.body if isinstance(each, ast.If) and each.test.id == "TYPE_CHECKING")
-    imported = {
-        alias.asname or alias.name: each.module.removeprefix("dptext.")
-        for each in block.body
-        if isinstance(each, ast.ImportFrom) and each.module.startswith("dptext.")
-        for alias in each.names
-    }
-    assert imported == dptext._HOME
-
-
 def test_dir_shows_the_public_names_and_nothing_else():
     assert {each for each in dir(dptext) if not each.startswith("__")} == set(dptext._HOME)
     assert dptext.__version__ == version("dptext")
@@ -80,3 +68,17 @@ def test_versions_of_typer_that_break_with_a_new_click_are_excluded():
     """With click 8.2 or later, dptext does not start on typer 0.12 to 0.15."""
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
     assert "typer>=0.16" in project["dependencies"]
+
+
+def test_no_module_hides_an_import_of_the_package_from_the_import_linter():
+    """Only the package itself (public names) and the command line (its commands) import modules of dptext by name."""
+    root = Path(dptext.__file__).parent
+    hidden = set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and node.args:
+                function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                loads = function in ("import_module", "__import__", "resolve_name")
+                if loads and "dptext" in ast.unparse(node.args[0]):
+                    hidden.add(str(path.relative_to(root)))
+    assert hidden == {"__init__.py", "cli/app.py"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # as in dptext/__init__.py: typing costs start-up
+TYPE_CHECKING = False  # as in typing, whose import would slow start-up
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any

@@ -85,17 +85,13 @@ def test_texts_and_sparse_counts_are_bags_too(pairs):
     ("changed", "says"),
     [
         ({"public_vectors": [[np.nan]] * 12}, "public_vectors must be finite"),
-        ({"vectors": [[np.inf]] * 3}, "vectors must be finite"),
         ({"vectors": [[1.0, 2.0]] * 3}, "vectors must have 1 numbers each"),
         ({"public_vectors": [[1.0]] * 3, "public_bags": [["a"], ["b"], ["c"]]}, "public_vectors must be at least 10"),
-        ({"public_bags": [["a", "b"]] * 11}, "public_bags must be one for each of 12 vectors, got 11"),
         ({"bags": [["a"]] * 4}, "bags must be one for each of 3 vectors, got 4"),
         ({"bags": [[], [], []]}, "bags must hold at least one word"),
         ({"bags": [["z"], ["y"], []]}, "bags must hold at least one word that can be named"),
         ({"bags": [[0, 1, 2]] * 3, "public_bags": [[1, 2]] * 12}, "bags must count 2 words as public_bags"),
         ({"top": 3}, "top must be an integer from 1 to 2"),
-        ({"decoder": "gpt"}, "decoder must be one of 'ridge', 'logistic'"),
-        ({"people": ["a"] * 2}, "people must be one for each of 3 rows"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(changed, says):

@@ -15,7 +15,7 @@ OPTIONS = ({}, {"unit": "document"}, {"max_sentences": 2}, {"unit": "document", 
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize(("relinking", "people"), [(0.1, 60), (0.5, 10), (0.02, 100), (0.011, 100)])
+@pytest.mark.parametrize(("relinking", "people"), [(0.1, 60), (0.011, 100)])
 def test_the_target_is_kept_and_hardly_more_than_that(options, relinking, people):
     found = dptext.calibrate(bank(), relinking=relinking, people=people, **options)
     parts = options.get("max_sentences", 1)
@@ -100,9 +100,6 @@ def test_the_largest_pure_epsilon_for_a_chance():
     ("options", "said"),
     [
         ({"relinking": 0.1, "people": 10}, "which a blind guess reaches"),
-        ({"relinking": 0.05, "people": 10}, "which a blind guess reaches"),
-        ({"relinking": 1.0, "people": 10}, "relinking must be"),
-        ({"relinking": 0.5, "people": 1}, "people must be"),
         ({"relinking": 0.5, "people": 10, "unit": "user"}, "unit must be"),
         ({"relinking": 0.5, "people": 10, "texts": ["tea"] * 20}, "at least 10 distinct ones"),
         ({"relinking": 0.5, "keep_rate": 0.5}, "a bank has no keep_rate"),

@@ -47,15 +47,15 @@ def test_the_promise_stands_and_that_of_a_twin_with_too_little_noise_is_refuted(
     assert dptext.audit(twin.channel(3), randomizer.statement(3), **known).refuted
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 64, 768])
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0, 500.0])
 @pytest.mark.parametrize("name", RANDOMIZERS)
-def test_no_more_is_promised_than_was_asked_for_at_any_budget(name, epsilon, dimension):
-    channel = build(name, epsilon).channel(dimension)
-    assert 0 < channel.guarantee.epsilon <= epsilon
-    assert channel.width >= 1 and channel.dimension == dimension
-    assert 0 < channel.expected_squared_error < math.inf
-    assert np.isfinite(channel.sample(np.ones((2, dimension)), RandomBits(1))).all()
+def test_no_more_is_promised_than_was_asked_for_at_any_budget(name):
+    for dimension in [2, 768]:
+        for epsilon in [0.01, 8.0, 500.0]:
+            channel = build(name, epsilon).channel(dimension)
+            assert 0 < channel.guarantee.epsilon <= epsilon
+            assert channel.width >= 1 and channel.dimension == dimension
+            assert 0 < channel.expected_squared_error < math.inf
+            assert np.isfinite(channel.sample(np.ones((2, dimension)), RandomBits(1))).all()
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
@@ -109,18 +109,15 @@ def test_neither_it_nor_its_channel_can_drift_away_from_the_statement(name):
                 setattr(channel, attribute, 1.0)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, 501, "8", None, True])
 @pytest.mark.parametrize("name", EVERY)
-def test_an_epsilon_out_of_range_is_refused(name, epsilon):
-    with pytest.raises(ParameterError, match="epsilon must be"):
-        build(name, epsilon)
-
-
-@pytest.mark.parametrize("dimension", [0, -3, 2.5, True, 2**20 + 1])
-@pytest.mark.parametrize("name", EVERY)
-def test_a_dimension_out_of_range_is_refused(name, dimension):
-    with pytest.raises(ParameterError, match="dimension"):
-        build(name).channel(dimension)
+def test_an_epsilon_or_a_dimension_out_of_range_is_refused(name):
+    """Numbers that are none: `test_numbers`."""
+    for epsilon in (0, math.inf, 501):
+        with pytest.raises(ParameterError, match="epsilon must be"):
+            build(name, epsilon)
+    for dimension in (0, 2.5, True, 2**20 + 1):
+        with pytest.raises(ParameterError, match="dimension"):
+            build(name).channel(dimension)
 
 
 # -- draws ------------------------------------------------------------------------------------------------------------
@@ -142,7 +139,7 @@ def test_no_vector_is_an_error_and_none_is_changed(name):
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if hasattr(EVERY[name], "send")])
-@pytest.mark.parametrize("dimension", [2, 5, 130])
+@pytest.mark.parametrize("dimension", [5, 130])
 def test_what_is_sent_decodes_to_what_is_sampled(name, dimension):
     channel = build(name).channel(dimension)
     vectors = np.random.default_rng(2).uniform(-1.2, 1.2, (300, dimension))

@@ -1,6 +1,8 @@
 """How each golden file is made: everything that a run may change by chance is taken out."""
 
 import contextlib
+import functools
+import hashlib
 import importlib
 import inspect
 import io
@@ -10,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+import textwrap
 import warnings
 from pathlib import Path
 from unittest import mock
@@ -42,7 +45,7 @@ CHANGING = (  # what a run may change by chance, and what stands for it
 LONG_NUMBER = re.compile(r"-?\d+\.\d{6,}(e[-+]?\d+)?")
 
 
-def steady(text: str) -> str:
+def _stable(text: str) -> str:
     """``text`` without what differs from run to run and from machine to machine."""
     text = LONG_NUMBER.sub(lambda match: f"{float(match[0]):.5g}", text)
     for pattern, stands in CHANGING:
@@ -50,22 +53,87 @@ def steady(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def _said(make) -> str:
-    parts = []
-    for name, case in CASES.items():
-        for number, statement in enumerate(case()):
-            parts.append(f"=== {name} {number}\n{make(statement)}")
-    return steady("\n".join(parts))
+@functools.cache
+def _statements():
+    return [(name, number, item) for name, case in CASES.items() for number, item in enumerate(case())]
 
 
 def statements() -> str:
-    """Every kind of statement as the JSON that lies beside the data."""
-    return _said(lambda each: each.to_json())
+    """JSON of every kind of statement, as differences: a line for each field that differs from a reference.
+
+    The reference of a case's first statement is TEM's, that of the others is the first. Of a list or a mapping only the
+    entries that differ are written (``-`` marks a missing one), and a long line is written out once.
+    """
+    lines, known = [], set()
+    usual = first = {}
+    for name, number, statement in _statements():
+        fields = json.loads(_stable(statement.to_json()))
+        reference = first if number else usual
+        lines.append(f"=== {name} {number}")
+        lines += [f"{key}: {line}" for key in fields for line in _differences(reference.get(key), fields[key], known)]
+        first = first if number else fields
+        usual = usual or fields
+    return "\n".join(lines) + "\n"
+
+
+def _differences(reference, value, known):
+    if value == reference:
+        return
+    if isinstance(value, list):
+        added = [item for item in value if item not in (reference or [])]
+        removed = [f"- {item}" for item in reference or [] if item not in value]
+        yield from (_once(line, known) for line in [*added, *removed] or ["in another order" if value else "none"])
+    elif isinstance(value, dict):
+        reference = reference or {}
+        added = {key: item for key, item in value.items() if key not in reference or reference[key] != item}
+        removed = [f"-{key}" for key in reference if key not in value]
+        yield _once(" ".join([json.dumps(added, ensure_ascii=False), *removed]), known)
+    else:
+        yield json.dumps(value, ensure_ascii=False)
+
+
+def _once(line, known):
+    """Shorten a long line that was written out before to its beginning and a digest."""
+    is_known = line in known
+    known.add(line)
+    return f"{line[:50]}... ({_digest(line)})" if is_known and len(line) > 70 else line
+
+
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _without_repeats(text: str) -> str:
+    """Replace every run of lines that were written before by their number and a digest."""
+    lines, known, repeated = [], set(), []
+    for line in [*text.splitlines(), "$ "]:
+        if (line in known or (repeated and line == "")) and not line.startswith(("$ ", "===")):
+            repeated.append(line)
+            continue
+        if len(repeated) > 1:
+            repeated = [f"... {len(repeated)} lines as above ({_digest(chr(10).join(repeated))})"]
+        lines += [*repeated, line]
+        repeated = []
+        known.add(line)
+    return "\n".join(lines[:-1]) + "\n"
 
 
 def explanations() -> str:
-    """The same in words."""
-    return _said(lambda each: each.explain())
+    """Explanations of all statements: every sentence once, whatever its numbers, and a digest of each explanation.
+
+    The digest changes with any word or number of an explanation; ``statement.explain()`` shows which.
+    """
+    lines, known = [], set()
+    for name, number, statement in _statements():
+        text = _stable(statement.explain())
+        lines.append(f"=== {name} {number} ({_digest(text)})")
+        for paragraph in re.split(r"\n(?=\S|  - |\n)|(?<=[A-Z]{2})\n", text):
+            for sentence in re.split(r"(?<=[.:]) (?=[A-Z])", " ".join(paragraph.split())):
+                template = re.sub(r"-?\d[\d.,]*(e-?\d+)?", "#", sentence)
+                if template not in known:
+                    known.add(template)
+                    lines += textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(lines) + "\n"
 
 
 def signatures() -> str:
@@ -89,7 +157,7 @@ def signatures() -> str:
                     lines.append(f"    .{method}")
                 elif callable(getattr(found, method)):
                     lines.append(f"    .{method}{_signature(getattr(found, method))}")
-    return steady("\n".join(lines))
+    return _stable("\n".join(lines))
 
 
 def _signature(found) -> str:
@@ -142,7 +210,7 @@ def help_texts() -> str:
     """The help of every command."""
     from dptext.cli.app import program
 
-    return steady("\n".join(run(*path, "--help") for path in _commands(get_command(program()))))
+    return _stable("\n".join(run(*path, "--help") for path in _commands(get_command(program()))))
 
 
 TEXTS = (
@@ -293,7 +361,7 @@ def _all_commands() -> tuple[str, str]:
     finally:
         os.chdir(before)
         shutil.rmtree(folder)
-    return steady(printed.replace(folder, "<folder>")), steady(pages.replace(folder, "<folder>"))
+    return _stable(printed.replace(folder, "<folder>")), _stable(pages.replace(folder, "<folder>"))
 
 
 _made: list[tuple[str, str]] = []
@@ -303,16 +371,24 @@ def commands() -> str:
     """What fixed commands print: seeded, on 300 public words."""
     if not _made:
         _made.append(_all_commands())
-    return _made[0][0]
+    return _without_repeats(_made[0][0])
 
 
 def pages() -> str:
     """The pages and cards that these commands leave."""
     commands()
-    return _made[0][1]
+    return _without_repeats(_made[0][1])
 
 
+def stub() -> str:
+    """The stub for type checkers: an import of every public name from the module that defines it."""
+    imports = [f"from dptext.{home} import {name} as {name}" for name, home in dptext._HOME.items()]
+    return "\n".join(["# Generated: cd tests && python -m golden", *imports, "", "__version__: str", ""])
+
+
+STUB = os.path.relpath(Path(dptext.__file__).with_suffix(".pyi"), HERE)
 FILES = {
+    STUB: stub,
     "statements.txt": statements,
     "explanations.txt": explanations,
     "signatures.txt": signatures,

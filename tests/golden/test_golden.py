@@ -4,6 +4,7 @@ import difflib
 
 import pytest
 
+import dptext
 from golden.made import FILES, HERE
 
 LONG = {"commands.txt", "pages.txt"}  # sixty commands, some of which train and attack
@@ -20,7 +21,19 @@ def test_what_people_read_is_what_it_was(name):
     )
 
 
-def test_a_changed_word_is_seen():
-    text = FILES["explanations.txt"]()
-    assert text == (HERE / "explanations.txt").read_text("utf-8")
-    assert text.replace("epsilon", "Epsilon", 1) != text
+@pytest.mark.filterwarnings("ignore:delta")
+@pytest.mark.parametrize(
+    ("name", "method", "before", "after"),
+    [("explanations.txt", "explain", "Every output", "Each output"), ("statements.txt", "to_json", "9.0", "9.5")],
+)
+def test_a_changed_word_or_number_is_seen(name, method, before, after, monkeypatch):
+    """Also of a mechanism whose sentences stand in the file further up, where another one has them first."""
+    write = getattr(dptext.PrivacyStatement, method)
+
+    def edited(statement):
+        text = write(statement)
+        return text.replace(before, after) if statement.mechanism == "Madlib" else text
+
+    kept = FILES[name]()
+    monkeypatch.setattr(dptext.PrivacyStatement, method, edited)
+    assert FILES[name]() != kept

@@ -13,15 +13,15 @@ COUNT = 100_000
 FURTHEST = math.sqrt(math.log(2 / 1e-6) / 2 / COUNT)  # Dvoretzky, Kiefer and Wolfowitz; Massart 1990
 
 
-@pytest.mark.parametrize("a", [0.5, 1.0, 4.5, 31.5, 400.0])
-@pytest.mark.parametrize("x", [1e-12, 1e-3, 0.3, 0.7, 0.999, 1.0, 0.0])
+@pytest.mark.parametrize("a", [0.5, 4.5, 400.0])
+@pytest.mark.parametrize("x", [1e-12, 0.3, 0.999, 1.0])
 def test_the_incomplete_beta_function_is_that_of_scipy(a, x):
     for b in (0.5, 3.0):
         assert regularised_beta(a, b, x, 1 - x) == pytest.approx(special.betainc(a, b, x), rel=1e-11, abs=1e-300)
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 4, 17, 64, 768])
-@pytest.mark.parametrize("height", [0.0, 1e-3, 0.2, 0.7, 0.99])
+@pytest.mark.parametrize("dimension", [2, 3, 768])
+@pytest.mark.parametrize("height", [0.0, 0.2, 0.99])
 def test_the_moments_of_a_cap_are_its_integrals(dimension, height):
     tail = sphere_tail(dimension, height)
     # t = cos(angle): the density of the angle has no pole
@@ -58,8 +58,8 @@ def _cap_law(dimension, height):
     return lambda t: (special.betainc(a, a, (1 + t) / 2) - low) / (1 - low)
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 4, 64])
-@pytest.mark.parametrize("height", [0.0, 0.05, 0.4])
+@pytest.mark.parametrize("dimension", [2, 3, 64])
+@pytest.mark.parametrize("height", [0.0, 0.4])
 def test_heights_follow_the_law_of_the_cap(dimension, height):
     drawn = tail_heights(RandomBits(1), COUNT, dimension, height, sphere=True)
     assert drawn.min() >= height

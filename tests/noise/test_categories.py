@@ -12,8 +12,8 @@ from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.randomness import RandomBits
 
 
-@pytest.mark.parametrize("categories", [1, 2, 3, 17, 10_000])
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 8.0, 20.0])
+@pytest.mark.parametrize("categories", [1, 2, 10_000])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0])
 def test_the_ratio_of_what_is_drawn_is_never_above_the_promise(categories, epsilon):
     getcontext().prec = 60
     threshold = RandomizedResponse(categories, epsilon).threshold

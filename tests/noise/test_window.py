@@ -19,7 +19,7 @@ WINDOWS = [(1, 0), (4, 0), (4, 1), (4, 5), (7, 3)]
 
 
 @pytest.mark.parametrize(("steps", "half"), WINDOWS)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 12.0])
+@pytest.mark.parametrize("epsilon", [0.1, 12.0])
 def test_the_loss_of_all_pairs_is_the_stated_epsilon(steps, half, epsilon):
     window = window_within(epsilon, steps, half)
     found = exact_loss(np.log(window.distributions()), allowed=epsilon)

@@ -41,8 +41,8 @@ def one_bit(epsilon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bits", "dimension"), [(1, 1), (1, 4), (2, 3), (3, 2), (6, 1), (10, 1)])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+@pytest.mark.parametrize(("bits", "dimension"), [(1, 1), (1, 4), (2, 3), (3, 2), (10, 1)])
+@pytest.mark.parametrize("epsilon", [0.1, 6.0])
 def test_the_loss_of_all_pairs_of_codes_is_the_stated_epsilon(bits, dimension, epsilon):
     channel = WeightedBits(epsilon=epsilon, bits=bits).channel(dimension)
     table = kron_rows(*[code_table(channel.thresholds)] * dimension)
@@ -91,8 +91,8 @@ def test_statements_carry_the_realised_epsilon_and_the_thresholds():
 # -- budgets -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 10.0, 60.0])
-@pytest.mark.parametrize("bits", [1, 2, 5, 10])
+@pytest.mark.parametrize("epsilon", [0.01, 3.0, 60.0])
+@pytest.mark.parametrize("bits", [1, 2, 10])
 def test_budgets_add_up_and_no_trade_between_two_bits_helps(epsilon, bits):
     budgets = bit_budgets(epsilon, bits)
     assert budgets.sum() == pytest.approx(epsilon, rel=1e-9)
@@ -212,13 +212,13 @@ def test_one_bit_tells_no_second_moments():
 
 
 @pytest.mark.parametrize("randomizer", CHANNELS)
-@pytest.mark.parametrize("dimension", [1, 5, 300])
-def test_what_is_sent_decodes_to_what_is_sampled(randomizer, dimension):
-    channel = randomizer.channel(dimension)
-    vectors = np.random.default_rng(2).uniform(-1.2, 1.2, (2_000, dimension))
-    sent = channel.send(vectors, RandomBits(5))
-    assert sent.shape == (2_000, -(-dimension * channel.bits_a_number // 8))
-    np.testing.assert_array_equal(channel.decode(sent), channel.sample(vectors, RandomBits(5)))
+def test_what_is_sent_decodes_to_what_is_sampled(randomizer):
+    for dimension in [1, 5, 300]:
+        channel = randomizer.channel(dimension)
+        vectors = np.random.default_rng(2).uniform(-1.2, 1.2, (2_000, dimension))
+        sent = channel.send(vectors, RandomBits(5))
+        assert sent.shape == (2_000, -(-dimension * channel.bits_a_number // 8))
+        np.testing.assert_array_equal(channel.decode(sent), channel.sample(vectors, RandomBits(5)))
 
 
 def test_strange_vectors_are_those_of_the_cube():

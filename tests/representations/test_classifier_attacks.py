@@ -28,7 +28,7 @@ def _made(name, epsilon):
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
-@pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 500.0])
+@pytest.mark.parametrize("epsilon", [1e-8, 500.0])
 def test_every_noise_at_every_budget_leaves_a_model(name, epsilon):
     randomizer = _made(name, epsilon)
     try:

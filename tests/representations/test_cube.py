@@ -21,10 +21,8 @@ def small(epsilon, dimension, plan, steps=3):
 
 
 PLANS = [
-    (1, Plan(1, 1, 1.0)),
     (1, Plan(1, 1, 0.4)),
     (1, Plan(1, 1, 0.0)),
-    (2, Plan(1, 1, 1.0)),
     (2, Plan(2, 0, 1.0)),
     (2, Plan(2, 1, 0.5)),
     (3, Plan(2, 1, 1.0)),
@@ -32,7 +30,7 @@ PLANS = [
 
 
 @pytest.mark.parametrize(("dimension", "plan"), PLANS)
-@pytest.mark.parametrize("epsilon", [0.2, 2.0, 6.0])
+@pytest.mark.parametrize("epsilon", [0.2, 6.0])
 def test_the_loss_of_all_pairs_is_the_stated_epsilon(dimension, plan, epsilon):
     channel = small(epsilon, dimension, plan, steps=3 if dimension < 3 else 1)
     found = exact_loss(np.log(cube_table(channel)), allowed=channel.guarantee.epsilon)
@@ -88,7 +86,7 @@ def test_draws_follow_the_enumerated_law_and_that_of_another_share_is_rejected(x
 
 
 @pytest.mark.parametrize("build", BOTH)
-@pytest.mark.parametrize(("epsilon", "dimension"), [(1.0, 1), (4.0, 1), (4.0, 5), (12.0, 5), (20.0, 64)])
+@pytest.mark.parametrize(("epsilon", "dimension"), [(1.0, 1), (4.0, 1), (12.0, 5), (20.0, 64)])
 def test_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected(build, epsilon, dimension):
     draws = 400_000 // max(dimension, 4)
     channel = build(epsilon=epsilon).channel(dimension)

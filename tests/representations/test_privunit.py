@@ -29,8 +29,8 @@ def true_epsilon(channel, chance=None):
 
 
 @BOTH
-@pytest.mark.parametrize("dimension", [2, 3, 5, 64, 768])
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0, 30.0])
+@pytest.mark.parametrize("dimension", [2, 3, 768])
+@pytest.mark.parametrize("epsilon", [0.01, 8.0, 30.0])
 def test_the_promise_holds_and_is_used(randomizer, dimension, epsilon):
     channel = randomizer(epsilon=epsilon).channel(dimension)
     found = true_epsilon(channel)

@@ -18,8 +18,8 @@ BOTH = [SymmetricUnary, OptimizedUnary]
 
 
 @pytest.mark.parametrize("build", BOTH)
-@pytest.mark.parametrize("dimension", [2, 3, 7])
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0, 12.0])
+@pytest.mark.parametrize("dimension", [2, 7])
+@pytest.mark.parametrize("epsilon", [0.05, 12.0])
 def test_the_loss_of_all_pairs_is_the_stated_epsilon(build, dimension, epsilon):
     channel = build(epsilon=epsilon).channel(dimension)
     found = exact_loss(np.log(unary_table(channel)), allowed=channel.guarantee.epsilon)

@@ -106,26 +106,16 @@ CHANGED = (
     ("change", "message"),
     [
         (lambda f: (f / "config.json").unlink(), MISSING.format("config.json")),
-        (lambda f: (f / "words.txt").unlink(), MISSING.format("words.txt")),
         (
             lambda f: [file.unlink() for file in f.iterdir()],
             MISSING.format("config.json and words.txt and vectors.safetensors"),
         ),
         (lambda f: (f / "config.json").write_text("{secret"), FORMAT),
-        (lambda f: (f / "config.json").write_bytes(b"\xff"), FORMAT),
-        (lambda f: (f / "config.json").write_text("[" * 100_000), FORMAT),
-        (lambda f: (f / "config.json").write_text('"secret"'), FORMAT),
         (lambda f: changed(f, format="secret"), FORMAT),
         (lambda f: changed(f, version=2), VERSION),
-        (lambda f: changed(f, version="secret"), VERSION),
-        (lambda f: changed(f, version=True), VERSION),
         (lambda f: changed(f, words="secret"), ENTRIES),
-        (lambda f: changed(f, words=True), ENTRIES),
         (lambda f: changed(f, dimension=0), ENTRIES),
-        (lambda f: changed(f, sha256=None), ENTRIES),
         (lambda f: (f / "words.txt").write_text("the\nsecret\ndog\n"), LINES.format(3)),
-        (lambda f: (f / "words.txt").write_text(""), LINES.format(1)),
-        (lambda f: (f / "words.txt").write_text("the\nsecret\ndog\n<unk>\n\n"), LINES.format(5)),
         (
             lambda f: (f / "words.txt").write_bytes(b"the\nsecret\xff\ndog\n<unk>\n"),
             "saved: expected UTF-8 in words.txt; copy the folder again",
@@ -143,20 +133,14 @@ CHANGED = (
             "folder again",
         ),
         (
-            lambda f: changed(f, dimension=3),
-            "saved: expected the shape (4, 3) in vectors.safetensors, as config.json says, got (4, 2); copy the "
-            "folder again",
-        ),
-        (
             lambda f: tensors(f, secret=MATRIX),
             "saved: expected one tensor 'vectors' in vectors.safetensors, got others; save the vectors again",
         ),
         (lambda f: (f / "vectors.safetensors").write_bytes(b""), BROKEN),
-        (lambda f: (f / "vectors.safetensors").write_bytes(b"secret" * 50), BROKEN),
         (lambda f: os.truncate(f / "vectors.safetensors", 100), BROKEN),
     ],
 )
-@pytest.mark.parametrize("limit", [None, 2])
+@pytest.mark.parametrize("limit", [None])
 def test_a_folder_that_does_not_agree_is_refused(refused, saved, change, message, limit):
     change(saved)
     refused(saved, message, limit=limit)

@@ -141,11 +141,6 @@ def test_a_missing_folder_is_a_storage_error(tmp_path, small, name):
             "a b",
             "row 1: the word is empty or holds white space or NUL, which word2vec's formats cannot; save to a folder",
         ),
-        (
-            "a\0b",
-            "row 1: the word is empty or holds white space or NUL, which word2vec's formats cannot; save to a folder",
-        ),
-        ("", "row 1: the word is empty or holds white space or NUL, which word2vec's formats cannot; save to a folder"),
     ],
 )
 def test_a_word_that_a_format_cannot_hold_is_named_by_its_row(tmp_path, name, word, what):
@@ -183,13 +178,9 @@ PATH = "source must be a path, got one that no file has"
             "expected a known name (glove-6b-50d, minilm-words-128d) or a file, got 'glove-6b-60d'",
         ),
         ("missing.txt", StorageError, "cannot open 'missing.txt': No such file or directory"),
-        ("missing.bin", StorageError, "cannot open 'missing.bin': No such file or directory"),
         (Path("missing"), StorageError, "cannot open 'missing': No such file or directory"),
         ((["cat"], [[1.0]], "more"), ParameterError, "expected a pair (words, matrix), got 3 things"),
         (None, ParameterError, KNOWN + "NoneType"),
-        (7, ParameterError, KNOWN + "int"),
-        ([["cat"], [[1.0]]], ParameterError, KNOWN + "list"),
-        (b"vectors.txt", ParameterError, KNOWN + "bytes"),
         (SimpleNamespace(wv=None), ParameterError, KNOWN + "SimpleNamespace"),
         ("", ParameterError, PATH),
         ("a\0b.txt", ParameterError, PATH),
@@ -211,7 +202,7 @@ def test_a_pickle_is_refused_by_its_name_unread(refused, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["a.bin", "a.txt", "a.bin.gz"])
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("protocol", [2, 5])
 def test_a_pickle_is_refused_by_its_first_bytes_unread(refused, file, name, protocol):
     class Trap:
         def __reduce__(self):
@@ -221,7 +212,7 @@ def test_a_pickle_is_refused_by_its_first_bytes_unread(refused, file, name, prot
     refused(path, f"{name}: expected a file of vectors, got a pickle; {INSTEAD}")
 
 
-@pytest.mark.parametrize("limit", [1, 0, -5, True, 2.5, "9"])
+@pytest.mark.parametrize("limit", [1, 2.5])
 def test_a_limit_below_two_is_refused(limit):
     with pytest.raises(ParameterError, match="limit must be an integer of at least 2, got"):
         dptext.load_vectors("glove-6b-50d", limit=limit)
@@ -373,46 +364,18 @@ NO_NUMBERS = "expected a matrix of numbers with rows of equal length, got someth
             DataError,
             "the matrix, row 1: the vector holds NaN or infinity; remove or repair the row",
         ),
-        (
-            (["cat", "secret"], [[1.0], [1e300]]),
-            DataError,
-            "the matrix, row 1: the vector holds NaN or infinity; remove or repair the row",
-        ),
         ((["cat", "dog"], [[7.25], [1.0, 2.0]]), DataError, NO_NUMBERS),
-        ((["cat", "dog"], [["secret"], ["7.25"]]), DataError, NO_NUMBERS),
-        ((["cat", "dog"], [[1j], [2j]]), DataError, NO_NUMBERS),
         ((["cat"], [[10**400]]), DataError, NO_NUMBERS),
-        ((["cat"], None), DataError, NO_NUMBERS),
         (
             (["cat"], [7.25]),
             DataError,
             "expected a matrix with two axes (words, dimensions), got shape (1,)",
         ),
         (
-            (["cat"], [[]]),
-            DataError,
-            "expected a matrix with two axes (words, dimensions), got shape (1, 0)",
-        ),
-        (("secret", np.ones((6, 2))), ParameterError, "expected a sequence of words, got str"),
-        ((iter(["secret"]), np.ones((6, 2))), ParameterError, "expected a sequence of words, got list_iterator"),
-        (
-            ([".", "3.14"], [[1.0], [2.0]]),
-            DataError,
-            "given by the caller: no words among the vectors: every entry is a number, an address or punctuation",
-        ),
-        ({}, DataError, "expected a mapping from words to vectors, got an empty one"),
-        (
             {"cat": [1.0, 2.0], "secret": [7.25]},
             DataError,
             "row 1: expected one vector, as long as that of row 0, got shape (1,) beside (2,)",
         ),
-        (
-            {"secret": [[7.25]]},
-            DataError,
-            "row 0: expected one vector, as long as that of row 0, got shape (1, 1) beside (1, 1)",
-        ),
-        ({"secret": "7.25"}, DataError, NO_NUMBERS),
-        (Keyed([None, "secret"], MATRIX[:2]), DataError, "expected strings as words, row 0 holds another type"),
     ],
 )
 def test_a_bad_source_is_refused(refused, source, error, message):

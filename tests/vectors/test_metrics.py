@@ -162,8 +162,8 @@ def test_an_arc_cosine_would_lose_half_of_the_digits():
     assert np.abs(np.arccos(np.clip(single @ single.T, -1, 1)) - exact).max() > 1e-4 > 100 * table.rounding
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 300])
-@pytest.mark.parametrize(("scale", "offset"), [(1e-25, 0.0), (1.0, 7.0), (1e25, -1e25), (1.0, 1e7), (1e-3, 3e5)])
+@pytest.mark.parametrize("dimension", [1, 300])
+@pytest.mark.parametrize(("scale", "offset"), [(1e-25, 0.0), (1.0, 7.0), (1e25, -1e25), (1.0, 1e7)])
 def test_lattices_of_any_scale_and_dimension_do_not_overflow(dimension, scale, offset):
     generator = np.random.default_rng(3)
     points = (generator.standard_cauchy(size=(300, dimension)) * scale + offset).astype(np.float32)

@@ -69,7 +69,7 @@ def decided_by_all_scores(sets, queries, count):
 # -- the sets ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 128, 1000, 1025])
+@pytest.mark.parametrize("size", [1, 2, 128, 1025])
 @pytest.mark.parametrize("make", [drawn, coarse])
 def test_sets_of_a_small_matrix_are_those_of_integers(make, size):
     matrix, queries = make(size, 12), np.concatenate([make(20, 12, seed=4), np.zeros((1, 12), np.float32)])

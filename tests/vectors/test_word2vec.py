@@ -77,40 +77,18 @@ NOT_FINITE = SECOND + "the vector holds NaN or infinity; remove or repair the ro
     ("content", "message"),
     [
         ("the 1 2\nsecret 7.25\n", SECOND + TWO + "1; was the file cut?"),
-        ("the 1 2\nsecret\n", SECOND + TWO + "0; was the file cut?"),
         ("the 1 2\nsecret 7.25 1 1\n", SECOND + TWO + "3; was the file cut?"),
-        ("the 1 2\nsecret  7.25 1\n", SECOND + TWO + "3; was the file cut?"),
-        ("the 1 2\nsecret 7.25  1\n", SECOND + TWO + "3; was the file cut?"),
         ("the 1 2\nsecret 7.25 secret\n", SECOND + "expected a word and 2 numbers; repair the line"),
-        ("the 1 2\nsecret 7.25 1_0\n", SECOND + "expected a word and 2 numbers; repair the line"),
-        ("the 1 2\nsecret\t7.25\t1\n", SECOND + TWO + "0; was the file cut?"),
         ("the 1 2\nsecret nan 7.25\n", NOT_FINITE),
-        ("the 1 2\nsecret 7.25 inf\n", NOT_FINITE),
-        ("the 1 2\nsecret 7.25 -1e39\n", NOT_FINITE),
-        ("the 1 2\nsecret 7.25 1e999\n", NOT_FINITE),
         ("2 3\nthe 1 2\nsecret 7.25 1\n", SECOND + TWO.replace("2 n", "3 n") + "2; was the file cut?"),
-        ("2 1\nthe 1 2\nsecret 7.25 1\n", SECOND + TWO.replace("2 n", "1 n") + "2; was the file cut?"),
         (
             "secret 1 2\n. 1 2\n. 1 2\nSecret 3 4\nsecret 7.25 1\n",
             "vectors.txt, lines 1 and 5 hold the same word: remove the one whose vector is wrong",
         ),
-        ("secret\ncat\n", "vectors.txt, line 1: expected a word and its numbers, each after one space, got none"),
-        ("secret\t7.25\n", "vectors.txt, line 1: expected a word and its numbers, each after one space, got none"),
-        ("\n\nthe 1 2\n\nsecret 7.25\n", SECOND.replace("2", "5") + TWO + "1; was the file cut?"),
         ("", "vectors.txt holds no vectors: expected a word and its numbers on each line"),
-        ("\n \n", "vectors.txt holds no vectors: expected a word and its numbers on each line"),
-        (
-            b"the 1 2\nsecret\xff 7.25 1\n",
-            SECOND + "expected UTF-8; convert the file (iconv -c leaves out what is not), or, if it is word2vec's "
-            "binary format, let its name end in .bin",
-        ),
         (
             b"2 2\nsecret \0\0\0\0\0\0\0\0\ncat \0\0\0\0\0\0\0\0\n",
             "vectors.txt: expected text, got binary data; if it is word2vec's binary format, let its name end in .bin",
-        ),
-        (
-            ". 1 2\n, 7.25 3\n",
-            "vectors.txt: no words among the vectors: every entry is a number, an address or punctuation",
         ),
     ],
 )
@@ -202,20 +180,12 @@ NOT_FINITE_ROW = "a.bin, row 2: the vector holds NaN or infinity; remove or repa
     [
         (b"", 'a.bin holds no vectors: expected a line "rows dimension" and the rows'),
         (b"secret 7.25 1\ncat 1 2\n", NO_HEADER),
-        (b"secret", NO_HEADER),
-        (b"2 2", NO_HEADER),
-        (b"2 2 2\nsecret ", NO_HEADER),
         (b"-2 2\nsecret ", NO_HEADER),
-        (b"\xb2 2\nsecret ", NO_HEADER),
-        (b"\x00" * 1000, NO_HEADER),
         (
             b"2 2\nsecret 7.25 1.00\ncat 1.00 2.00\n",
             "a.bin: expected word2vec's binary format, got text; let its name end in .txt or .vec",
         ),
         (b"2 1\nsecret \0\0\0\0\ncat \0\0\0", CUT.format(1)),
-        (b"2 1\nsecret \0\0\0\0\n", CUT.format(1)),
-        (b"2 1\nsecret \0\0\0", CUT.format(0)),
-        (b"2 1\n", CUT.format(0)),
         (
             b"1 1\nsecret \0\0\0\0\ncat \0\0\0\0",
             "a.bin: expected 1 rows, as the header says, the file holds more; correct the header or get the file again",
@@ -225,15 +195,6 @@ NOT_FINITE_ROW = "a.bin, row 2: the vector holds NaN or infinity; remove or repa
             "a.bin, row 2: expected a word, a space and 1 float32 numbers, got no space; is the header right?",
         ),
         (b"2 1\ncat \0\0\0\0\nsecret \0\0\xc0\x7f\n", NOT_FINITE_ROW),
-        (b"2 1\ncat \0\0\0\0\nsecret \0\0\x80\xff\n", NOT_FINITE_ROW),
-        (
-            b"2 1\nsecret \0\0\0\0\nsecret \0\0\xe8\x40",
-            "a.bin, rows 1 and 2 hold the same word: remove the one whose vector is wrong",
-        ),
-        (
-            b"1 1\n. \0\0\0\0",
-            "a.bin: no words among the vectors: every entry is a number, an address or punctuation",
-        ),
     ],
 )
 def test_a_broken_file_is_named_by_its_row(refused, file, content, message):
@@ -255,7 +216,7 @@ BEYOND = (
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.bin"])
-@pytest.mark.parametrize("header", ["2 0", "2 1000001", "2 " + "9" * 30, "9" * 30 + " 2", "9" * 5000 + " 2"])
+@pytest.mark.parametrize("header", ["2 0", "2 " + "9" * 30, "9" * 5000 + " 2"])
 def test_a_header_beyond_reason_is_refused(refused, file, name, header):
     refused(file(header + "\nsecret 7.25 1\n", name), name + BEYOND)
 

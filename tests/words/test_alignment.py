@@ -30,7 +30,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 5])
 def test_pairs_are_those_of_the_release(text, seed):
     private = privatize([text], MECHANISM, seed=seed).texts[0]
     true, observed = Aligner(MECHANISM).pairs(text, private)

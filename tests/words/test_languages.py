@@ -34,23 +34,23 @@ def english(glove):
 
 
 @pytest.mark.parametrize("language", TEXTS)
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_a_text_is_split_and_joined_without_loss(language, form):
-    text = unicodedata.normalize(form, TEXTS[language])
-    assert join(split(text)) == text
+def test_a_text_is_split_and_joined_without_loss(language):
+    for form in ["NFC", "NFD"]:
+        text = unicodedata.normalize(form, TEXTS[language])
+        assert join(split(text)) == text
 
 
 @pytest.mark.parametrize("language", TEXTS)
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_nothing_of_a_foreign_text_passes_through(english, language, form):
-    text = unicodedata.normalize(form, TEXTS[language])
-    (private,) = dptext.privatize([text], english, seed=1).texts
-    assert count_foreign_words(private, words_that_can_come_out(english.vectors.vocabulary)) == 0
-    # every letter of another script, every digit and every emoji is gone
-    kept = [letter for letter in private if letter in text and not letter.isascii()]
-    assert all(unicodedata.category(letter)[0] in "PSZ" for letter in kept)
-    assert not any(unicodedata.category(letter) == "So" for letter in kept)
-    assert not any(letter.isdigit() for letter in private if letter in text)
+def test_nothing_of_a_foreign_text_passes_through(english, language):
+    for form in ["NFC", "NFD"]:
+        text = unicodedata.normalize(form, TEXTS[language])
+        (private,) = dptext.privatize([text], english, seed=1).texts
+        assert count_foreign_words(private, words_that_can_come_out(english.vectors.vocabulary)) == 0
+        # every letter of another script, every digit and every emoji is gone
+        kept = [letter for letter in private if letter in text and not letter.isascii()]
+        assert all(unicodedata.category(letter)[0] in "PSZ" for letter in kept)
+        assert not any(unicodedata.category(letter) == "So" for letter in kept)
+        assert not any(letter.isdigit() for letter in private if letter in text)
 
 
 @pytest.mark.parametrize("language", WORDS)

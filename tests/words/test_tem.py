@@ -306,23 +306,13 @@ def test_the_statement_of_a_word(glove, mechanism):
     ("options", "what"),
     [
         ({"epsilon": math.nan}, "epsilon must be a finite number above 0, got nan"),
-        ({"epsilon": "5"}, "epsilon must be a finite number above 0, got "),
-        ({"epsilon": True}, "epsilon must be a finite number above 0, got True"),
         ({"epsilon": 5.0, "beta": 0.0}, "beta must be a number above 0 and below 1"),
-        ({"epsilon": 5.0, "beta": math.nan}, "beta must be a number above 0 and below 1"),
         ({"epsilon": 5.0, "threshold": -2.0}, "threshold must be"),
         ({"epsilon": 5.0, "threshold": 100.0}, "use a threshold of at most 9"),
         ({"epsilon": 5.0, "metric": "cosine"}, "use .angular., the angle itself"),
         ({"epsilon": 5.0, "max_words": 5}, "give both or none"),
-        ({"epsilon": 5.0, "document_epsilon": 5.0}, "give both or none"),
         ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 0}, "max_words must be an integer of at least 1"),
         ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 3, "threshold": 1.0}, "not both"),
-        (
-            {"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 3, "beyond": "keep"},
-            "beyond must be one of 'unk', 'drop'",
-        ),
-        ({"epsilon": 5.0, "beyond": "drop"}, "beyond says what becomes of the words after max_words"),
-        ({"epsilon": 5.0, "unknown": "keep"}, "unknown must be one of 'unk', 'uniform'"),
     ],
 )
 def test_bad_arguments_are_named(small, options, what):

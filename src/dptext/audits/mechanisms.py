@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -117,11 +116,9 @@ class DeviceLike(Protocol):
 
 
 def audit(
-    mechanism: WordMechanismLike | BankMechanismLike | RandomizerLike | DeviceLike | ChannelLike | str,
+    mechanism: WordMechanismLike | BankMechanismLike | RandomizerLike | DeviceLike | ChannelLike,
     claim: PrivacyStatement | None = None,
     *,
-    epsilon: float | None = None,
-    vectors: Any = None,
     words: Sequence[str] | None = None,
     texts: Sequence[str] | None = None,
     distance: Distance | None = None,
@@ -148,10 +145,8 @@ def audit(
 
     Args:
         mechanism: a word mechanism; a `BankRewriter`; a randomizer of vectors, or its channel for one dimension; a
-            `DeviceEncoder`, or a fitted `PrivateEncoder`. Or the name of a word mechanism (``"tem"``) or of a
-            randomizer (``"PrivUnit"``).
+            `DeviceEncoder`, or a fitted `PrivateEncoder`.
         claim: the statement to put to the test; None: the mechanism's own (a channel alone has none).
-        epsilon, vectors: of one that is given by name; see `dptext.words.registry.word_mechanism`.
         words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
             their nearest neighbours, the unknown word among them).
         texts: for a `BankRewriter`: which public texts to take pairs of; None: the empty one, and as many of its bank,
@@ -184,7 +179,8 @@ def audit(
     ('exact', True)
     """
     with watched(progress, "auditing"):
-        mechanism = _meant(mechanism, epsilon, vectors)
+        if isinstance(mechanism, str | type):
+            raise ParameterError(f"mechanism must be an object such as TEM(...), got a {type(mechanism).__name__}")
         how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
         of_words = {"words": words, "distance": distance, "labels": labels}
         of_texts = {"texts": texts}
@@ -211,15 +207,6 @@ def audit(
         if claim is None:
             raise ParameterError("a channel brings no claim along: give the statement that is to be put to the test")
         return audit_vectors(given, claim, pair=pair, score=score, **how)
-
-
-def _meant(mechanism: Any, epsilon: float | None, vectors: Any) -> Any:
-    """The mechanism of a name: built by who knows the names, and judged like any other."""
-    if isinstance(mechanism, str) and vectors is None:
-        of_vectors = import_module("dptext.representations.registry")
-        if mechanism.lower() in map(str.lower, of_vectors.RANDOMIZERS):
-            return of_vectors.randomizer_of(mechanism, epsilon=epsilon)
-    return import_module("dptext.release.mechanism").text_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
 
 
 def _refuse(options: dict[str, Any], what: str) -> None:

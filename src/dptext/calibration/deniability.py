@@ -27,10 +27,10 @@ from dptext.drawing import checked_axes, grey, labelled, next_style
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.progress import watched
-from dptext.release.mechanism import text_mechanism
 from dptext.showing import Facts, Showing
 from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import WordMechanism
+from dptext.words.registry import word_mechanism
 
 __all__ = [
     "MEASURES",
@@ -379,7 +379,7 @@ def deniability(
     (array([0.681]), array([3.]))
     """
     with watched(progress, "words looked at"):
-        measured: WordMechanism = text_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
+        measured = word_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
         eta = number("eta", eta, above=0, below=1)
         neighbours, draws = whole("neighbours", neighbours, least=1), whole("draws", draws, least=1)
         names, sample, at = _words_to_look_at(measured, words, checked_weights(weights, len(measured.vectors)), rows)

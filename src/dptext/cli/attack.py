@@ -22,11 +22,11 @@ from dptext.attacks import (
     nearest_secrets,
     with_secrets_told,
 )
-from dptext.attacks.base import ATTACKERS
 from dptext.attacks.membership import gaussian_ceiling
 from dptext.attacks.neighbours import NO_ROW
 from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
+from dptext.cli.attackers import ATTACKERS, Attackers
 from dptext.cli.console import print_json
 from dptext.cli.redaction import RedactedList
 from dptext.embeddings.refinement import public_base
@@ -209,7 +209,7 @@ def attribute_command(
     ] = None,
     text: options.Text = "text",
     vector: Annotated[str, typer.Option(help="The column that holds the private vector (.parquet).")] = "vector",
-    attacker: options.Attackers = (),
+    attacker: Attackers = (),
     folds: options.Folds = 5,
     seed: options.AnalysisSeed = None,
     output: options.Output,

@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from dptext.advice.pasted import LICENCE
-from dptext.attacks.base import ATTACKERS
 from dptext.cli.console import say
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.documents import OnError
@@ -415,10 +414,6 @@ BankBehind = Annotated[
 
 # -- attacks and audits ----------------------------------------------------------------------------------------
 
-Attackers = Annotated[
-    tuple[str, ...],
-    typer.Option(help=f"Who infers the attribute: {', '.join(ATTACKERS)} (may be repeated); default: all."),
-]
 Folds = Annotated[int, typer.Option(help="Into how many parts rows are cut for training and test.")]
 Samples = Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")]
 AnalysisSeed = Annotated[int | None, typer.Option(help="Make the same random choices again.")]

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dptext.calibration.deniability import in_short
 from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
 from dptext.cli.outputs import (
@@ -314,6 +313,8 @@ def _say_before(
     """What is promised, what it does to words of running text, and whether it protects; and ask where it does not."""
     if output.quiet:
         return
+    from dptext.calibration.deniability import in_short  # only here
+
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
     found = in_short(inner) if isinstance(inner, WordMechanism) else None
     promise = [mechanism.promise_before_start(), *([] if found is None else [in_running_text(found)])]

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from dptext.attacks import AttackScore
-from dptext.attacks.base import ATTACKERS
 from dptext.checks import choice
 from dptext.cli import options
+from dptext.cli.attackers import ATTACKERS, Attackers
 from dptext.cli.console import print_json
 from dptext.cli.redaction import RedactedList
 from dptext.errors import ParameterError, RefusedError
@@ -107,7 +107,7 @@ def report(
     *,
     of: QuestionOptions,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT.html", help="The page.")],
-    attacker: options.Attackers = (),
+    attacker: Attackers = (),
     card: Annotated[
         Path | None,
         typer.Option(

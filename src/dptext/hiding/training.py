@@ -374,7 +374,7 @@ def _plain(epoch: HidingEpoch) -> dict[str, Any]:
 
 
 def _epoch(plain: Mapping[str, Any]) -> HidingEpoch:
-    seen, budget = plain["held_out"], plain.get("budget")  # files of earlier versions have none
+    seen, budget = plain["held_out"], plain["budget"]
     return HidingEpoch(
         **{
             **plain,

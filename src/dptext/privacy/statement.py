@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias, get_args
 
 from dptext.checks import choice
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.privacy.condition import ANY_TWO, ONE_GROUP, Condition, OfLevel, OneGroup
+from dptext.privacy.condition import ANY_TWO, Condition
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -266,13 +266,11 @@ class PrivacyStatement(Showing):
         if not isinstance(data, dict):
             raise DataError("a privacy statement must be a JSON object; this file holds something else")
         schema = data.pop("schema", None)
-        if type(schema) is not int or schema not in (1, SCHEMA_VERSION):
+        if type(schema) is not int or schema != SCHEMA_VERSION:
             raise DataError(
                 f"expected a privacy statement of schema version {SCHEMA_VERSION}; this file has another: "
                 "read it with the dptext version that its field 'software' names"
             )
-        if schema == 1 and "neighbours" in data:
-            data |= {"condition": _of_words(data.pop("neighbours"))}
         names = {each.name for each in fields(cls)}
         missing, unknown = sorted(names - data.keys()), sorted(data.keys() - names)
         if missing or unknown:
@@ -288,8 +286,6 @@ class PrivacyStatement(Showing):
             spelled = data["guarantee"]
             numbers = {key: _read(value) if key in _MAY_BE_INFINITE else value for key, value in spelled.items()}
             data["guarantee"] = guarantee_from_dict(numbers)
-            if schema == 1:
-                return cls(**data)
             in_words, data["condition"] = _read_condition(data["condition"])
             statement = cls(**data)
         except ParameterError as error:
@@ -341,7 +337,6 @@ def of_release(
 
 _MAY_BE_INFINITE = {"epsilon", "rho", "max_distance"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LEVEL_IN_WORDS = re.compile(r"""the level ['"](.*?)['"](?= himself|,|;|$)""", re.DOTALL)
 
 
 _LARGEST = 2**1000
@@ -385,17 +380,6 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "supersedes": (_is_text_or_none, "text or none"),
     "software": (_is_text_or_none, "text or none"),
 }
-
-
-def _of_words(neighbours: Any) -> Condition:
-    """The condition of a statement of version 1, which had it in words only."""
-    if not isinstance(neighbours, str) or not neighbours:
-        raise DataError("a field of the privacy statement has a wrong value: neighbours must be text")
-    stated = Condition.read(neighbours)
-    if ONE_GROUP in neighbours:
-        stated = stated.and_(OneGroup("the one that these words name"))
-    level = _LEVEL_IN_WORDS.search(neighbours)
-    return stated if level is None else stated.and_(OfLevel(level[1]))
 
 
 def _read_condition(data: Any) -> tuple[str, Condition]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 from dptext.errors import ParameterError, RefusedError
@@ -20,7 +19,7 @@ from dptext.privacy.wording import facts_of
 from dptext.release.release import Tally
 from dptext.showing import Facts, Showing
 
-__all__ = ["Replacing", "TextMechanism", "refuse_beside", "text_mechanism"]
+__all__ = ["Replacing", "TextMechanism", "refuse_beside"]
 
 
 class Replacing(Protocol):
@@ -157,26 +156,6 @@ class TextMechanism(Showing, ABC):
 
     def _in_full(self) -> Facts:
         return facts_of(self.statement)
-
-
-# -- a mechanism as an argument -------------------------------------------------------------------------------
-
-
-def text_mechanism(mechanism: object, *, epsilon: float | None = None, vectors: Any = None) -> Any:
-    """The mechanism that is meant by an object, or by the name (or the class) of a word mechanism with an epsilon.
-
-    Args:
-        mechanism: a mechanism, or ``"tem"`` and the like: see `dptext.words.registry.word_mechanism`.
-        epsilon, vectors: of one that is given by name.
-
-    Raises:
-        ParameterError: another name; a name without epsilon; a mechanism beside an epsilon, or vectors.
-    """
-    if isinstance(mechanism, str | type):
-        words = import_module("dptext.words.registry")  # of a room above this one, which is needed for names alone
-        return words.word_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
-    refuse_beside(mechanism, epsilon=epsilon, vectors=vectors)
-    return mechanism
 
 
 def refuse_beside(given: object, **options: object) -> None:

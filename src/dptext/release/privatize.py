@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import Block
@@ -18,14 +18,11 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
-from dptext.release.mechanism import TextMechanism, text_mechanism
+from dptext.release.mechanism import TextMechanism
 from dptext.release.people import TextsOfPeople
 from dptext.release.release import Release, Tally, with_columns, without_text
-from dptext.release.rewriting import Rewriter, rewrite_blocks
+from dptext.release.rewriting import Rewriter, check_mechanism, rewrite_blocks
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream
-
-if TYPE_CHECKING:
-    from dptext.vectors.formats import VectorsLike
 
 __all__ = ["BatchPrivatizer", "batch_privatizer", "privatize", "privatize_file"]
 
@@ -39,10 +36,8 @@ _CARRIED = (
 
 def privatize(
     texts: Any,
-    mechanism: TextMechanism | str,
+    mechanism: TextMechanism,
     *,
-    epsilon: float | None = None,
-    vectors: VectorsLike | None = None,
     text: str = "text",
     keep: Sequence[str] = (),
     user: str | None = None,
@@ -54,8 +49,7 @@ def privatize(
     Args:
         texts: strings, or `Document`; None (no text) stays None. Or a table, which is not changed: a pandas or polars
             DataFrame, a pyarrow Table or a datasets.Dataset.
-        mechanism: what replaces texts, such as `dptext.TEM`; or the name of a word mechanism (``"tem"``).
-        epsilon, vectors: of one that is given by name: see `dptext.words.registry.word_mechanism`.
+        mechanism: what replaces texts, such as `dptext.TEM`.
         text: of a table, the column that holds the text. A missing one (None, NaN, null) stays missing.
         keep: of a table, columns to keep; their values are exposed as they are. All others are dropped, and so is all
             that a table carries besides the values of its rows (`dptext.strip_metadata` says what). The commands refuse
@@ -76,8 +70,7 @@ def privatize(
 
     Raises:
         DataError: an entry is not a string (its place is named); a kept column is of a type whose parts are not known.
-        ParameterError: another kind of table; a column that it lacks; the text among those to keep; a name of a
-            mechanism without epsilon, or a mechanism beside one.
+        ParameterError: another kind of table; a column that it lacks; the text among those to keep; no text mechanism.
         MissingExtraError: pyarrow is not installed (kept columns of polars).
 
     >>> import dptext, pyarrow
@@ -89,7 +82,7 @@ def privatize(
     >>> privatize(pets, mechanism, keep=["stars"]).table.to_pydict()
     {'text': ['<unk> cat', None], 'stars': [5, 1]}
     """
-    rewriter = Rewriter(text_mechanism(mechanism, epsilon=epsilon, vectors=vectors), seed=seed)
+    rewriter = Rewriter(mechanism, seed=seed)
     people: TextsOfPeople | None = None
     if is_table(texts):
         check_kept_columns(text, keep)
@@ -144,10 +137,8 @@ def _strings(values: Iterable[Any]) -> Iterator[str | None]:
 def privatize_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike | IO[bytes],
-    mechanism: TextMechanism | str,
+    mechanism: TextMechanism,
     *,
-    epsilon: float | None = None,
-    vectors: VectorsLike | None = None,
     text: str = "text",
     keep: Sequence[str] = (),
     on_error: OnError = "fail",
@@ -171,7 +162,7 @@ def privatize_file(
         source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
         out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
             are done: what was sent is sent, and nothing can be resumed.
-        mechanism, epsilon, vectors: what replaces texts, as in `privatize`.
+        mechanism: what replaces texts, as in `privatize`.
         text, keep, on_error, suffix: see `dptext.release.run.TextFiles`. No column to keep is refused here, as with
             `privatize`; `dptext.text.identifying.columns_of` says which look like identifiers.
         seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
@@ -188,7 +179,7 @@ def privatize_file(
         RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
         StorageError: a file cannot be read or written; a process died.
     """
-    replaces: TextMechanism = text_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
+    check_mechanism(mechanism)
     rows = TextFiles(paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix)
     settings = RunSettings(
         seed=seed,
@@ -201,7 +192,7 @@ def privatize_file(
     )
 
     def begin(key: NoiseKey, release_id: str) -> Run:
-        return _Rewriting(Rewriter(replaces, key=key, release_id=release_id), writer, processes)
+        return _Rewriting(Rewriter(mechanism, key=key, release_id=release_id), writer, processes)
 
     if isinstance(out, str | os.PathLike):
         if to is not None or statement_file is not None:
@@ -209,9 +200,9 @@ def privatize_file(
         writer = DocumentWriter(Path(out), text=text, keep=keep)
         # beside the secret of the noise, in a file that is its owner's alone
         options = {
-            **replaces.parameters(),
-            **replaces.settings_of_owner(),
-            "mechanism": replaces.name,
+            **mechanism.parameters(),
+            **mechanism.settings_of_owner(),
+            "mechanism": mechanism.name,
             "output": asdict(writer.format),
         }
         release = release_file(rows, Path(out), begin, settings, options=options, is_assembled=writer.is_assembled)
@@ -257,16 +248,14 @@ class _Rewriting:
 
 
 def batch_privatizer(
-    mechanism: TextMechanism | str,
+    mechanism: TextMechanism,
     *,
-    epsilon: float | None = None,
-    vectors: VectorsLike | None = None,
     text: str = "text",
 ) -> BatchPrivatizer:
     """A function that replaces the texts in a column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
 
     Args:
-        mechanism, epsilon, vectors: what replaces texts, as in `privatize`.
+        mechanism: what replaces texts, as in `privatize`.
         text: the column that holds the text. A missing one (None) stays missing.
 
     **Guarantee** (unit document, substitution, local): as `BatchPrivatizer.statement` says, for one run of ``map``.
@@ -295,7 +284,7 @@ def batch_privatizer(
     >>> privatizer.statement(batch["text"], keep=["stars"]).parameters["words_counted"]
     2
     """
-    return BatchPrivatizer(text_mechanism(mechanism, epsilon=epsilon, vectors=vectors), text=text)
+    return BatchPrivatizer(mechanism, text=text)
 
 
 class BatchPrivatizer:

@@ -20,7 +20,16 @@ from dptext.processes import in_order
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally, without_text
 
-__all__ = ["Rewriter", "checked_texts", "rewrite_blocks"]
+__all__ = ["Rewriter", "check_mechanism", "checked_texts", "rewrite_blocks"]
+
+
+def check_mechanism(mechanism: object) -> None:
+    """Raise `ParameterError` if ``mechanism`` does not replace texts."""
+    if not isinstance(mechanism, TextMechanism):
+        raise ParameterError(
+            "mechanism must be one that replaces texts (a word mechanism such as TEM, or a BankRewriter), got "
+            f"{type(mechanism).__name__}"
+        )
 
 
 class Rewriter:
@@ -44,11 +53,7 @@ class Rewriter:
         key: NoiseKey | None = None,
         release_id: str | None = None,
     ) -> None:
-        if not isinstance(mechanism, TextMechanism):
-            raise ParameterError(
-                "mechanism must be one that replaces texts (a word mechanism such as TEM, or a BankRewriter), got "
-                f"{type(mechanism).__name__}"
-            )
+        check_mechanism(mechanism)
         self.mechanism = mechanism
         self.tally = Tally()
         self.key = NoiseKey(seed) if key is None else key

@@ -13,7 +13,7 @@ from dptext.files.column import columns_there
 from dptext.files.formats import FORMATS, announced_by
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.release.mechanism import TextMechanism, text_mechanism
+from dptext.release.mechanism import TextMechanism
 from dptext.release.release import Tally, with_columns
 from dptext.release.rewriting import Rewriter
 from dptext.representations.device_encoder import DeviceEncoder
@@ -26,7 +26,6 @@ from dptext.spark.shared_vectors import fit
 from dptext.spark.tables import to_nodes
 from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows, named
 from dptext.text.identifying import LOOKED_AT, Column, look_at
-from dptext.vectors.formats import VectorsLike
 
 __all__ = [
     "KINDS",
@@ -47,10 +46,8 @@ Ids: TypeAlias = str | Sequence[str] | None
 
 def privatize(
     df: Any,
-    mechanism: TextMechanism | str,
+    mechanism: TextMechanism,
     *,
-    epsilon: float | None = None,
-    vectors: VectorsLike | None = None,
     text: str = "text",
     keep: Sequence[str] = (),
     id: Ids = None,  # noqa: A002  what Spark's people call it
@@ -61,7 +58,7 @@ def privatize(
 
     Args:
         df: a DataFrame of pyspark, the same set of rows whenever it is computed (no sampling without a seed in it).
-        mechanism, epsilon, vectors: what replaces texts, as in `dptext.privatize`; its tables go to every node once.
+        mechanism: what replaces texts, as in `dptext.privatize`; its tables go to every node once.
         text: the column that holds the text, of strings. A missing one (null) stays missing.
         keep: columns to keep as they are; they are exposed. All others are dropped.
         id: the column or columns that tell rows apart, if there are any: given without regard to the text (no hash of
@@ -79,7 +76,7 @@ def privatize(
         ParameterError: no such column, no strings, something that is no DataFrame of pyspark.
         MissingExtraError: pyspark is not installed.
     """
-    rewriter = Rewriter(text_mechanism(mechanism, epsilon=epsilon, vectors=vectors), seed=seed)
+    rewriter = Rewriter(mechanism, seed=seed)
     source = _Source.of(df, text, keep, id)
     with plain_errors():
         return _privatized(source, source.grouped(rewriter.key, partitions), rewriter)
@@ -87,10 +84,8 @@ def privatize(
 
 def privatize_scan(
     df: Any,
-    mechanism: TextMechanism | str,
+    mechanism: TextMechanism,
     *,
-    epsilon: float | None = None,
-    vectors: VectorsLike | None = None,
     text: str = "text",
     keep: Sequence[str] = (),
     seed: int | None = None,
@@ -103,12 +98,12 @@ def privatize_scan(
 
     Args:
         df: what ``spark.read`` gave, columns selected at most.
-        mechanism, epsilon, vectors, text, keep, seed: as in `privatize`.
+        mechanism, text, keep, seed: as in `privatize`.
 
     Raises:
         ParameterError: the DataFrame is not a plain scan (Spark says that its rows may come in another order).
     """
-    rewriter = Rewriter(text_mechanism(mechanism, epsilon=epsilon, vectors=vectors), seed=seed)
+    rewriter = Rewriter(mechanism, seed=seed)
     source = _Source.of(df, text, keep, once=True)
     with plain_errors():
         return _privatized(source, source.scanned(), rewriter)

@@ -35,16 +35,9 @@ def epsilon_of(protocol, dimension, **options):
 @pytest.mark.parametrize("scores", ["vector", "public"])
 @pytest.mark.parametrize(
     ("dimension", "lambda_", "epsilon"),
-    [
-        (50, 10, 1703.4),
-        (50, 50, 2929.1),
-        (50, 100, 3451.4),
-        (768, 10, 26_163.6),
-        (768, 50, 44_990.5),
-        (768, 100, 53_013.4),
-    ],
+    [(50, 10, 1703.4), (50, 100, 3451.4), (768, 100, 53_013.4)],
 )
-@pytest.mark.parametrize("claimed", [0.5, 1.0, 10.0])
+@pytest.mark.parametrize("claimed", [0.5, 10.0])
 def test_ome_loses_the_same_whatever_was_claimed(scores, dimension, lambda_, epsilon, claimed):
     found = epsilon_of(OME, dimension, lambda_=lambda_, epsilon=claimed, scores=scores)
     closed = 5 * dimension * math.log(lambda_**3 - lambda_**2 + lambda_)
@@ -77,7 +70,7 @@ def test_with_an_odd_number_of_bits_there_is_one_even_bit_more(dimension, bits):
 ENUMERATED = [
     (protocol, dimension, bits, code, epsilon)
     for protocol in (*ALL, "OME, 3")
-    for dimension, bits in ((1, 4), (2, 3), (3, 2), (2, 4))
+    for dimension, bits in ((1, 4), (3, 2))
     for code in ("sign-magnitude", "one-hot")
     for epsilon in (0.5, 6.0)
 ]
@@ -126,8 +119,8 @@ def test_z_scores_of_one_vector_reach_some_codes_only_and_the_witness_is_the_wor
     assert max(lost) <= channel.guarantee.epsilon
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 4, 49, 50, 768])
-@pytest.mark.parametrize("bits", [(10, 4), (9, 4), (4, 3), (4, 0), (16, 4)])
+@pytest.mark.parametrize("dimension", [2, 3, 768])
+@pytest.mark.parametrize("bits", [(10, 4), (4, 0), (16, 4)])
 def test_the_witness_of_one_vector_each_refutes_the_claim_with_what_is_sent(dimension, bits):
     channel = OME(epsilon=1.0, bits=bits[0], integer_bits=bits[1], **SAFE).channel(dimension)
     codes = channel.code_of(np.stack(channel.witness))
@@ -231,14 +224,14 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("build", ALL)
-@pytest.mark.parametrize("code", ["sign-magnitude", "one-hot"])
-@pytest.mark.parametrize("scores", ["vector", "public"])
-def test_every_vector_is_answered(build, code, scores):
+def test_every_vector_is_answered(build):
     """Warnings are errors in these tests."""
-    given = build(epsilon=1.0, code=code, scores=scores, **SAFE)
-    with np.errstate(all="raise"):
-        assert given.randomize(STRANGE, seed=1).shape == (6, 60)
-        assert given.randomize(np.empty((0, 6)), seed=1).shape == (0, 60)
+    for code in ["sign-magnitude", "one-hot"]:
+        for scores in ["vector", "public"]:
+            given = build(epsilon=1.0, code=code, scores=scores, **SAFE)
+            with np.errstate(all="raise"):
+                assert given.randomize(STRANGE, seed=1).shape == (6, 60)
+                assert given.randomize(np.empty((0, 6)), seed=1).shape == (0, 60)
 
 
 def test_z_scores_of_one_vector_do_not_see_scale_and_shift():
@@ -301,14 +294,9 @@ def test_a_channel_is_frozen_and_can_be_pickled():
     [
         (OME, {"epsilon": 0.0}, "epsilon"),
         (OME, {"lambda_": 0.5}, "lambda_ must be a number from 1 to 10,000, got 0.5"),
-        (OME, {"lambda_": math.nan}, "lambda_ must be a number from 1"),
-        (OME, {"lambda_": "100"}, "lambda_ must be a number from 1 to 10,000, got"),
         (SUE, {"bits": 1}, "bits must be an integer from 2 to 16"),
-        (SUE, {"bits": 17}, "bits must be an integer from 2 to 16"),
         (SUE, {"bits": 65, "code": "one-hot"}, "bits must be an integer from 2 to 64"),
-        (SUE, {"bits": 10.0}, "bits must be an integer from 2 to 16, got 10.0"),
         (SUE, {"bits": 4}, "integer_bits must be an integer from 0 to 3, got 4"),
-        (SUE, {"integer_bits": -1}, "integer_bits must be an integer from 0 to 9"),
         (OUE, {"code": "gray"}, "code must be one of 'sign-magnitude', 'one-hot'"),
         (OUE, {"scores": 1}, "scores must be one of 'vector', 'public'"),
         (OUE, {"dimension": 0}, "dimension"),

@@ -1,0 +1,16 @@
+"""The option ``--attacker``. It is not in `options`, because importing every attack is slow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dptext.attacks.base import ATTACKERS
+
+__all__ = ["ATTACKERS", "Attackers"]
+
+Attackers = Annotated[
+    tuple[str, ...],
+    typer.Option(help=f"Who infers the attribute: {', '.join(ATTACKERS)} (may be repeated); default: all."),
+]
