@@ -1,0 +1,156 @@
+"""How close a corpus is to real texts as a distribution: precision, recall, Fréchet distance, AUC, MAUVE, distinct-n.
+
+All measures but distinct-n compare vectors of two samples of the same size. Their values depend on the encoder and on
+the size, so they mean something next to the values for a second real sample (the best to expect) and for random public
+texts. They are computed from real texts: they are for the owner of these texts, not a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError, extra
+from dptext.evaluation.utility import words_of
+from dptext.threads import one_blas_thread
+
+__all__ = ["compare", "distinct_n", "frechet_distance", "has_mauve", "mauve", "precision_recall", "two_sample_auc"]
+
+Floats = npt.NDArray[np.float64]
+NEIGHBOURS = 3
+_FOLDS = 5
+
+
+def compare(
+    texts: Sequence[str], vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int, with_mauve: bool = False
+) -> dict[str, float]:
+    """Return all measures of a corpus by name.
+
+    Args:
+        texts: n texts of the corpus.
+        vectors: (n, k) their vectors.
+        real: (m, k) vectors of real texts, by the same encoder. Use m = n.
+        seed: of the folds of the AUC and of the clusters of MAUVE.
+        with_mauve: compute MAUVE as well (extra ``evaluation``).
+
+    Raises:
+        ParameterError: vectors of different lengths, or too few of them.
+        MissingExtraError: scikit-learn, or the package of MAUVE, is not installed.
+    """
+    generated, original = _pair(vectors, real)
+    precision, recall = precision_recall(generated, original)
+    found = {
+        "precision": precision,
+        "recall": recall,
+        "Fréchet distance": frechet_distance(generated, original),
+        "two-sample AUC": two_sample_auc(generated, original, seed=seed),
+        "distinct-1": distinct_n(texts, 1),
+        "distinct-2": distinct_n(texts, 2),
+    }
+    return found | ({"MAUVE": mauve(generated, original, seed=seed)} if with_mauve else {})
+
+
+def precision_recall(
+    vectors: npt.ArrayLike, real: npt.ArrayLike, *, neighbours: int = NEIGHBOURS
+) -> tuple[float, float]:
+    """Return precision and recall by nearest neighbours (Kynkäänniemi et al. 2019, arXiv:1904.06991).
+
+    The support of a sample is estimated by balls around its vectors, up to the k-th nearest other one. Precision is the
+    share of the corpus in the support of the real texts, recall the share of the real texts in that of the corpus.
+
+    >>> precision_recall([[0.0], [1.0], [50.0]], [[0.0], [1.0], [2.0], [3.0]], neighbours=1)
+    (0.6666666666666666, 1.0)
+    """
+    generated, original = _pair(vectors, real, least=neighbours + 1)
+    between = _squares(generated, original)
+    in_real = between <= _radii(original, neighbours)[None, :]
+    in_corpus = between <= _radii(generated, neighbours)[:, None]
+    return float(in_real.any(axis=1).mean()), float(in_corpus.any(axis=0).mean())
+
+
+def frechet_distance(vectors: npt.ArrayLike, real: npt.ArrayLike) -> float:
+    """Return |m - m'|^2 + tr(S + S' - 2 (S S')^(1/2)) of the means and covariances of two samples (Heusel et al. 2017).
+
+    >>> frechet_distance([[-1.0], [1.0]], [[1.0], [5.0]])  # variances 2 and 8, means 0 and 3
+    11.0
+    """
+    one, other = _pair(vectors, real)
+    first, second = (np.atleast_2d(np.cov(each, rowvar=False)) for each in (one, other))
+    with one_blas_thread():
+        values, basis = np.linalg.eigh(first)
+        root = basis * np.sqrt(np.maximum(values, 0.0)) @ basis.T
+        # S S' has the eigenvalues of S^(1/2) S' S^(1/2), which is symmetric.
+        mixed = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ second @ root), 0.0)).sum()
+    gap = float(np.square(one.mean(axis=0) - other.mean(axis=0)).sum())
+    return max(gap + float(np.trace(first) + np.trace(second) - 2 * mixed), 0.0)
+
+
+def two_sample_auc(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
+    """Return the cross-validated AUC of a logistic regression that separates the samples (0.5: it cannot)."""
+    one, other = _pair(vectors, real, least=_FOLDS)
+    linear, pipeline, selection, scaling = (
+        extra(f"sklearn.{name}", "sklearn", "a two-sample AUC")
+        for name in ("linear_model", "pipeline", "model_selection", "preprocessing")
+    )
+    model = pipeline.make_pipeline(scaling.StandardScaler(), linear.LogisticRegression(C=0.1, max_iter=1000))
+    folds = selection.StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    targets = np.repeat([0, 1], [len(one), len(other)])
+    with one_blas_thread():
+        scores = selection.cross_val_score(model, np.vstack([one, other]), targets, cv=folds, scoring="roc_auc")
+    return float(scores.mean())
+
+
+def distinct_n(texts: Sequence[str], n: int) -> float:
+    """Return the number of distinct n-grams of words divided by the number of all (Li et al. 2016, arXiv:1510.03055).
+
+    >>> distinct_n(["a cat", "a dog"], 1), distinct_n(["a cat", "a cat sat"], 2)
+    (0.75, 0.6666666666666666)
+    """
+    grams = [tuple(words[i : i + n]) for words in map(words_of, texts) for i in range(len(words) - n + 1)]
+    return len(set(grams)) / max(len(grams), 1)
+
+
+def has_mauve() -> bool:
+    """Whether the package of MAUVE is installed."""
+    return find_spec("mauve") is not None
+
+
+def mauve(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
+    """Return MAUVE (Pillutla et al. 2021, arXiv:2102.01454) by the package ``mauve-text``: 1 for equal distributions.
+
+    Raises:
+        MissingExtraError: the package is not installed (extra ``evaluation``).
+    """
+    generated, original = _pair(vectors, real)
+    package: Any = extra("mauve", "evaluation", "MAUVE")
+    with one_blas_thread():
+        found = package.compute_mauve(p_features=original, q_features=generated, seed=seed, verbose=False)
+    return float(found.mauve)
+
+
+def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, least: int = 2) -> tuple[Floats, Floats]:
+    one, other = (np.asarray(each, dtype=np.float64) for each in (vectors, real))
+    if one.ndim != 2 or other.ndim != 2 or one.shape[1] != other.shape[1] or min(len(one), len(other)) < least:
+        raise ParameterError(
+            f"vectors and real must be tables of at least {least} rows with as many columns, got {one.shape} and "
+            f"{other.shape}"
+        )
+    return one, other
+
+
+def _squares(one: Floats, other: Floats) -> Floats:
+    with one_blas_thread():
+        found = np.square(one).sum(axis=1)[:, None] + np.square(other).sum(axis=1) - 2 * one @ other.T
+    return np.maximum(found, 0.0)
+
+
+def _radii(vectors: Floats, neighbours: int) -> Floats:
+    """Return the squared distance of each vector to its k-th nearest other one."""
+    squares = _squares(vectors, vectors)
+    np.fill_diagonal(squares, np.inf)
+    radii: Floats = np.partition(squares, neighbours - 1, axis=1)[:, neighbours - 1]
+    return radii
