@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dptext.advice.pasted import LABELS, folded, inputs, option, out, public, text_option, unit_option
+from dptext.advice.pasted import LABELS, NEW, folded, inputs, option, out, public, text_option, unit_option
 from dptext.advice.public import PREVIEWED
 from dptext.advice.way import (
     PROTECTING,
@@ -73,6 +73,18 @@ def _bare(case: Case) -> Makeup:
 def _objections(case: Case) -> Iterator[Objection]:
     yield from of_users(case)
     yield from of_labels(case, kept=False)
+    if _classifies(case):
+        yield Objection(0, _CLASSIFIER)
+
+
+def _classifies(case: Case) -> bool:
+    return case.answers.purpose == "classify" and bool(case.data.roles.labels)
+
+
+_CLASSIFIER = (
+    "Use the release itself as the classifier of new texts (dptext classify NEW.jsonl; news: .85 right, .79 by a model "
+    "trained on the corpus). Use the corpus where people must read, or to train another model."
+)
 
 
 def _makeup(case: Case) -> Makeup:
@@ -163,7 +175,15 @@ def _pasted(case: Case) -> tuple[str, ...]:
         public(case.public),
         f"-n {_count(case)}",
     )
-    return (command,)
+    if not _classifies(case):
+        return (command,)
+    classified = folded(
+        f"dptext classify {NEW}",
+        f"--distribution {out(data, 'synthetic', '.jsonl.distribution')}",
+        "-o labels.jsonl",
+        *text_option(data),
+    )
+    return command, classified
 
 
 def _count(case: Case) -> int:

@@ -18,10 +18,28 @@ from dptext.errors import ParameterError, extra
 from dptext.evaluation.utility import words_of
 from dptext.threads import one_blas_thread
 
-__all__ = ["compare", "distinct_n", "frechet_distance", "has_mauve", "mauve", "precision_recall", "two_sample_auc"]
+__all__ = [
+    "MEASURES",
+    "compare",
+    "distinct_n",
+    "frechet_distance",
+    "has_mauve",
+    "mauve",
+    "precision_recall",
+    "two_sample_auc",
+]
 
 Floats = npt.NDArray[np.float64]
 NEIGHBOURS = 3
+MEASURES = {
+    "precision": "share of texts within the region of real texts",
+    "recall": "share of real texts within the region of these texts",
+    "Fréchet distance": "of the means and covariances to those of real texts",
+    "two-sample AUC": "of a classifier that separates these texts from real ones (0.5: it cannot)",
+    "distinct-1": "distinct words by words",
+    "distinct-2": "distinct pairs of words by pairs of words",
+    "MAUVE": "1 where the distributions are equal",
+}
 _FOLDS = 5
 
 
@@ -145,7 +163,7 @@ def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, least: int = 2) -> tup
 def _squares(one: Floats, other: Floats) -> Floats:
     with one_blas_thread():
         found = np.square(one).sum(axis=1)[:, None] + np.square(other).sum(axis=1) - 2 * one @ other.T
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def _radii(vectors: Floats, neighbours: int) -> Floats:
