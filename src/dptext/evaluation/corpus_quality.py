@@ -18,19 +18,9 @@ from dptext.errors import ParameterError, extra
 from dptext.evaluation.utility import words_of
 from dptext.threads import one_blas_thread
 
-__all__ = [
-    "MEASURES",
-    "compare",
-    "distinct_n",
-    "frechet_distance",
-    "has_mauve",
-    "mauve",
-    "precision_recall",
-    "two_sample_auc",
-]
+__all__ = ["MEASURES", "compare", "distinct_n", "frechet_distance", "mauve", "precision_recall", "two_sample_auc"]
 
 Floats = npt.NDArray[np.float64]
-NEIGHBOURS = 3
 MEASURES = {
     "precision": "share of texts within the region of real texts",
     "recall": "share of real texts within the region of these texts",
@@ -43,38 +33,27 @@ MEASURES = {
 _FOLDS = 5
 
 
-def compare(
-    texts: Sequence[str], vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int, with_mauve: bool = False
-) -> dict[str, float]:
-    """Return all measures of a corpus by name.
+def compare(texts: Sequence[str], vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> dict[str, float]:
+    """Return the `MEASURES` of a corpus by name; MAUVE only if its package is installed (extra ``evaluation``).
 
     Args:
         texts: n texts of the corpus.
         vectors: (n, k) their vectors.
         real: (m, k) vectors of real texts, by the same encoder. Use m = n.
         seed: of the folds of the AUC and of the clusters of MAUVE.
-        with_mauve: compute MAUVE as well (extra ``evaluation``).
 
     Raises:
         ParameterError: vectors of different lengths, or too few of them.
-        MissingExtraError: scikit-learn, or the package of MAUVE, is not installed.
+        MissingExtraError: scikit-learn is not installed.
     """
-    generated, original = _pair(vectors, real)
-    precision, recall = precision_recall(generated, original)
-    found = {
-        "precision": precision,
-        "recall": recall,
-        "Fréchet distance": frechet_distance(generated, original),
-        "two-sample AUC": two_sample_auc(generated, original, seed=seed),
-        "distinct-1": distinct_n(texts, 1),
-        "distinct-2": distinct_n(texts, 2),
-    }
-    return found | ({"MAUVE": mauve(generated, original, seed=seed)} if with_mauve else {})
+    precision, recall = precision_recall(vectors, real)
+    distance, auc = frechet_distance(vectors, real), two_sample_auc(vectors, real, seed=seed)
+    found = [precision, recall, distance, auc, distinct_n(texts, 1), distinct_n(texts, 2)]
+    found += [mauve(vectors, real, seed=seed)] if find_spec("mauve") else []
+    return dict(zip(MEASURES, found, strict=False))
 
 
-def precision_recall(
-    vectors: npt.ArrayLike, real: npt.ArrayLike, *, neighbours: int = NEIGHBOURS
-) -> tuple[float, float]:
+def precision_recall(vectors: npt.ArrayLike, real: npt.ArrayLike, *, neighbours: int = 3) -> tuple[float, float]:
     """Return precision and recall by nearest neighbours (Kynkäänniemi et al. 2019, arXiv:1904.06991).
 
     The support of a sample is estimated by balls around its vectors, up to the k-th nearest other one. Precision is the
@@ -110,10 +89,8 @@ def frechet_distance(vectors: npt.ArrayLike, real: npt.ArrayLike) -> float:
 def two_sample_auc(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
     """Return the cross-validated AUC of a logistic regression that separates the samples (0.5: it cannot)."""
     one, other = _pair(vectors, real, least=_FOLDS)
-    linear, pipeline, selection, scaling = (
-        extra(f"sklearn.{name}", "sklearn", "a two-sample AUC")
-        for name in ("linear_model", "pipeline", "model_selection", "preprocessing")
-    )
+    names = ("linear_model", "pipeline", "model_selection", "preprocessing")
+    linear, pipeline, selection, scaling = (extra(f"sklearn.{name}", "sklearn", "a two-sample AUC") for name in names)
     model = pipeline.make_pipeline(scaling.StandardScaler(), linear.LogisticRegression(C=0.1, max_iter=1000))
     folds = selection.StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     targets = np.repeat([0, 1], [len(one), len(other)])
@@ -132,22 +109,11 @@ def distinct_n(texts: Sequence[str], n: int) -> float:
     return len(set(grams)) / max(len(grams), 1)
 
 
-def has_mauve() -> bool:
-    """Whether the package of MAUVE is installed."""
-    return find_spec("mauve") is not None
-
-
 def mauve(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
-    """Return MAUVE (Pillutla et al. 2021, arXiv:2102.01454) by the package ``mauve-text``: 1 for equal distributions.
-
-    Raises:
-        MissingExtraError: the package is not installed (extra ``evaluation``).
-    """
+    """Return MAUVE (Pillutla et al. 2021, arXiv:2102.01454) by the package ``mauve-text`` (1: equal samples)."""
     generated, original = _pair(vectors, real)
     package: Any = extra("mauve", "evaluation", "MAUVE")
-    with one_blas_thread():
-        found = package.compute_mauve(p_features=original, q_features=generated, seed=seed, verbose=False)
-    return float(found.mauve)
+    return float(package.compute_mauve(p_features=original, q_features=generated, seed=seed, verbose=False).mauve)
 
 
 def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, least: int = 2) -> tuple[Floats, Floats]:
@@ -162,8 +128,8 @@ def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, least: int = 2) -> tup
 
 def _squares(one: Floats, other: Floats) -> Floats:
     with one_blas_thread():
-        found = np.square(one).sum(axis=1)[:, None] + np.square(other).sum(axis=1) - 2 * one @ other.T
-    return np.asarray(np.maximum(found, 0.0))
+        product: Floats = one @ other.T
+    return np.asarray(np.maximum(np.square(one).sum(axis=1)[:, None] + np.square(other).sum(axis=1) - 2 * product, 0))
 
 
 def _radii(vectors: Floats, neighbours: int) -> Floats:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.baselines import nearest_labels
-from dptext.evaluation.corpus_quality import MEASURES, compare, has_mauve
+from dptext.evaluation.corpus_quality import MEASURES, compare
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
@@ -221,15 +221,16 @@ class OfSynthetic(Making):
         self._add("trained on the corpus", made, test, f"{len(made):,} texts; tested on {len(test):,} {where}")
         self._add("trained on real texts", learn, test, f"{len(learn):,} original texts")
         rival: dict[str, Any] = {"is_rival": True}
+        by_names = partial(nearest_labels, found.features, found.labels)
         weights = found.weigh(test.texts)
         self._score("the release alone: its linear model, no text", weights.scores.argmax(axis=1), test, **rival)
-        self._score("the nearest label name: epsilon 0, no private data", self._by_names(test.texts), test, **rival)
+        self._score("the nearest label name: epsilon 0, no private data", by_names(test.texts), test, **rival)
         if self._pool is not None:
             places = chosen_rows(len(self._pool), len(made), self._bits)
             drawn = [self._pool.texts[place] for place in places.tolist()]
             labelled = _Texts(drawn, found.weigh(drawn).scores.argmax(axis=1))
             self._add("random texts of the pool, labelled by the release", labelled, test, "", **rival)
-            named = replace(labelled, codes=self._by_names(drawn))
+            named = replace(labelled, codes=by_names(drawn))
             self._add("random texts of the pool, labelled by label names: epsilon 0", named, test, "", **rival)
         shuffled = made.codes[np.argsort(self._bits.integers(len(made)), kind="stable")]
         self._add("the corpus with its labels shuffled", replace(made, codes=shuffled), test, "", **rival)
@@ -270,9 +271,6 @@ class OfSynthetic(Making):
         order = np.argsort(self._bits.integers(int(whose.max()) + 1), kind="stable")
         first = np.isin(whose, order[: len(order) // 2])
         return real.at(np.flatnonzero(first)), real.at(np.flatnonzero(~first))
-
-    def _by_names(self, texts: Sequence[str]) -> npt.NDArray[np.intp]:
-        return nearest_labels(self._distribution.features, self._distribution.labels, texts)
 
     def _some(self, texts: _Texts, most: int) -> _Texts:
         return texts if len(texts) <= most else texts.at(chosen_rows(len(texts), most, self._bits))
@@ -430,10 +428,9 @@ class OfSynthetic(Making):
             real, order["real"] = vectors["real"][order["real"][:size]], order["real"][size:]
             for name, each in vectors.items():
                 rows = order[name][:size]
-                chosen = [texts[name][row] for row in rows.tolist()]
-                found[name].append(compare(chosen, each[rows], real, seed=draw, with_mauve=has_mauve()))
+                found[name].append(compare([texts[name][row] for row in rows.tolist()], each[rows], real, seed=draw))
         encoder = self._distribution.features.name
-        detail = f"mean of {_DRAWS} draws of {size:,} texts and half its 95% interval; vectors of the features: {encoder}"
+        detail = f"mean of {_DRAWS} draws of {size:,} texts and half its 95% interval; vectors: {encoder}"
         for what, meaning in MEASURES.items():
             if what in found["corpus"][0]:
                 runs = {name: mean_over_runs([each[what] for each in every]) for name, every in found.items()}

@@ -215,8 +215,7 @@ class TextDistribution(Showing):
         Raises:
             ParameterError: the release has no labels.
         """
-        found: list[str] = self.predict(texts).tolist()
-        return found
+        return [str(each) for each in self.predict(texts)]
 
     def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
         """Return the accuracy of `predict`, given one label per text. For private texts it is *not private*.
@@ -224,17 +223,12 @@ class TextDistribution(Showing):
         Raises:
             ParameterError: the release has no labels; not one label per text.
         """
-        expected = [spelled_label(each) for each in labels]
-        if not expected or len(expected) != len(texts):
-            raise ParameterError(f"labels must be one for each of {len(texts)} texts, got {len(expected)}")
-        return float(np.mean([name == label for name, label in zip(self.classify(texts), expected, strict=True)]))
+        if not len(labels) or len(labels) != len(texts):
+            raise ParameterError(f"labels must be one for each of {len(texts)} texts, got {len(labels)}")
+        return float(np.mean(self.predict(texts) == [spelled_label(each) for each in labels]))
 
     def fit(self, *_: Any, **__: Any) -> Never:
-        """Raise: a release cannot be fitted again. scikit-learn takes an object with this method for an estimator.
-
-        Raises:
-            ParameterError: always.
-        """
+        """Raise a ParameterError: a release is fitted. To scikit-learn an estimator is what has this method."""
         raise ParameterError(
             "a release is fitted already: use it through sklearn.frozen.FrozenEstimator, or fit a new Synthesizer"
         )
