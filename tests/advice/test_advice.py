@@ -110,7 +110,7 @@ def test_for_a_classifier_the_release_itself_comes_first(advise, single):
     place = made.partition("-o ")[2].split()[0]
     assert f"--distribution {place}.distribution " in labelled.replace("\\\n", " ")
     assert "--text note" in labelled
-    assert any(each.startswith("Use the release itself as the classifier") for each in way.reasons)
+    assert any(each.startswith("Try the release itself first as the classifier") for each in way.reasons)
     for purpose in (None, "read"):
         other = advise(single, purpose=purpose, trust="central").way("synthetic corpus")
         assert not any("classif" in each for each in (*other.pasted, *other.reasons))

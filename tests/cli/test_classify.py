@@ -60,7 +60,7 @@ def test_labels_are_predicted_row_by_row_next_to_kept_columns(work, release, run
     assert all(each["predicted_topic"] == each["topic"] for each in found)
     assert MARKER not in err + Path("out.jsonl").read_text()
     assert err == (
-        f"Wrote the predicted labels of {COUNT} texts to out.jsonl. It is not private: the guarantee of the release "
+        f"Wrote the predicted labels of {COUNT} texts to out.jsonl. Treat it like IN: the guarantee of the release "
         "does not cover the texts of IN or their predicted labels.\n"
     )
     assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "out.jsonl"]  # no statement, no temporary file

@@ -82,8 +82,9 @@ def _classifies(case: Case) -> bool:
 
 
 _CLASSIFIER = (
-    "Use the release itself as the classifier of new texts (dptext classify NEW.jsonl; news: .85 right, .79 by a model "
-    "trained on the corpus). Use the corpus where people must read, or to train another model."
+    "Try the release itself first as the classifier of new texts (dptext classify NEW.jsonl; news .85 right, short "
+    "requests .82; by a model trained on the corpus .79 and .94). Use the corpus where people must read, or to train "
+    "another model."
 )
 
 

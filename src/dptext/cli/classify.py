@@ -33,7 +33,7 @@ def classify(
     inputs: options.Inputs,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="The file of predicted labels.")],
     distribution: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="The release: the folder that dptext synthesize wrote beside OUT.")
+        Path, typer.Option(metavar="FOLDER", help="The release: the folder CORPUS.distribution of dptext synthesize.")
     ],
     keep: Annotated[
         tuple[str, ...],
@@ -52,8 +52,9 @@ def classify(
 ) -> None:
     """Predict the labels of texts with a release, row by row, without spending any budget.
 
-    OUT has a column predicted_NAME for each label column of the release. It is not private: the guarantee of the
-    release covers the people it was made from, and it does not cover the texts of IN or their predicted labels.
+    OUT has a column predicted_NAME for each label column of the release. Treat OUT like IN: the
+    guarantee of the release covers the people it was made from, and it does not cover the texts
+    of IN or their predicted labels.
     """
     files = [path for path, _ in find_files(inputs.sources, any_format=inputs.in_format is not None)]
     check_output(files, out, force=force, by="add --force")
@@ -78,7 +79,7 @@ def classify(
     ):
         writer.write(_encoded(reader, writer, release, inputs.text, names, bar), stream)
     write_rejects(rejects_path(out), reader.rejects)
-    output.say(f"Wrote the predicted labels of {reader.count:,} texts to {out}. It is not private: {_NOT_COVERED}.")
+    output.say(f"Wrote the predicted labels of {reader.count:,} texts to {out}. Treat it like IN: {_NOT_COVERED}.")
     if reader.skipped:
         output.say(f"Left out {reader.skipped:,} rows that could not be read: they are listed in {rejects_path(out)}.")
     if output.as_json:

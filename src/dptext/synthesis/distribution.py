@@ -180,8 +180,8 @@ class TextDistribution(Showing):
     def predict_proba(self, texts: Sequence[str]) -> Floats:
         """Return the probability of each class for public texts, or for texts that their owner keeps.
 
-        The release is a classifier: this uses the released matrix alone, so it spends no budget. It usually predicts
-        better than a model that was trained on the texts of `sample`, whose wording is that of the pool.
+        The release is a classifier: this uses the released matrix alone, so it spends no budget. Whether it predicts
+        better than a model trained on the texts of `sample` depends on the data: `dptext.report` compares the two.
 
         Args:
             texts: n strings. Probabilities of private texts are *not private*.
