@@ -128,7 +128,7 @@ def test_what_is_shown_of_the_texts(everything):
 
     assert mean("precision", "pool") < mean("precision", "corpus") < mean("precision", "real")
     assert mean("distinct-2", "corpus") < mean("distinct-2", "real")  # which name a secret
-    assert "mean of 5 draws of 60 texts" in rows["precision"].detail
+    assert "5 draws of 60 texts: mean" in rows["precision"].detail
 
 
 def test_without_originals_the_page_is_for_everybody(alone):

@@ -24,9 +24,6 @@ from dptext.synthesis.distribution import TextDistribution
 __all__ = ["classify"]
 
 
-_NOT_COVERED = "the guarantee of the release does not cover the texts of IN or their predicted labels"
-
-
 @options.collected
 def classify(
     *,
@@ -79,7 +76,10 @@ def classify(
     ):
         writer.write(_encoded(reader, writer, release, inputs.text, names, bar), stream)
     write_rejects(rejects_path(out), reader.rejects)
-    output.say(f"Wrote the predicted labels of {reader.count:,} texts to {out}. Treat it like IN: {_NOT_COVERED}.")
+    output.say(
+        f"Wrote the predicted labels of {reader.count:,} texts to {out}. Treat it like IN: the guarantee of the release "
+        "does not cover the texts of IN or their predicted labels."
+    )
     if reader.skipped:
         output.say(f"Left out {reader.skipped:,} rows that could not be read: they are listed in {rejects_path(out)}.")
     if output.as_json:

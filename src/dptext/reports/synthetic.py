@@ -429,8 +429,7 @@ class OfSynthetic(Making):
             for name, each in vectors.items():
                 rows = order[name][:size]
                 found[name].append(compare([texts[name][row] for row in rows.tolist()], each[rows], real, seed=draw))
-        encoder = self._distribution.features.name
-        detail = f"mean of {_DRAWS} draws of {size:,} texts and half its 95% interval; vectors: {encoder}"
+        detail = f"{_DRAWS} draws of {size:,} texts: mean ± half its 95% interval; {self._distribution.features.name}"
         for what, meaning in MEASURES.items():
             if what in found["corpus"][0]:
                 runs = {name: mean_over_runs([each[what] for each in every]) for name, every in found.items()}
