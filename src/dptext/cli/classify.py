@@ -77,8 +77,8 @@ def classify(
         writer.write(_encoded(reader, writer, release, inputs.text, names, bar), stream)
     write_rejects(rejects_path(out), reader.rejects)
     output.say(
-        f"Wrote the predicted labels of {reader.count:,} texts to {out}. Treat it like IN: the guarantee of the release "
-        "does not cover the texts of IN or their predicted labels."
+        f"Wrote the predicted labels of {reader.count:,} texts to {out}. Treat it like IN: the guarantee of the "
+        "release does not cover the texts of IN or their predicted labels."
     )
     if reader.skipped:
         output.say(f"Left out {reader.skipped:,} rows that could not be read: they are listed in {rejects_path(out)}.")

@@ -326,11 +326,7 @@ class DocumentWriter:
         return self.format.format.encode(self._names, texts, columns, row, first)
 
     def write(self, blocks: Iterable[bytes], out: HashedFile) -> None:
-        """Write the whole file from the bytes of its blocks (`encode`).
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Write the whole file from the bytes of its blocks (`encode`)."""
         if not self.is_assembled:
             for block in blocks:
                 out.write(block)
