@@ -126,9 +126,13 @@ def _sentences(work: Path) -> _Sentences:
 
 @cache
 def _news(data: Path, work: Path) -> Problem:
-    """AG News; the pool is newswire (the domain), sentences of Wikipedia and of restaurant reviews."""
+    """AG News; the pool is newswire (the domain), sentences of Wikipedia and of restaurant reviews.
+
+    Held out are training rows: most of them have no title, and the test rows have one.
+    """
     split, newswire, described = _split(data, "AG News", "news"), set(corpus.newswire(data)), DESCRIPTIONS["AG News"]
-    private, pool, held_out = split.texts[:_PRIVATE], split.pool[:_POOL], split.test[:_HELD_OUT]
+    private, pool = split.texts[:_PRIVATE], split.pool[:_POOL]
+    held_out = split.texts[_PRIVATE : _PRIVATE + _HELD_OUT]
     domain = np.array([text in newswire for text in pool])
     plan = _plan(work, described, pool, private, held_out)
     names, texts = (_unit_rows(_sentences(work).encode(each)) for each in (described.values(), pool))
