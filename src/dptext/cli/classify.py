@@ -64,8 +64,8 @@ def classify(
     release = TextDistribution.load(distribution)
     if not release.labels.columns:
         raise ParameterError(f"{str(distribution)!r} has no labels to predict: it was released without --label")
-    names = [f"predicted_{each}" for each in release.labels.columns]
-    names += [f"probability_{each}" for each in release.classes_ if probabilities]
+    names = [f"predicted_{name}" for name in release.labels.columns]
+    names += [f"probability_{name}" for name in release.classes_ if probabilities]
     kept = (*([inputs.text] if with_text else []), *keep)
     writer = DocumentWriter(out, text=names[0], keep=(*names[1:], *kept))
     reading: dict[str, Any] = {"keep": keep, "on_error": on_error, "suffix": inputs.in_format}
@@ -94,14 +94,14 @@ def _encoded(
     values = [release.labels.values_of(codes[name]) for name in release.classes_.tolist()]
     done = 0
     for block in reader.blocks():
-        shares = release.predict_proba([each or "" for each in block.texts])
-        best = [None if each is None else code for each, code in zip(block.texts, shares.argmax(axis=1), strict=True)]
+        shares = release.predict_proba([row or "" for row in block.texts])
+        best = [None if row is None else code for row, code in zip(block.texts, shares.argmax(axis=1), strict=True)]
         columns: dict[str, Sequence[Any]] = {text: block.texts, **as_lists(block.columns)}
         for column in release.labels.columns:
             columns[f"predicted_{column}"] = [None if code is None else values[code][column] for code in best]
         for name, share in zip(release.classes_, shares.round(6).T.tolist(), strict=True):
             known = zip(best, share, strict=True)
-            columns[f"probability_{name}"] = [None if code is None else each for code, each in known]
+            columns[f"probability_{name}"] = [None if code is None else value for code, value in known]
         yield writer.encode(columns[names[0]], columns, row=done + 1, first=done == 0)
         done += len(block.texts)
         bar.rows(reader, done)

@@ -23,8 +23,8 @@ def nearest_labels(features: PublicFeatures, labels: Labels, texts: Sequence[str
     by the words of its name (``AddToPlaylist``: "add to playlist").
     """
     values = [" ".join(labels.values_of(code).values()) for code in range(len(labels))]
-    names = [" ".join(_PART_OF_NAME.findall(each)).lower() or each for each in values]
-    given, described = (features.vectors(each) - features.mean for each in (texts, labels.described or names))
+    names = [" ".join(_PART_OF_NAME.findall(value)).lower() or value for value in values]
+    vectors, described = (features.vectors(given) - features.mean for given in (texts, labels.described or names))
     lengths = np.linalg.norm(described, axis=1, keepdims=True)
-    nearest: npt.NDArray[np.intp] = (given @ (described / np.where(lengths > 0, lengths, 1.0)).T).argmax(axis=1)
+    nearest: npt.NDArray[np.intp] = (vectors @ (described / np.where(lengths > 0, lengths, 1.0)).T).argmax(axis=1)
     return nearest

@@ -48,9 +48,9 @@ def compare(texts: Sequence[str], vectors: npt.ArrayLike, real: npt.ArrayLike, *
     """
     precision, recall = precision_recall(vectors, real)
     distance, auc = frechet_distance(vectors, real), two_sample_auc(vectors, real, seed=seed)
-    found = [precision, recall, distance, auc, distinct_n(texts, 1), distinct_n(texts, 2)]
-    found += [mauve(vectors, real, seed=seed)] if find_spec("mauve") else []
-    return dict(zip(MEASURES, found, strict=False))
+    values = [precision, recall, distance, auc, distinct_n(texts, 1), distinct_n(texts, 2)]
+    values += [mauve(vectors, real, seed=seed)] if find_spec("mauve") else []
+    return dict(zip(MEASURES, values, strict=False))
 
 
 def precision_recall(vectors: npt.ArrayLike, real: npt.ArrayLike, *, neighbours: int = 3) -> tuple[float, float]:
@@ -62,7 +62,7 @@ def precision_recall(vectors: npt.ArrayLike, real: npt.ArrayLike, *, neighbours:
     >>> precision_recall([[0.0], [1.0], [50.0]], [[0.0], [1.0], [2.0], [3.0]], neighbours=1)
     (0.6666666666666666, 1.0)
     """
-    generated, original = _pair(vectors, real, least=neighbours + 1)
+    generated, original = _pair(vectors, real, minimum=neighbours + 1)
     between = _squares(generated, original)
     in_real = between <= _radii(original, neighbours)[None, :]
     in_corpus = between <= _radii(generated, neighbours)[:, None]
@@ -76,7 +76,7 @@ def frechet_distance(vectors: npt.ArrayLike, real: npt.ArrayLike) -> float:
     11.0
     """
     one, other = _pair(vectors, real)
-    first, second = (np.atleast_2d(np.cov(each, rowvar=False)) for each in (one, other))
+    first, second = (np.atleast_2d(np.cov(sample, rowvar=False)) for sample in (one, other))
     with one_blas_thread():
         values, basis = np.linalg.eigh(first)
         root = basis * np.sqrt(np.maximum(values, 0.0)) @ basis.T
@@ -88,7 +88,7 @@ def frechet_distance(vectors: npt.ArrayLike, real: npt.ArrayLike) -> float:
 
 def two_sample_auc(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
     """Return the cross-validated AUC of a logistic regression that separates the samples (0.5: it cannot)."""
-    one, other = _pair(vectors, real, least=_FOLDS)
+    one, other = _pair(vectors, real, minimum=_FOLDS)
     names = ("linear_model", "pipeline", "model_selection", "preprocessing")
     linear, pipeline, selection, scaling = (extra(f"sklearn.{name}", "sklearn", "a two-sample AUC") for name in names)
     model = pipeline.make_pipeline(scaling.StandardScaler(), linear.LogisticRegression(C=0.1, max_iter=1000))
@@ -116,11 +116,11 @@ def mauve(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
     return float(package.compute_mauve(p_features=original, q_features=generated, seed=seed, verbose=False).mauve)
 
 
-def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, least: int = 2) -> tuple[Floats, Floats]:
-    one, other = (np.asarray(each, dtype=np.float64) for each in (vectors, real))
-    if one.ndim != 2 or other.ndim != 2 or one.shape[1] != other.shape[1] or min(len(one), len(other)) < least:
+def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, minimum: int = 2) -> tuple[Floats, Floats]:
+    one, other = (np.asarray(table, dtype=np.float64) for table in (vectors, real))
+    if one.ndim != 2 or other.ndim != 2 or one.shape[1] != other.shape[1] or min(len(one), len(other)) < minimum:
         raise ParameterError(
-            f"vectors and real must be tables of at least {least} rows with as many columns, got {one.shape} and "
+            f"vectors and real must be tables of at least {minimum} rows with as many columns, got {one.shape} and "
             f"{other.shape}"
         )
     return one, other
