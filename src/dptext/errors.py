@@ -122,7 +122,9 @@ def extras(needed: Iterable[tuple[str, str]], what: str) -> None:
 
 def _package(module: str) -> str:
     first = module.partition(".")[0]
-    return {"sklearn": "scikit-learn"}.get(first, first.replace("_", "-") if first.startswith("kumo") else first)
+    return {"sklearn": "scikit-learn", "mauve": "mauve-text"}.get(
+        first, first.replace("_", "-") if first.startswith("kumo") else first
+    )
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -102,6 +102,20 @@ def test_without_a_column_of_people_single_texts_are_protected(advise, unlabelle
     assert "--user" in " ".join(found.way("synthetic corpus").reasons)
 
 
+def test_for_a_classifier_the_release_itself_comes_first(advise, single):
+    way = advise(single, purpose="classify", trust="central", recipient="partner").way("synthetic corpus")
+    made, labelled = way.pasted[-2:]
+    assert made.startswith("dptext synthesize ")
+    assert labelled.startswith("dptext classify NEW.jsonl --distribution ")
+    place = made.partition("-o ")[2].split()[0]
+    assert f"--distribution {place}.distribution " in labelled.replace("\\\n", " ")
+    assert "--text note" in labelled
+    assert any(each.startswith("Try the release itself first as the classifier") for each in way.reasons)
+    for purpose in (None, "read"):
+        other = advise(single, purpose=purpose, trust="central").way("synthetic corpus")
+        assert not any("classif" in each for each in (*other.pasted, *other.reasons))
+
+
 def test_a_classifier_needs_labels(advise, unlabelled):
     found = advise(unlabelled, purpose="classify", trust="central")
     assert found.recommended is None

@@ -26,6 +26,7 @@ ANSWERS = [
     ("--purpose", "read", "--recipient", "public", "--trust", "local"),
     ("--purpose", "devices", "--recipient", "partner", "--trust", "local"),
     ("--purpose", "classify", "--recipient", "colleagues", "--trust", "local"),
+    ("--purpose", "classify", "--recipient", "partner", "--trust", "central"),
 ]
 
 
@@ -108,7 +109,7 @@ def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, ans
     for command in way["paste"]:
         assert "PUBLIC" not in command
         filled = command.replace("LABEL1,LABEL2", ",".join(SECRET + each for each in "ABC"))
-        filled = filled.replace("LICENCE", "CC0-1.0")
+        filled = filled.replace("LICENCE", "CC0-1.0").replace("NEW.jsonl", "notes.jsonl")
         _, *words = shlex.split(filled.replace("\\\n", " "))
         code, out, err = run(*words, *(["--features", "static"] if words[0] == "synthesize" else []))
         assert code == 0, err

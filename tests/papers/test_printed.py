@@ -56,6 +56,7 @@ REPORTS = {
     "sentences.report": "results",
     "synthesis.baselines": "results",
     "synthesis.peers": "results",
+    "synthesis.quality": "results",
     "synthesis.report": "results",
     "tem.composed": "results-composed",
     "tem.pure": "results-pure",

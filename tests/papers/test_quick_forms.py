@@ -7,6 +7,7 @@ LEFT_OUT = {
     "tem.pure": "it needs MiniLM, which the environment of make papers does not have",
     "synthesis.baselines": "it needs MiniLM",
     "synthesis.peers": "it needs a peer's package",
+    "synthesis.quality": "it needs MiniLM and MAUVE",
 }
 
 

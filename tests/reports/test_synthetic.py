@@ -1,12 +1,14 @@
 """A page about a synthetic corpus: what is on it, what is the owner's alone, and no text of who was described."""
 
 import re
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
+from dptext.evaluation.corpus_quality import MEASURES
 from dptext.noise.gaussian_sums import CELL, count_off_grid, grid_step, noisy_matrix
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import statement_path
@@ -80,15 +82,17 @@ def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
         "trained on the corpus",
         "trained on real texts",
         "the release alone",
-        "the nearest name of a label",
+        "the nearest label name",
         "random texts of the pool, labelled by the release",
+        "random texts of the pool, labelled by label names",
         "the corpus with its labels shuffled",
     ]
-    assert [each.is_rival for each in everything.utility] == [False, False, True, True, True, True]
+    assert [each.is_rival for each in everything.utility] == [False, False, True, True, True, True, True]
     assert all(each.owner_only for each in everything.utility)
     assert found["trained on the corpus"].score.value > 0.9
     assert found["the release alone"].score.value > 0.9
-    assert found["the nearest name of a label"].score.value > 0.9  # the names lie among their words here
+    for name in ("the nearest label name", "random texts of the pool, labelled by label names"):
+        assert found[name].score.value > 0.9  # the names lie among their words here
     assert found["the corpus with its labels shuffled"].score.value < found["trained on the corpus"].score.value
     assert "tested on 200 held-out texts" in found["trained on the corpus"].detail
     assert all(each.detail.startswith("macro-F1 ") for each in everything.utility)
@@ -114,9 +118,17 @@ def test_what_is_shown_of_the_texts(everything):
     rows = {each.what: each for each in corpus.spread}
     assert rows["distinct texts"].corpus == "60 of 60"
     assert rows["share of the pool that is used"].corpus == f"{100 * 60 / 512:.1f}%"
-    assert [each.owner_only for each in corpus.spread] == [False, False, False, False, True]
-    energy = rows["energy distance to real texts"]
-    assert float(energy.real) < float(energy.corpus)
+    measures = [name for name in MEASURES if name != "MAUVE" or find_spec("mauve")]
+    assert [each.owner_only for each in corpus.spread] == [False] * 4 + [True] * len(measures)
+    rows = {name.partition(":")[0]: each for name, each in rows.items()}
+    assert [*rows][4:] == measures
+
+    def mean(name, of):
+        return float(getattr(rows[name], of).partition(" ± ")[0])
+
+    assert mean("precision", "pool") < mean("precision", "corpus") < mean("precision", "real")
+    assert mean("distinct-2", "corpus") < mean("distinct-2", "real")  # which name a secret
+    assert "5 draws of 60 texts: mean" in rows["precision"].detail
 
 
 def test_without_originals_the_page_is_for_everybody(alone):
@@ -135,7 +147,7 @@ def test_the_card_is_the_same_whether_originals_had_a_part_or_not(everything, al
     assert "dptext report made.jsonl" in shared
     more = "\nMore was measured with the original texts; those numbers are the owner's and not on this card.\n"
     assert shared == owned.replace(more, "")
-    for word in ("energy", "real texts", "held", "trained on", "guesses the others", "private/"):
+    for word in ("Fréchet", "two-sample", "real texts", "held", "trained on", "guesses the others", "private/"):
         assert word not in owned
 
 

@@ -17,6 +17,7 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.features.pool import Pool
 from dptext.files import blocks
 from dptext.files.announced_folder import AnnouncedFolder
+from dptext.files.documents import DocumentWriter
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.representations.mean_of_words import MeanOfWords
@@ -238,7 +239,7 @@ def break_at(step, error, patch):
             "settling": (Ledger, "settle"),
             "listing rejects": (release_module, "write_rejects"),
             "drawing": (dptext.TextDistribution, "sample"),
-            "texts": (release_module, "_write"),
+            "texts": (DocumentWriter, "write"),
             "statement": (release_module, "write_statement"),
         }[step]
         patch.setattr(place, name, stop)

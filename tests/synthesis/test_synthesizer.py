@@ -194,6 +194,40 @@ def test_the_release_is_a_classifier():
         fitted(labels=None).predict_proba(texts)
 
 
+def test_the_release_is_a_fitted_scikit_learn_classifier():
+    pytest.importorskip("sklearn", minversion="1.6")
+    from sklearn.ensemble import VotingClassifier
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import get_scorer, log_loss
+    from sklearn.pipeline import make_pipeline
+
+    release = fitted(labels=LABELS[::-1], seed=1)  # the order of the labels is not the sorted one of scikit-learn
+    texts = ["a cup of tea", "the tax court", "cocoa and tea", "law"] * 3
+    truth = ["drinks", "rules", "drinks", "rules"] * 3
+    assert release.classes_.tolist() == sorted(LABELS)
+    assert release.predict(texts).tolist() == release.classify(texts) == truth
+    assert release.score(texts, truth) == 1.0
+    assert release.score(texts, ["rules"] * 12) == 0.5
+    probabilities = release.predict_proba(texts)
+    assert probabilities[0].argmax() == 0
+    for name in ("accuracy", "f1_macro"):
+        assert get_scorer(name)(release, texts, truth) == 1.0
+    assert get_scorer("neg_log_loss")(release, texts, truth) == pytest.approx(-log_loss(truth, probabilities))
+
+    learned = make_pipeline(TfidfVectorizer(), LogisticRegression(class_weight="balanced"))
+    both = VotingClassifier([("release", FrozenEstimator(release)), ("learned", learned)], voting="soft")
+    both.fit(texts, truth)
+    expected = (probabilities + both.named_estimators_["learned"].predict_proba(texts)) / 2
+    np.testing.assert_allclose(both.predict_proba(texts), expected)
+    assert both.predict(texts).tolist() == truth
+    with pytest.raises(ParameterError, match="fitted already"):
+        release.fit(texts, truth)
+    with pytest.raises(ParameterError, match="one for each of 12 texts, got 11"):
+        release.score(texts, truth[1:])
+
+
 def test_descriptions_classify_where_two_users_take_part(tmp_path):
     """Two users are within the noise; the public descriptions decide, before and after the release is saved."""
     described = {"drinks": "tea cup cocoa", "rules": "tax law court"}

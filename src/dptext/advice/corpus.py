@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dptext.advice.pasted import LABELS, folded, inputs, option, out, public, text_option, unit_option
+from dptext.advice.pasted import LABELS, NEW, folded, inputs, option, out, public, text_option, unit_option
 from dptext.advice.public import PREVIEWED
 from dptext.advice.way import (
     PROTECTING,
@@ -56,6 +56,19 @@ def corpus(case: Case) -> Way:
 def _objections(case: Case) -> Iterator[Objection]:
     yield from of_users(case)
     yield from of_labels(case, kept=False)
+    if _classifies(case):
+        yield Objection(0, _CLASSIFIER)
+
+
+def _classifies(case: Case) -> bool:
+    return case.answers.purpose == "classify" and bool(case.data.roles.labels)
+
+
+_CLASSIFIER = (
+    "Try the release itself first as the classifier of new texts (dptext classify NEW.jsonl; news .85 right, short "
+    "requests .82; by a model trained on the corpus .79 and .94). Use the corpus where people must read, or to train "
+    "another model."
+)
 
 
 def _makeup(case: Case) -> Makeup:
@@ -147,7 +160,15 @@ def _pasted(case: Case) -> tuple[str, ...]:
         public(case.public),
         f"-n {_count(case)}",
     )
-    return (command,)
+    if not _classifies(case):
+        return (command,)
+    classified = folded(
+        f"dptext classify {NEW}",
+        f"--distribution {out(data, 'synthetic', '.jsonl.distribution')}",
+        "-o labels.jsonl",
+        *text_option(data),
+    )
+    return command, classified
 
 
 def _count(case: Case) -> int:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LABELS",
     "LICENCE",
+    "NEW",
     "PUBLIC",
     "TO_FILL_IN",
     "folded",
@@ -33,7 +34,9 @@ LABELS = "LABEL1,LABEL2"
 """Stands for the public labels: they are never read from the private file."""
 LICENCE = "LICENCE"
 """Stands for that of the public texts."""
-TO_FILL_IN = (PUBLIC, LABELS, LICENCE)
+NEW = "NEW.jsonl"
+"""Stands for texts to label."""
+TO_FILL_IN = (PUBLIC, LABELS, LICENCE, NEW)
 _NO_FILE = "FILE.jsonl"
 _WIDTH = 76
 

@@ -34,6 +34,7 @@ _COMMANDS = (
     "demo",
     "advise",
     "synthesize",
+    "classify",
     "privatize",
     "bank",
     "encode",

@@ -23,6 +23,7 @@ from rich.table import Table
 from dptext.cli import options
 from dptext.cli.console import print_json, stdout
 from dptext.errors import MissingExtraError, ParameterError, StorageError
+from dptext.evaluation.baselines import nearest_labels
 from dptext.features.pool import Pool
 from dptext.files.documents import read_documents
 from dptext.own_files import replacing
@@ -208,6 +209,7 @@ class _Trained(StrEnum):
 
     SYNTHETIC = "the synthetic texts"
     REAL = "the private texts themselves"
+    NAMES = "public texts labelled by the names of the intents (epsilon 0)"
     RANDOM = "the synthetic texts, intents dealt at random"
     NOTHING = "no text: the description itself as a classifier"
 
@@ -227,20 +229,18 @@ def _accuracy(sample: _Sample, made: Release, description: TextDistribution) -> 
     texts, labels = [text or "" for text in made.texts], np.array(made.labels)
     real = [each.text for each in sample.people], [each.intent for each in sample.people]
     dealt = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]
+    public, names = [each.text for each in sample.public], description.labels.names
+    named = [names[code] for code in nearest_labels(description.features, description.labels, public).tolist()]
     true = [each.intent for each in sample.test]
     tested = [each.text for each in sample.test]
     found = {
         _Trained.SYNTHETIC: _predicted(texts, made.labels, tested),
         _Trained.REAL: _predicted(*real, tested),
+        _Trained.NAMES: _predicted(public, named, tested),
         _Trained.RANDOM: _predicted(texts, dealt.tolist(), tested),
-        _Trained.NOTHING: _named(description, tested),
+        _Trained.NOTHING: description.classify(tested),
     }
     return {name: float(np.mean(np.array(each) == true)) for name, each in found.items()}
-
-
-def _named(description: TextDistribution, texts: Sequence[str]) -> list[str]:
-    best = description.weigh(texts).scores.argmax(axis=1)
-    return [description.labels.names[each] for each in best.tolist()]
 
 
 def _share_right(sample: _Sample, made: Release) -> float:

@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.checks import choice
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.blocks import Block, Columns, Reject, add_reject
 from dptext.files.column import is_missing
 from dptext.files.formats import FileFormat, Source, file_format, written_format
 from dptext.files.parquet import as_lists
 from dptext.files.streams import STANDARD, is_pipe
-from dptext.own_files import HashedFile
+from dptext.own_files import HashedFile, open_new, scratch_folder
 
 __all__ = [
     "Document",
@@ -324,6 +324,22 @@ class DocumentWriter:
             DataError: a row cannot be written in this format; it is named.
         """
         return self.format.format.encode(self._names, texts, columns, row, first)
+
+    def write(self, blocks: Iterable[bytes], out: HashedFile) -> None:
+        """Write the whole file from the bytes of its blocks (`encode`)."""
+        if not self.is_assembled:
+            for block in blocks:
+                out.write(block)
+            return
+        with scratch_folder() as scratch:
+            part, ends = scratch / "blocks", [0]
+            with open_new(part) as file:
+                for block in blocks:
+                    try:
+                        ends.append(ends[-1] + file.write(block))
+                    except OSError as error:
+                        raise StorageError.of("write", part, error) from None
+            self.finish(part, ends[1:], out)
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
         """Make the file from the bytes of all blocks, which lie in a file one after the other; ``ends`` says where."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict
-from dptext.errors import DataError, ParameterError, extra
-from dptext.estimates import Estimate
+from dptext.errors import DataError, ParameterError
+from dptext.estimates import Estimate, mean_over_runs
+from dptext.evaluation.baselines import nearest_labels
+from dptext.evaluation.corpus_quality import MEASURES, compare
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
@@ -48,7 +50,7 @@ Codes = npt.NDArray[np.int64]
 _MOST_TO_TRAIN = 20_000
 _LABELS_SHOWN, _SAMPLES_SHOWN, _LONGEST = 20, 3, 200
 _NEAREST_AMONG = 2000
-_DIRECTIONS = 200
+_DRAWS, _MOST_COMPARED, _FEWEST_COMPARED = 5, 1000, 10
 _DRAWN = 400  # points of each kind in the plane
 _TARGETS = 1000  # members, and others
 _MOST_NUMBERS = 1 << 31
@@ -219,14 +221,17 @@ class OfSynthetic(Making):
         self._add("trained on the corpus", made, test, f"{len(made):,} texts; tested on {len(test):,} {where}")
         self._add("trained on real texts", learn, test, f"{len(learn):,} original texts")
         rival: dict[str, Any] = {"is_rival": True}
+        by_names = partial(nearest_labels, found.features, found.labels)
         weights = found.weigh(test.texts)
         self._score("the release alone: its linear model, no text", weights.scores.argmax(axis=1), test, **rival)
-        self._score("the nearest name of a label: no private data at all", self._by_names(test), test, **rival)
+        self._score("the nearest label name: epsilon 0, no private data", by_names(test.texts), test, **rival)
         if self._pool is not None:
             places = chosen_rows(len(self._pool), len(made), self._bits)
             drawn = [self._pool.texts[place] for place in places.tolist()]
             labelled = _Texts(drawn, found.weigh(drawn).scores.argmax(axis=1))
             self._add("random texts of the pool, labelled by the release", labelled, test, "", **rival)
+            named = replace(labelled, codes=by_names(drawn))
+            self._add("random texts of the pool, labelled by label names: epsilon 0", named, test, "", **rival)
         shuffled = made.codes[np.argsort(self._bits.integers(len(made)), kind="stable")]
         self._add("the corpus with its labels shuffled", replace(made, codes=shuffled), test, "", **rival)
 
@@ -266,15 +271,6 @@ class OfSynthetic(Making):
         order = np.argsort(self._bits.integers(int(whose.max()) + 1), kind="stable")
         first = np.isin(whose, order[: len(order) // 2])
         return real.at(np.flatnonzero(first)), real.at(np.flatnonzero(~first))
-
-    def _by_names(self, test: _Texts) -> npt.NDArray[np.intp]:
-        """(n,) the label whose name lies nearest (cosine), all vectors less the pool's mean."""
-        labels, features = self._distribution.labels, self._distribution.features
-        names = [" ".join(labels.values_of(code).values()) for code in range(len(labels))]
-        ours, theirs = (features.vectors(each) - features.mean for each in (test.texts, names))
-        lengths = np.linalg.norm(theirs, axis=1, keepdims=True)
-        nearest: npt.NDArray[np.intp] = (ours @ (theirs / np.where(lengths > 0, lengths, 1.0)).T).argmax(axis=1)
-        return nearest
 
     def _some(self, texts: _Texts, most: int) -> _Texts:
         return texts if len(texts) <= most else texts.at(chosen_rows(len(texts), most, self._bits))
@@ -399,7 +395,7 @@ class OfSynthetic(Making):
             pool=announced if isinstance(announced, int) else None,
             labels=labels,
             more_labels=more,
-            spread=[*self._various(kinds, vectors), *self._near(vectors)],
+            spread=[*self._various(kinds, vectors), *self._near(few, vectors)],
             owner_picture=real is not None,
         )
 
@@ -421,22 +417,24 @@ class OfSynthetic(Making):
             f"in the public features; among {among:,} texts of each kind, or as many as there are",
         )
 
-    def _near(self, vectors: dict[str, Floats]) -> Iterator[Spread]:
-        """How near texts are to real ones."""
-        if "real" not in vectors:
+    def _near(self, texts: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
+        """How close the distribution of texts is to that of real ones, over several draws."""
+        size = min(_MOST_COMPARED, len(vectors.get("real", ())) // 2, *map(len, vectors.values()))
+        if size < _FEWEST_COMPARED:
             return
-        real = vectors["real"][np.argsort(self._bits.integers(len(vectors["real"])), kind="stable")]
-        directions = self._bits.normal(_DIRECTIONS, real.shape[1])
-        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        half = len(real) // 2
-        found = {name: _energy(each, real, directions) for name, each in vectors.items() if name != "real"}
-        found["real"] = _energy(real[:half], real[half:], directions)
-        shown = {name: f"{value:.4f}" for name, value in found.items()}
-        detail = (
-            f"mean over {_DIRECTIONS} random directions of the public features (scipy.stats.energy_distance); of real "
-            "texts: one half to the other"
-        )
-        yield replace(_row("energy distance to real texts", shown, detail), owner_only=True)
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in vectors}
+        for draw in range(_DRAWS):
+            order = {name: np.argsort(self._bits.integers(len(each)), kind="stable") for name, each in vectors.items()}
+            real, order["real"] = vectors["real"][order["real"][:size]], order["real"][size:]
+            for name, each in vectors.items():
+                rows = order[name][:size]
+                found[name].append(compare([texts[name][row] for row in rows.tolist()], each[rows], real, seed=draw))
+        detail = f"{_DRAWS} draws of {size:,} texts: mean ± half its 95% interval; {self._distribution.features.name}"
+        for what, meaning in MEASURES.items():
+            if what in found["corpus"][0]:
+                runs = {name: mean_over_runs([each[what] for each in every]) for name, every in found.items()}
+                shown = {name: f"{each.value:.3f} ± {(each.high - each.low) / 2:.3f}" for name, each in runs.items()}
+                yield replace(_row(f"{what}: {meaning}", shown, detail), owner_only=True)
 
     def _labels(self, made: _Texts, real: _Texts | None) -> tuple[list[LabelOfCorpus], int]:
         names, shares = self._distribution.labels.names, self._distribution.shares()
@@ -504,12 +502,6 @@ def _nearest(vectors: Floats) -> float:
     distances = squares[:, None] + squares - 2 * vectors @ vectors.T
     np.fill_diagonal(distances, np.inf)
     return float(np.sqrt(np.maximum(distances.min(axis=1), 0.0)).mean())
-
-
-def _energy(one: Floats, other: Floats, directions: Floats) -> float:
-    """The mean energy distance of two samples along directions."""
-    distance = extra("scipy.stats", "audit", "an energy distance").energy_distance
-    return float(np.mean([distance(a, b) for a, b in zip(directions @ one.T, directions @ other.T, strict=True)]))
 
 
 def _shortened(text: str) -> str:

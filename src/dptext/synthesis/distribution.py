@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Never, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, path, whole
 from dptext.drawing import checked_axes, grey, in_letters, labelled, next_style
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.pool import Pool
 from dptext.files.announced_folder import AnnouncedFolder, read_statement_of
+from dptext.files.column import spelled_label
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
@@ -171,35 +172,78 @@ class TextDistribution(Showing):
         """How likely texts are among the described ones. They must be public, or made from what is."""
         return self._weights(self.features.units(texts))
 
+    @cached_property
+    def classes_(self) -> npt.NDArray[np.str_]:
+        """(K,) the names of the classes, sorted, as scikit-learn has them."""
+        return np.sort(np.array(self.labels.names))
+
     def predict_proba(self, texts: Sequence[str]) -> Floats:
         """Return the probability of each class for public texts, or for texts that their owner keeps.
 
-        The release is a classifier: this uses the released matrix alone, so it spends no budget. It usually predicts
-        better than a model that was trained on the texts of `sample`, whose wording is that of the pool.
+        The release is a classifier: this uses the released matrix alone, so it spends no budget. Whether it predicts
+        better than a model trained on the texts of `sample` depends on the data: `dptext.report` compares the two.
 
         Args:
             texts: n strings. Probabilities of private texts are *not private*.
 
         Returns:
-            (n, K) float64, the classes in the order of ``labels.names``; each row has sum 1.
+            (n, K) float64, the classes in the order of `classes_`; each row has sum 1.
 
         Raises:
             ParameterError: the release has no labels.
         """
         if not self.labels.columns:
             raise ParameterError("this release has no labels to predict: fit a Synthesizer with labels=")
-        scores = self.weigh(texts).scores
+        scores = self.weigh(texts).scores[:, np.argsort(np.array(self.labels.names))]
         odds = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
-    def classify(self, texts: Sequence[str]) -> list[str]:
-        """Return the name of the likeliest class of each text, as `predict_proba` has it.
+    def predict(self, texts: Sequence[str]) -> npt.NDArray[np.str_]:
+        """Return (n,) the name of the likeliest class of each text, as `predict_proba` has it.
+
+        With `classes_`, `predict_proba` and `score`, this is what scikit-learn expects of a fitted classifier. Wrap the
+        release in ``sklearn.frozen.FrozenEstimator`` to use it in a pipeline or an ensemble.
 
         Raises:
             ParameterError: the release has no labels.
         """
-        names = self.labels.names
-        return [names[code] for code in self.predict_proba(texts).argmax(axis=1)]
+        return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
+
+    def classify(self, texts: Sequence[str]) -> list[str]:
+        """Return `predict` as a list.
+
+        Raises:
+            ParameterError: the release has no labels.
+        """
+        return [str(each) for each in self.predict(texts)]
+
+    def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
+        """Return the accuracy of `predict`, given one label per text. For private texts it is *not private*.
+
+        Raises:
+            ParameterError: the release has no labels; not one label per text.
+        """
+        if not len(labels) or len(labels) != len(texts):
+            raise ParameterError(f"labels must be one for each of {len(texts)} texts, got {len(labels)}")
+        return float(np.mean(self.predict(texts) == [spelled_label(each) for each in labels]))
+
+    def fit(self, *_: Any, **__: Any) -> Never:
+        """Raise a ParameterError: a release is fitted. To scikit-learn an estimator is what has this method."""
+        raise ParameterError(
+            "a release is fitted already: use it through sklearn.frozen.FrozenEstimator, or fit a new Synthesizer"
+        )
+
+    _estimator_type: ClassVar[str] = "classifier"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = extra("sklearn.utils", "sklearn", "an estimator")
+        return tags.Tags(
+            estimator_type="classifier",
+            target_tags=tags.TargetTags(required=True),
+            classifier_tags=tags.ClassifierTags(),
+            requires_fit=False,
+            input_tags=tags.InputTags(two_d_array=False, one_d_array=True, string=True),
+        )
 
     def hints(self, count: int = HINTS) -> dict[str, tuple[str, ...]]:
         """By label, the public words that stand out most in it: post-processing, as everything here."""

@@ -19,16 +19,7 @@ from dptext.features.pool import Pool
 from dptext.features.pool_cache import pool_cache
 from dptext.files.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
 from dptext.files.streams import STANDARD, is_pipe
-from dptext.own_files import (
-    HashedFile,
-    alone_at,
-    beside,
-    check_target,
-    give_usual_rights,
-    replacing,
-    scratch_folder,
-    sweep,
-)
+from dptext.own_files import alone_at, beside, check_target, give_usual_rights, replacing, sweep
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.charges import Charges
@@ -644,29 +635,10 @@ def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release
     """
     texts, columns = release.texts, release.columns
     with replacing(out) as stream:
-        _write(texts, columns, writer, stream)
+        writer.write(_encoded(writer, texts, columns), stream)
         statement = release.statement.replace(data_sha256=stream.digest())
         write_statement(statement_path(out), statement)  # before the data: no data is ever without one
     return replace(release, statement=statement, made={**release.made, "out": out})
-
-
-def _write(
-    texts: Sequence[str | None], columns: Mapping[str, Sequence[str]], writer: DocumentWriter, stream: HashedFile
-) -> None:
-    blocks = _encoded(writer, texts, columns)
-    if not writer.is_assembled:
-        for block in blocks:
-            stream.write(block)
-        return
-    with scratch_folder() as scratch:
-        part, ends = scratch / "blocks", [0]
-        try:
-            with part.open("xb") as file:
-                for block in blocks:
-                    ends.append(ends[-1] + file.write(block))
-        except OSError as error:
-            raise StorageError.of("write", part, error) from None
-        writer.finish(part, ends[1:], stream)
 
 
 def _encoded(

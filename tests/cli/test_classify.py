@@ -1,0 +1,154 @@
+"""``dptext classify``: predicted labels of texts, from a release that was made before."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import dptext
+from repeated import same_draws
+
+pytest.importorskip("sklearn")
+
+DRINKS, RULES = ["tea", "cup", "cocoa", "milk", "sugar"], ["tax", "law", "court", "judge", "vote"]
+MARKER = "qsecretq"
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    return released(tmp_path_factory.mktemp("release") / "release", {"topic": ["rules", "drinks"]})
+
+
+def released(folder, labels):
+    pool = [f"{one} and {other} with {third}" for words in (DRINKS, RULES) for one in words for other in words
+            for third in words]  # fmt: skip
+    documents = [
+        dptext.Document(f"{pool[n]} {MARKER}", user=f"user {n}", attributes={"topic": kind, "stars": str(n % 2)})
+        for n, kind in enumerate(["drinks"] * 125 + ["rules"] * 125)
+    ]
+    synthesizer = dptext.Synthesizer(epsilon=4.0, labels=labels, features="words", cache=False, seed=1)
+    with same_draws():
+        synthesizer.fit(documents, public=pool).save(folder)
+    return folder
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open("in.jsonl", "w") as stream:
+        for n in range(COUNT):
+            words = (DRINKS, RULES)[n % 2]
+            row = {"text": f"{words[n % 5]} {words[n % 3]} {MARKER}", "id": n, "topic": ("drinks", "rules")[n % 2]}
+            stream.write(json.dumps(row) + "\n")
+    return tmp_path
+
+
+def rows(name):
+    return [json.loads(line) for line in Path(name).read_text().splitlines()]
+
+
+def test_labels_are_predicted_row_by_row_next_to_kept_columns(work, release, run):
+    code, out, err = run("classify", "--distribution", release, "in.jsonl", "-o", "out.jsonl", "--keep", "id",
+                         "--keep", "topic")  # fmt: skip
+    assert (code, out) == (0, ""), err
+    found = rows("out.jsonl")
+    assert [list(each) for each in found] == [["predicted_topic", "id", "topic"]] * COUNT
+    assert [each["id"] for each in found] == list(range(COUNT))
+    assert all(each["predicted_topic"] == each["topic"] for each in found)
+    assert MARKER not in err + Path("out.jsonl").read_text()
+    assert err == (
+        f"Wrote the predicted labels of {COUNT} texts to out.jsonl. Treat it like IN: the guarantee of the release "
+        "does not cover the texts of IN or their predicted labels.\n"
+    )
+    assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "out.jsonl"]  # no statement, no temporary file
+
+
+def test_the_labels_and_probabilities_are_those_of_the_library(work, release, run):
+    how = ("classify", "--distribution", release, "in.jsonl", "--with-text", "--probabilities", "-q", "--json")
+    code, out, err = run(*how, "-o", "out.jsonl")
+    columns = ["predicted_topic", "probability_drinks", "probability_rules", "text"]
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"documents": COUNT, "skipped": 0, "out": "out.jsonl", "columns": columns}
+    found, distribution = rows("out.jsonl"), dptext.TextDistribution.load(release)
+    assert [list(each) for each in found] == [columns] * COUNT
+    texts = [each["text"] for each in found]
+    assert texts == [each["text"] for each in rows("in.jsonl")]
+    assert [each["predicted_topic"] for each in found] == distribution.classify(texts)
+    probabilities = [[each["probability_drinks"], each["probability_rules"]] for each in found]
+    assert probabilities == distribution.predict_proba(texts).round(6).tolist()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet", ".txt"])
+def test_every_format_is_written(work, release, run, suffix):
+    pytest.importorskip("pyarrow")
+    kept = () if suffix == ".txt" else ("--keep", "topic", "--with-text", "--probabilities")
+    code, _, err = run("classify", "--distribution", release, "in.jsonl", "-o", f"out{suffix}", *kept)
+    assert code == 0, err
+    keep = ["topic", "text"] if kept else []
+    found = list(dptext.read_documents(f"out{suffix}", text="predicted_topic", keep=keep))
+    assert [each.text for each in found] == ["drinks", "rules"] * (COUNT // 2)
+    assert all(each.text == each.attributes["topic"] and MARKER in each.attributes["text"] for each in found if kept)
+
+
+def test_rows_without_a_text_get_no_label_and_broken_ones_are_listed(work, release, run):
+    Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\nbroken\n{"text": "law"}\n')
+    how = ("classify", "--distribution", release, "gaps.jsonl", "-o", "out.jsonl", "--probabilities")
+    code, _, err = run(*how)
+    assert code == 1
+    assert "row 3" in err
+    assert not Path("out.jsonl").exists()
+    code, _, err = run(*how, "--on-error", "skip")
+    assert code == 0
+    assert "Left out 1 rows that could not be read: they are listed in out.jsonl.rejects.jsonl." in err
+    assert [each["predicted_topic"] for each in rows("out.jsonl")] == ["drinks", None, "rules"]
+    assert rows("out.jsonl")[1]["probability_drinks"] is None
+    assert [each["first"] for each in rows("out.jsonl.rejects.jsonl")] == [3]
+
+
+def test_several_files_and_standard_input(work, release, run, monkeypatch):
+    Path("more.csv").write_text("text\nmilk and sugar\n")
+    code, _, _ = run("classify", "--distribution", release, "in.jsonl", "more.csv", "-o", "out.jsonl")
+    assert (code, len(rows("out.jsonl")), rows("out.jsonl")[-1]) == (0, COUNT + 1, {"predicted_topic": "drinks"})
+
+    class Pipe:
+        buffer = io.BytesIO(b'{"body": "tax law"}\n')
+
+    monkeypatch.setattr(sys, "stdin", Pipe)
+    how = ("--format", ".jsonl", "--text", "body", "-o", "piped.jsonl")
+    assert run("classify", "--distribution", release, "-", *how)[0] == 0
+    assert rows("piped.jsonl") == [{"predicted_topic": "rules"}]
+
+
+def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, release, run):
+    how = ("classify", "--distribution", release, "in.jsonl", "-o", "out.jsonl")
+    Path("out.jsonl").write_text("precious")
+    code, _, err = run(*how)
+    assert code == 2
+    assert "'out.jsonl' is there already: choose another name, or add --force" in err
+    assert Path("out.jsonl").read_text() == "precious"
+    assert run(*how, "--force")[0] == 0
+    Path("out.jsonl.privacy.json").write_text("{}")
+    code, _, err = run(*how, "--force")
+    assert code == 2
+    assert "has a privacy statement, which does not cover predicted labels" in err
+    assert run(*how[:-1], "in.jsonl", "--force")[0] == 2
+    code, _, err = run(*how[:-1], release / "out.jsonl")
+    assert code == 2
+    assert "lies in the folder of the release" in err
+
+
+def test_a_release_of_two_label_columns_and_one_of_none(work, run, tmp_path):
+    two = released(tmp_path / "two", {"topic": ["drinks", "rules"], "stars": ["0", "1"]})
+    code, _, err = run("classify", "--distribution", two, "in.jsonl", "-o", "out.jsonl", "--probabilities")
+    assert code == 0, err
+    assert list(rows("out.jsonl")[0])[:3] == ["predicted_topic", "predicted_stars", "probability_drinks / 0"]
+    assert [each["predicted_topic"] for each in rows("out.jsonl")] == ["drinks", "rules"] * (COUNT // 2)
+    none = released(tmp_path / "none", None)
+    code, _, err = run("classify", "--distribution", none, "in.jsonl", "-o", "none.jsonl")
+    assert code == 2
+    assert "has no labels to predict" in err
+    code, _, err = run("classify", "--distribution", "in.jsonl", "in.jsonl", "-o", "none.jsonl")
+    assert code == 1, err
