@@ -3,7 +3,8 @@
 The texts are encoded once. For each epsilon they are projected to the dimension that is chosen for it, get noise once,
 and a classifier that knows the noise learns from some of them and answers for the rest (`dptext.evaluation.folds`):
 what a server would reach that has as many texts, of the same kind, with labels. Clean vectors and the most frequent
-class stand beside it.
+class stand beside it. A model that was trained on the public texts alone is usually better than any of these: private
+vectors are for tasks without public labels.
 
 Every epsilon is a release of the same texts, and they add up. That is why the texts must be **public**: who tries
 several epsilons on private texts has spent all of them, and what is chosen by the result tells about them as well.
@@ -48,6 +49,8 @@ class AtEpsilon:
         recovered: which share of a vector one private vector gives back, as in `dptext.representations.dimension`;
             None where that is not known.
         accuracy: of a classifier of private vectors, on private vectors of texts that it has not seen.
+        learned: accuracy of the same server's model for vectors without noise (`NoisyClassifier.device_model`), on such
+            vectors of the same texts; None for a channel that has no such model.
     """
 
     epsilon: float
@@ -56,6 +59,7 @@ class AtEpsilon:
     error: float
     recovered: float | None
     accuracy: Measured
+    learned: Measured | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +84,18 @@ class EpsilonComparison:
         return self.clean.baseline
 
     def __str__(self) -> str:
-        lines = ["  epsilon  dimension   error  accuracy of a classifier, with 95% interval"]
+        lines = [
+            "  accuracy (95% interval)     of noisy vectors      of vectors without noise",
+            "  epsilon  dimension   error  (the server's)        (by the learned model)",
+        ]
         lines += [
-            f"  {each.epsilon:<7g}{each.dimension:>11}{each.error:>8.3g}  {_percent(each.accuracy)}"
+            f"  {each.epsilon:<7g}{each.dimension:>11}{each.error:>8.3g}  {_percent(each.accuracy):<22}"
+            + ("" if each.learned is None else _percent(each.learned))
             for each in self.rows
         ]
         lines += [
-            f"  {'no noise':<26}  {_percent(self.clean)}",
-            f"  {'no vector':<26}  {self.chance:.1%} (the most frequent label)",
+            f"  {'these public texts alone':<50}{_percent(self.clean)}",
+            f"  {'no vector':<50}{self.chance:.1%} (the most frequent label)",
         ]
         return "\n".join(lines)
 
@@ -101,6 +109,7 @@ class EpsilonComparison:
                 "error": each.error,
                 "recovered": each.recovered,
                 **_interval(each.accuracy),
+                "learned": None if each.learned is None else _interval(each.learned),
             }
             for each in self.rows
         ]
@@ -177,7 +186,7 @@ def compare_epsilons(
             size = USUAL if kept is None else kept.dimension
         size = min(size, known.dimension)
         kept = kept or kept_of(vectors, each, size, **labelled)
-        predicted = _answers(vectors, codes, parts, each, how | {"dimension": size}, bits)
+        predicted, learned = _answers(vectors, codes, parts, each, how | {"dimension": size}, bits)
         rows.append(
             AtEpsilon(
                 epsilon=epsilon,
@@ -186,9 +195,10 @@ def compare_epsilons(
                 error=each.expected_squared_error(size + (kind == "lift")),
                 recovered=None if kept is None else kept.recovered,
                 accuracy=measure("accuracy", codes, predicted),
+                learned=None if learned is None else measure("accuracy", codes, learned),
             )
         )
-    clean = measure("accuracy", codes, _answers(vectors, codes, parts, None, {}, bits))
+    clean = measure("accuracy", codes, _answers(vectors, codes, parts, None, {}, bits)[0])
     return EpsilonComparison(
         rows=tuple(rows), clean=clean, texts=len(texts), trained_on=min(len(each.train) for each in parts)
     )
@@ -201,18 +211,25 @@ def _answers(
     randomizer: Randomizer | None,
     how: dict[str, Any],
     bits: RandomBits,
-) -> npt.NDArray[np.int64]:
-    """(n,) what classifiers say of texts that had no part in their training; without a randomizer, of clean vectors."""
-    found = np.empty_like(codes)
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+    """(n,) classes that classifiers predict for texts that had no part in their training, from noisy vectors and from
+    vectors without noise; without a randomizer, from the encoder's vectors."""
+    found, learned = np.empty_like(codes), np.empty_like(codes)
+    has_model = randomizer is not None
     for part in parts:
-        arrived = vectors - vectors[part.train].mean(axis=0)
+        sent = arrived = vectors - vectors[part.train].mean(axis=0)
         if randomizer is not None:
             labels = codes[part.train] if how["projection"] == "supervised" else None
             bound = fit_bound(vectors[part.train], labels=labels, **how)
-            arrived = randomizer.randomize(bound.apply(vectors), seed=_drawn(bits))
+            sent = bound.apply(vectors)
+            arrived = randomizer.randomize(sent, seed=_drawn(bits))
         server = NoisyClassifier(channel=randomizer).fit(arrived[part.train], codes[part.train])
         found[part.test] = server.predict(arrived[part.test])
-    return found
+        try:
+            learned[part.test] = server.device_model().predict(sent[part.test])
+        except ParameterError:  # the channel has no model for vectors without noise
+            has_model = False
+    return found, learned if has_model else None
 
 
 def _drawn(bits: RandomBits) -> int | None:
