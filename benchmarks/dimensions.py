@@ -45,12 +45,12 @@ def main(folder: str) -> None:
     texts, labels = tasks["AG News"]
     vectors, made_up = encoder.encode(texts), encoder.public_sample()
     for epsilon in EPSILONS:
-        chosen = best_dimension(vectors, dptext.PrivUnit(epsilon=epsilon))
-        assert chosen is not None
-        found = [
-            accuracies(vectors, labels, epsilon, chosen.dimension, fitted_on=fitted_on, projection=projection)[0]
-            for fitted_on, projection in ((None, "pca"), (made_up, "pca"), (made_up, "random"))
-        ]
+        found = []
+        for fitted_on, projection in ((None, "pca"), (made_up, "pca"), (made_up, "random")):
+            chosen = best_dimension(made_up, dptext.PrivUnit(epsilon=epsilon), projection=projection)
+            assert chosen is not None
+            size = chosen.dimension
+            found.append(accuracies(vectors, labels, epsilon, size, fitted_on=fitted_on, projection=projection)[0])
         print(f"{epsilon:g}: ({', '.join(f'{each:.3f}' for each in found)})", flush=True)
 
 

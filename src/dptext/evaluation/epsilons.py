@@ -84,17 +84,14 @@ class EpsilonComparison:
         return self.clean.baseline
 
     def __str__(self) -> str:
-        lines = [
-            "  accuracy (95% interval)     of noisy vectors      of vectors without noise",
-            "  epsilon  dimension   error  (the server's)        (by the learned model)",
-        ]
+        lines = ["  epsilon  dimension   error  accuracy, noisy       accuracy, without noise"]
         lines += [
             f"  {each.epsilon:<7g}{each.dimension:>11}{each.error:>8.3g}  {_percent(each.accuracy):<22}"
-            + ("" if each.learned is None else _percent(each.learned))
+            + ("-" if each.learned is None else _percent(each.learned))
             for each in self.rows
         ]
         lines += [
-            f"  {'these public texts alone':<50}{_percent(self.clean)}",
+            f"  {'no noise, public texts alone':<50}{_percent(self.clean)}",
             f"  {'no vector':<50}{self.chance:.1%} (the most frequent label)",
         ]
         return "\n".join(lines)
