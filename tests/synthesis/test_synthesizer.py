@@ -17,7 +17,7 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.synthesis.distribution import noise_is_enough
-from dptext.synthesis.planning import COVERED, GOOD, expected_quality
+from dptext.synthesis.planning import COVERED, expected_quality
 from dptext.synthesis.sources import OverlapWarning
 from dptext.synthesis.votes import VoteSynthesizer
 from dptext.users.private_vocabulary import PrivateLabels
@@ -240,16 +240,14 @@ def test_rare_labels_and_a_far_pool_are_doubts():
     assert not any("too few texts" in each for each in fitted(mixed, labels=None, seed=1).sample(POOL, 20).doubts)
 
 
-@pytest.mark.slow
 def test_a_prediction_says_how_many_people_it_takes():
     how = {"features": ENCODER, "labels": LABELS, "cache": False, "seed": 1}
-    few, many = (expected_quality(POOL, people=50, epsilon=each, needed=True, **how)[0] for each in (0.5, 8.0))
+    few, many = (expected_quality(POOL, people=50, epsilon=each, **how)[0] for each in (0.5, 8.0))
     assert many.seen < few.seen
-    assert many.good < few.good
-    [enough] = expected_quality(POOL, people=4 * few.good, epsilon=0.5, **how)
-    [little] = expected_quality(POOL, people=max(1, few.good // 8), epsilon=0.5, **how)
-    assert little.agreement < GOOD < enough.agreement
-    assert enough.good is None
+    [enough] = expected_quality(POOL, people=16 * few.seen, epsilon=0.5, **how)
+    [little] = expected_quality(POOL, people=max(1, few.seen // 16), epsilon=0.5, **how)
+    assert little.agreement < 0.8 < enough.agreement
+    assert ("too few" in " ".join(little.warnings), enough.warnings) == (True, ())
     # a release of so many people has no doubt whether labels can be told apart, one of far fewer has
     assert not fitted(documents(users=16 * few.seen), epsilon=0.5, seed=1).doubts()
     assert fitted(documents(users=max(1, few.seen // 16)), epsilon=0.5, seed=1).doubts()

@@ -272,10 +272,10 @@ def _compare(
     output.say(
         "error: the expected squared length of the noise, where a vector has length 1.\n"
         f"accuracy (95% interval): a server learned from {found.trained_on:,} noisy vectors. It\n"
-        "was tested on other noisy vectors, and its learned model on vectors without noise.\n"
-        "Fewer vectors, or texts of another kind, give less. If a model of public texts\n"
-        "alone does the task, use it: it needs no private vector. Nothing private was\n"
-        "read. The authors of the public texts are not protected."
+        "was tested on other noisy vectors, and its learned model on vectors without\n"
+        "noise. Fewer vectors, or texts of another kind, give less. If a model of public\n"
+        "texts alone does the task, use it: it needs no private vector.\n"
+        "Nothing private was read. The authors of the public texts are not protected."
     )
 
 

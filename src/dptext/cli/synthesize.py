@@ -29,7 +29,7 @@ from dptext.privacy.wording import before_synthesis, cautioned_of
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.synthesis.distribution import Shares
 from dptext.synthesis.labels import Labels
-from dptext.synthesis.planning import COVERED, GOOD, Expected, expected_quality, pool_warnings
+from dptext.synthesis.planning import COVERED, Expected, expected_quality, pool_warnings
 from dptext.synthesis.promise import MOST_DOCUMENTS
 from dptext.synthesis.release import (
     Draw,
@@ -561,7 +561,6 @@ def _plan(
         epsilon=budget.epsilon,
         delta=budget.delta,
         features=corpus.features,
-        needed=True,
         seed=_SEED,
     )
     if output.as_json:
@@ -593,15 +592,11 @@ def _table(found: Sequence[Expected], people: int, unit: str) -> list[str]:
             "as much as along an average direction (about 1: the descriptions do not separate its texts)."
         )
     lines = [line for each in about for line in textwrap.wrap(each, 79)]
-    lines += [
-        "",
-        f"                                            {unit}s until  {unit}s until",
-        f"  epsilon     sigma   accuracy   agreement  seen at all   {GOOD:.0%} agree",
-    ]
+    lines += ["", f"  epsilon     sigma   accuracy   agreement   {unit}s until labels stand out"]
     for each in found:
-        seen, good = (f"{n:,}" if n is not None else "never" for n in (each.seen, each.good))
+        seen = "never" if each.seen is None else f"{each.seen:,}"
         right = "unknown" if each.accuracy is None else f"{each.accuracy[0]:.2f}-{each.accuracy[1]:.2f}"
-        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{right:>11}{each.agreement:>12.0%}{seen:>13}{good:>12}")
+        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{right:>11}{each.agreement:>12.0%}{seen:>10}")
     for warning in last.warnings:
         lines += ["", *textwrap.wrap(f"Warning: {warning}.", 79)]
     return lines

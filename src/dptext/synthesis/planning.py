@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,15 +24,12 @@ from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.synthesis.ratio import LogRatio
 from dptext.synthesis.synthesizer import SynthesisPlan
 
-__all__ = ["COVERED", "EPSILONS", "GOOD", "Expected", "expected_quality", "pool_warnings"]
+__all__ = ["COVERED", "EPSILONS", "Expected", "expected_quality", "pool_warnings"]
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-_MOST_TEXTS, _FEW_TEXTS = 20_000, 2_000  # of the pool, for a prediction and for a warning
-_DRAWS, _MORE_DRAWS = 5, 8
-_EXACTLY = 1.1
+_MOST_TEXTS, _FEW_TEXTS = 20_000, 1_000  # of the pool, for a prediction and for a warning
+_DRAWS = 5
 _TINY = 1e-15
-GOOD = 0.8
-"""Agreement with the labels without noise from which `Expected.good` counts."""
 _RELEASES = 19
 COVERED = (_RELEASES - 1) / (_RELEASES + 1)
 """Probability that the accuracy of one more release lies between the smallest and the largest simulated one."""
@@ -55,9 +52,8 @@ class Expected:
         without: the same agreement with no people at all: what chance and the label descriptions give.
         seen: number of people from which the classes stand above the noise (`dptext.TextDistribution.doubts`). None:
             never, because the pool's texts are too much alike.
-        good: number of people from which the agreement is `GOOD`; None: not computed, or never.
-        accuracy: interval of the accuracy of the released classifier (`dptext.TextDistribution.classify`) on texts like
-            the labelled public ones. It covers `COVERED` of releases. None: unknown, no public labels were given.
+        accuracy: interval that covers the accuracy of `COVERED` of releases (`dptext.TextDistribution.classify`), on
+            texts like the labelled public ones. None: unknown, no public labels were given.
         descriptions: accuracy of the label descriptions alone, without any release; None: unknown, or no descriptions.
         separation: variance of the pool along the directions in which the label descriptions differ, in units of the
             average direction's. About 1 means that the pool does not differ as the descriptions do. None: no
@@ -70,7 +66,6 @@ class Expected:
     agreement: float
     without: float
     seen: int | None = None
-    good: int | None = None
     accuracy: tuple[float, float] | None = None
     descriptions: float | None = None
     separation: float | None = None
@@ -91,7 +86,6 @@ def expected_quality(
     delta: float = 1e-6,
     features: Spec = None,
     cache: Any = None,
-    needed: bool = False,
     seed: int | None = None,
 ) -> list[Expected]:
     """Predict the quality of a release, for one epsilon or for several, from public numbers.
@@ -110,7 +104,6 @@ def expected_quality(
             ``labels`` is ignored. Columns of several labels: one list of values per text.
         epsilon: None: `EPSILONS`.
         delta, features, cache: as in `dptext.Synthesizer`.
-        needed: also find the number of people for `Expected.good`, which takes some seconds.
         seed: of the simulated noise, for repeatable predictions.
 
     Raises:
@@ -130,58 +123,60 @@ def expected_quality(
         )
     space = fit_features(features, texts, cache=cache)
     vectors = encoded_pool(space, texts, cache=cache).astype(np.float64) * UNIT
-    descriptions = None if known.described is None else space.units(known.described).astype(np.float64) * UNIT
-    alone = None
-    if descriptions is not None:
-        alone = _Release(np.zeros((classes, 1 + vectors.shape[1])), 1.0, space, descriptions)
-    divided = _made_up_classes(vectors, space, classes) if alone is None else alone.choices(vectors)
-    matrix = _described(vectors, divided, classes, people)
-    clean = _Release(matrix, 0.0, space, descriptions).choices(vectors)
+    described = known.described
+    descriptions = None if described is None else space.units(described).astype(np.float64) * UNIT
     bits = RandomBits(seed)
 
-    def agreement(start: Floats, sigma: float, draws: int) -> float:
-        releases = (_Release(_noisy(start, sigma, bits), sigma, space, descriptions) for _ in range(draws))
-        return float(np.mean([np.mean(release.choices(vectors) == clean) for release in releases]))
+    def choices(matrix: Floats, sigma: float, given: Floats = vectors) -> npt.NDArray[Any]:
+        """The label of each text; without labels, whether it is in the nearer half."""
+        ratio = LogRatio.fit(matrix, sigma, COUNT_WEIGHT, space.mean, space.covariance, descriptions)
+        if classes > 1:
+            return np.asarray(np.argmax(ratio.scores(given), axis=1))
+        near = ratio.nearness(given)
+        return np.asarray(near > np.median(near))
 
-    one = matrix / people
-    least = _seen(one)
+    def agreement(matrix: Floats, sigma: float) -> float:
+        return float(np.mean([np.mean(choices(_noisy(matrix, sigma, bits), sigma) == clean) for _ in range(_DRAWS)]))
+
+    def accuracy(sigma: float) -> float:
+        """Of one simulated release: people from one half of the labelled texts, tested on the other half."""
+        order = np.argsort(bits.uniform(len(right)))
+        rows, tested = order[: len(order) // 2][:people], order[len(order) // 2 :]
+        start = _described(labelled[rows], right[rows], classes, people)
+        return float(np.mean(choices(_noisy(start, sigma, bits), sigma, labelled[tested]) == right[tested]))
+
+    nobody = np.zeros((classes, 1 + vectors.shape[1]))
+    divided = _made_up_classes(vectors, space, classes) if descriptions is None else choices(nobody, 1.0)
+    matrix = _described(vectors, divided, classes, people)
+    clean, least = choices(matrix, 0.0), _seen(matrix / people)
     right = np.array([codes.get(" ".join(text.split()), OUTSIDE) for text in texts], dtype=np.intp)
-    is_labelled = right != OUTSIDE
-    labelled, right = vectors[is_labelled], right[is_labelled]
+    labelled, right = vectors[right != OUTSIDE], right[right != OUTSIDE]
     if codes and len(np.unique(right)) < 2:
         raise ParameterError(
             "public labels must name at least two of the labels, got fewer: check how they are spelled"
         )
     shares = np.bincount(right, minlength=classes) / max(len(right), 1)
-    rare = rare_labels(known.names, shares, "public texts") if codes else []
-    warnings = (*_far_pool(space, vectors, descriptions), *rare)
+    alone = float(np.mean(choices(nobody, 1.0, labelled) == right)) if codes and descriptions is not None else None
+    warnings = (
+        *_far_pool(space, vectors, descriptions),
+        *(rare_labels(known.names, shares, "public texts") if codes else ()),
+    )
     found = []
     for each in EPSILONS if epsilon is None else (epsilon,):
         sigma = PersonalBudgets(each, delta=delta, floor=0.0).sigma
+        scores = [accuracy(sigma) for _ in range(_RELEASES if codes else 0)]
         expected = Expected(
             epsilon=float(each),
             sigma=sigma,
-            agreement=agreement(matrix, sigma, _DRAWS),
-            without=agreement(np.zeros_like(matrix), sigma, _DRAWS),
+            agreement=agreement(matrix, sigma),
+            without=agreement(nobody, sigma),
             seen=_rounded(least * sigma),
+            accuracy=(min(scores), max(scores)) if scores else None,
+            descriptions=alone,
             separation=_separation(descriptions, space),
         )
-        if codes:
-            scores = [
-                _simulated(labelled, right, classes, people, sigma, space, descriptions, bits) for _ in range(_RELEASES)
-            ]
-            expected = replace(
-                expected,
-                accuracy=(min(scores), max(scores)),
-                descriptions=None if alone is None else float(np.mean(alone.choices(labelled) == right)),
-            )
         found.append(replace(expected, warnings=(*_too_few(expected, people, float(shares.max())), *warnings)))
-    if not needed:
-        return found
-    sigma = found[-1].sigma
-    # noise and sum only count beside each other: one search serves all budgets
-    good = _first(lambda count: agreement(one * count, sigma, _MORE_DRAWS) >= GOOD)
-    return [replace(each, good=_rounded(good / sigma * each.sigma)) for each in found]
+    return found
 
 
 def _public_codes(public: Any, labels: Labels, given: Sequence[Any] | None) -> dict[str, int]:
@@ -197,27 +192,6 @@ def _public_codes(public: Any, labels: Labels, given: Sequence[Any] | None) -> d
         " ".join(encodable(text).split()): labels.code([value] if single else value)
         for text, value in zip(public, given, strict=True)
     }
-
-
-def _simulated(
-    vectors: Floats,
-    right: npt.NDArray[np.intp],
-    classes: int,
-    people: int,
-    sigma: float,
-    space: PublicFeatures,
-    descriptions: Floats | None,
-    bits: RandomBits,
-) -> float:
-    """The accuracy of one simulated release: people from one half of the texts, tested on the other half."""
-    order = np.argsort(bits.uniform(len(right)))
-    half = len(order) // 2
-    rows = order[:half]
-    if people < half:
-        rows = rows[:people]
-    matrix = _described(vectors[rows], right[rows], classes, people)
-    release = _Release(_noisy(matrix, sigma, bits), sigma, space, descriptions)
-    return float(np.mean(release.choices(vectors[order[half:]]) == right[order[half:]]))
 
 
 def _separation(descriptions: Floats | None, space: PublicFeatures) -> float | None:
@@ -241,14 +215,13 @@ def _too_few(expected: Expected, people: int, largest: float) -> Iterator[str]:
         yield f"{how_many}: the signal would be within the noise, and {enough}"
 
 
-def pool_warnings(plan: SynthesisPlan, *, cache: Any = None) -> tuple[str, ...]:
+def pool_warnings(plan: SynthesisPlan) -> tuple[str, ...]:
     """Return the reasons why the pool of a plan may not suit its labels, from public texts alone."""
-    described = plan.labels.described
+    texts, described = plan.pool.texts[:: max(1, len(plan.pool) // _FEW_TEXTS)], plan.labels.described
     if described is None:
         return ()
-    texts = plan.pool.texts[:: max(1, len(plan.pool) // _FEW_TEXTS)]
-    vectors = encoded_pool(plan.features, texts, cache=cache).astype(np.float64) * UNIT
-    return tuple(_far_pool(plan.features, vectors, plan.features.units(described).astype(np.float64) * UNIT))
+    vectors, descriptions = (plan.features.units(each).astype(np.float64) * UNIT for each in (texts, described))
+    return tuple(_far_pool(plan.features, vectors, descriptions))
 
 
 def _far_pool(space: PublicFeatures, vectors: Floats, descriptions: Floats | None) -> Iterator[str]:
@@ -256,29 +229,22 @@ def _far_pool(space: PublicFeatures, vectors: Floats, descriptions: Floats | Non
 
     TF-IDF features are left out: in them a short description is as near to texts of another domain.
     """
-    if descriptions is None:
-        return
     widths = [block.dimension for block in space.blocks]
     is_dense = np.repeat([not isinstance(block.encoder, LatentWords) for block in space.blocks], widths)
-    if not is_dense.any() or len(vectors) <= 2 * _NEAREST:
+    if descriptions is None or not is_dense.any() or len(vectors) <= 2 * _NEAREST:
         return
-    centred = _directions((vectors - space.mean)[:, is_dense])
-    texts = centred[:: max(1, len(centred) // _ASKED)]
-    described = _directions((descriptions - space.mean)[:, is_dense])
+    pool, described = ((each - space.mean)[:, is_dense] for each in (vectors, descriptions))
+    for each in (pool, described):
+        each /= np.maximum(np.linalg.norm(each, axis=1, keepdims=True), _TINY)
     # a text is nearest to itself
-    usual = float(np.median(np.sort(texts @ centred.T, axis=1)[:, -_NEAREST - 1 : -1].mean(axis=1)))
-    near = float(np.sort(described @ centred.T, axis=1)[:, -_NEAREST:].mean())
-    if near < _NEAR * usual:
+    usual = np.sort(pool[:: max(1, len(pool) // _ASKED)] @ pool.T, axis=1)[:, -_NEAREST - 1 : -1].mean(axis=1)
+    near = float(np.sort(described @ pool.T, axis=1)[:, -_NEAREST:].mean())
+    if near < _NEAR * float(np.median(usual)):
         yield (
             f"the pool may hold no texts like the described labels: its {_NEAREST} nearest texts have a similarity of "
-            f"{near:.2f} to a description, where texts of the pool have {usual:.2f} to one another. Choose public "
-            "texts of the same kind, or describe each label in several words"
+            f"{near:.2f} to a description, where texts of the pool have {np.median(usual):.2f} to one another. Choose "
+            "public texts of the same kind, or describe each label in several words"
         )
-
-
-def _directions(vectors: Floats) -> Floats:
-    found: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _TINY)
-    return found
 
 
 def _seen(one: Floats) -> float:
@@ -292,19 +258,6 @@ def _seen(one: Floats) -> float:
         limit += SURE**2 * len(counts) * float(whole @ whole) / float(counts.sum()) ** 2
     size = float(np.square(features).sum())
     return math.sqrt(limit / size) if size > _TINY else math.inf
-
-
-def _first(is_enough: Callable[[float], bool]) -> float:
-    """About where a condition on a number of people begins to hold; infinite where it does not for `MOST_USERS`."""
-    low, high = 1.0, 1.0
-    while not is_enough(high):
-        low, high = high, 4 * high
-        if low > MOST_USERS:
-            return math.inf
-    while high / low > _EXACTLY:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
 
 
 def _rounded(people: float) -> int | None:
@@ -337,21 +290,3 @@ def _described(vectors: Floats, label: npt.NDArray[np.intp], classes: int, peopl
 
 def _noisy(matrix: Floats, sigma: float, bits: RandomBits) -> Floats:
     return noisy_matrix(np.rint(matrix / CELL).astype(np.int64), sigma, bits)
-
-
-class _Release:
-    """The estimate from a released matrix, by the estimator of `dptext.TextDistribution`."""
-
-    def __init__(self, matrix: Floats, sigma: float, space: PublicFeatures, descriptions: Floats | None) -> None:
-        self._has_labels = len(matrix) > 1
-        self._ratio = LogRatio.fit(matrix, sigma, COUNT_WEIGHT, space.mean, space.covariance, descriptions)
-
-    def choices(self, vectors: Floats) -> npt.NDArray[Any]:
-        """The label of each text; without labels, whether it is in the nearer half."""
-        found: npt.NDArray[Any]
-        if self._has_labels:
-            found = np.argmax(self._ratio.scores(vectors), axis=1)
-        else:
-            near = self._ratio.nearness(vectors)
-            found = near > np.median(near)
-        return found
