@@ -45,35 +45,35 @@ def main(folder: str) -> None:
     texts, labels = tasks["AG News"]
     vectors, made_up = encoder.encode(texts), encoder.public_sample()
     for epsilon in EPSILONS:
-        found = []
+        scores = []
         for fitted_on, projection in ((None, "pca"), (made_up, "pca"), (made_up, "random")):
             chosen = best_dimension(made_up, dptext.PrivUnit(epsilon=epsilon), projection=projection)
             assert chosen is not None
             size = chosen.dimension
-            found.append(accuracies(vectors, labels, epsilon, size, fitted_on=fitted_on, projection=projection)[0])
-        print(f"{epsilon:g}: ({', '.join(f'{each:.3f}' for each in found)})", flush=True)
+            scores.append(accuracies(vectors, labels, epsilon, size, fitted_on=fitted_on, projection=projection)[0])
+        print(f"{epsilon:g}: ({', '.join(f'{score:.3f}' for score in scores)})", flush=True)
 
 
 def compared(vectors: Any, labels: Any, epsilon: float) -> str:
     chosen = best_dimension(vectors[:PUBLIC], dptext.PrivUnit(epsilon=epsilon))
     assert chosen is not None
-    found = {
+    scores = {
         size: accuracies(vectors, labels, epsilon, size)
-        for size in sorted({chosen.dimension, *(min(each, vectors.shape[1]) for each in TRIED)})
+        for size in sorted({chosen.dimension, *(min(tried, vectors.shape[1]) for tried in TRIED)})
     }
     cells = [str(chosen.dimension)]
     for measure in (0, 1):
-        best = max(found, key=lambda size: found[size][measure])
-        cells += [f"{found[chosen.dimension][measure]:.3f}", f"{found[best][measure]:.3f} ({best})"]
-    return " | ".join([*cells, f"{found[chosen.dimension][2]:.3f}"])
+        best = max(scores, key=lambda size: scores[size][measure])
+        cells += [f"{scores[chosen.dimension][measure]:.3f}", f"{scores[best][measure]:.3f} ({best})"]
+    return " | ".join([*cells, f"{scores[chosen.dimension][2]:.3f}"])
 
 
 def accuracies(
     vectors: Any, labels: Any, epsilon: float, size: int, *, fitted_on: Any = None, projection: str = "pca"
 ) -> tuple[float, float, float]:
     """Return the mean accuracy of a model learned from private vectors, tested on vectors without noise and on noisy
-    ones, and that of a model learned from the public texts with their labels."""
-    noise, found = dptext.PrivUnit(epsilon=epsilon), []
+    ones, and the accuracy of a model learned from the public texts with their labels."""
+    noise, scores = dptext.PrivUnit(epsilon=epsilon), []
     for run in range(RUNS):
         order = np.random.default_rng(run).permutation(len(vectors))
         public, rest = order[:PUBLIC], order[PUBLIC : PUBLIC + LEARNED + TESTED]
@@ -82,14 +82,14 @@ def accuracies(
         arrived = noise.randomize(bounded, seed=run)
         server = dptext.NoisyClassifier(channel=noise).fit(arrived[:LEARNED], right[:LEARNED])
         alone = dptext.NoisyClassifier().fit(vectors[public], labels[public])
-        found.append(
+        scores.append(
             (
                 np.mean(server.device_model().predict(bounded[LEARNED:]) == right[LEARNED:]),
                 server.score(arrived[LEARNED:], right[LEARNED:]),
                 alone.score(vectors[rest][LEARNED:], right[LEARNED:]),
             )
         )
-    clean, noisy, public_alone = np.mean(found, axis=0)
+    clean, noisy, public_alone = np.mean(scores, axis=0)
     return float(clean), float(noisy), float(public_alone)
 
 

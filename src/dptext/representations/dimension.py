@@ -108,13 +108,13 @@ def best_dimension(
     >>> [best_dimension(public, PrivUnit(epsilon=epsilon)).dimension for epsilon in (2.0, 8.0, 32.0)]
     [10, 16, 30]
     """
-    most = (_LEAST + int(randomizer.epsilon)) * (_RANDOM if projection == "random" else 1)
-    most = min(most, checked_vectors(vectors).shape[1])
+    largest = (_LEAST + int(randomizer.epsilon)) * (_RANDOM if projection == "random" else 1)
+    largest = min(largest, checked_vectors(vectors).shape[1])
     if labels is not None:
-        most = min(most, max(_LEAST_DISCRIMINANTS, len(np.unique(np.asarray(labels))) - 1))
-    how: dict[str, Any] = {"bound": bound, "projection": projection, "labels": labels, "centre": centre}
-    tried = (kept_of(vectors, randomizer, dimension, **how) for dimension in range(most, 0, -1))
-    return next(filter(None, tried), None)
+        largest = min(largest, max(_LEAST_DISCRIMINANTS, len(np.unique(np.asarray(labels))) - 1))
+    settings: dict[str, Any] = {"bound": bound, "projection": projection, "labels": labels, "centre": centre}
+    candidates = (kept_of(vectors, randomizer, dimension, **settings) for dimension in range(largest, 0, -1))
+    return next(filter(None, candidates), None)
 
 
 def kept_of(

@@ -127,12 +127,12 @@ def expected_quality(
     descriptions = None if described is None else space.units(described).astype(np.float64) * UNIT
     bits = RandomBits(seed)
 
-    def choices(matrix: Floats, sigma: float, given: Floats = vectors) -> npt.NDArray[Any]:
+    def choices(matrix: Floats, sigma: float, rows: Floats = vectors) -> npt.NDArray[Any]:
         """The label of each text; without labels, whether it is in the nearer half."""
         ratio = LogRatio.fit(matrix, sigma, COUNT_WEIGHT, space.mean, space.covariance, descriptions)
         if classes > 1:
-            return np.asarray(np.argmax(ratio.scores(given), axis=1))
-        near = ratio.nearness(given)
+            return np.asarray(np.argmax(ratio.scores(rows), axis=1))
+        near = ratio.nearness(rows)
         return np.asarray(near > np.median(near))
 
     def agreement(matrix: Floats, sigma: float) -> float:
@@ -148,7 +148,7 @@ def expected_quality(
     nobody = np.zeros((classes, 1 + vectors.shape[1]))
     divided = _made_up_classes(vectors, space, classes) if descriptions is None else choices(nobody, 1.0)
     matrix = _described(vectors, divided, classes, people)
-    clean, least = choices(matrix, 0.0), _seen(matrix / people)
+    clean, people_needed = choices(matrix, 0.0), _seen(matrix / people)
     right = np.array([codes.get(" ".join(text.split()), OUTSIDE) for text in texts], dtype=np.intp)
     labelled, right = vectors[right != OUTSIDE], right[right != OUTSIDE]
     if codes and len(np.unique(right)) < 2:
@@ -161,36 +161,36 @@ def expected_quality(
         *_far_pool(space, vectors, descriptions),
         *(rare_labels(known.names, shares, "public texts") if codes else ()),
     )
-    found = []
-    for each in EPSILONS if epsilon is None else (epsilon,):
-        sigma = PersonalBudgets(each, delta=delta, floor=0.0).sigma
+    predictions = []
+    for budget in EPSILONS if epsilon is None else (epsilon,):
+        sigma = PersonalBudgets(budget, delta=delta, floor=0.0).sigma
         scores = [accuracy(sigma) for _ in range(_RELEASES if codes else 0)]
         expected = Expected(
-            epsilon=float(each),
+            epsilon=float(budget),
             sigma=sigma,
             agreement=agreement(matrix, sigma),
             without=agreement(nobody, sigma),
-            seen=_rounded(least * sigma),
+            seen=_rounded(people_needed * sigma),
             accuracy=(min(scores), max(scores)) if scores else None,
             descriptions=alone,
             separation=_separation(descriptions, space),
         )
-        found.append(replace(expected, warnings=(*_too_few(expected, people, float(shares.max())), *warnings)))
-    return found
+        predictions.append(replace(expected, warnings=(*_too_few(expected, people, float(shares.max())), *warnings)))
+    return predictions
 
 
-def _public_codes(public: Any, labels: Labels, given: Sequence[Any] | None) -> dict[str, int]:
+def _public_codes(public: Any, labels: Labels, values: Sequence[Any] | None) -> dict[str, int]:
     """The class of each labelled public text, by the text as a pool keeps it."""
-    if given is None:
+    if values is None:
         return {}
     if not labels.columns:
         raise ParameterError("public_labels need labels=: the public set of labels")
-    if not isinstance(public, Sequence) or isinstance(public, str) or len(public) != len(given):
+    if not isinstance(public, Sequence) or isinstance(public, str) or len(public) != len(values):
         raise ParameterError("public_labels must be one label for each text of public, which is then a list of texts")
     single = len(labels.columns) == 1
     return {
-        " ".join(encodable(text).split()): labels.code([value] if single else value)
-        for text, value in zip(public, given, strict=True)
+        " ".join(encodable(text or "").split()): labels.code([value] if single else value)
+        for text, value in zip(public, values, strict=True)
     }
 
 
@@ -208,8 +208,8 @@ def _too_few(expected: Expected, people: int, largest: float) -> Iterator[str]:
     if expected.accuracy is not None:
         baseline = max(expected.descriptions or 0.0, largest)
         if expected.accuracy[0] <= baseline:
-            what = "the label descriptions alone" if baseline == expected.descriptions else "the most frequent label"
-            yield f"{how_many}: a release may be no better than {what}, with an accuracy of {baseline:.0%} at no cost"
+            rival = "the label descriptions alone" if baseline == expected.descriptions else "the most frequent label"
+            yield f"{how_many}: a release may be no better than {rival}, with an accuracy of {baseline:.0%} at no cost"
     elif expected.seen is None or people < expected.seen:
         enough = "no number would be enough" if expected.seen is None else f"about {expected.seen:,} are needed"
         yield f"{how_many}: the signal would be within the noise, and {enough}"
@@ -220,7 +220,7 @@ def pool_warnings(plan: SynthesisPlan) -> tuple[str, ...]:
     texts, described = plan.pool.texts[:: max(1, len(plan.pool) // _FEW_TEXTS)], plan.labels.described
     if described is None:
         return ()
-    vectors, descriptions = (plan.features.units(each).astype(np.float64) * UNIT for each in (texts, described))
+    vectors, descriptions = (plan.features.units(strings).astype(np.float64) * UNIT for strings in (texts, described))
     return tuple(_far_pool(plan.features, vectors, descriptions))
 
 
@@ -233,9 +233,9 @@ def _far_pool(space: PublicFeatures, vectors: Floats, descriptions: Floats | Non
     is_dense = np.repeat([not isinstance(block.encoder, LatentWords) for block in space.blocks], widths)
     if descriptions is None or not is_dense.any() or len(vectors) <= 2 * _NEAREST:
         return
-    pool, described = ((each - space.mean)[:, is_dense] for each in (vectors, descriptions))
-    for each in (pool, described):
-        each /= np.maximum(np.linalg.norm(each, axis=1, keepdims=True), _TINY)
+    pool, described = ((array - space.mean)[:, is_dense] for array in (vectors, descriptions))
+    for rows in (pool, described):
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _TINY)
     # a text is nearest to itself
     usual = np.sort(pool[:: max(1, len(pool) // _ASKED)] @ pool.T, axis=1)[:, -_NEAREST - 1 : -1].mean(axis=1)
     near = float(np.sort(described @ pool.T, axis=1)[:, -_NEAREST:].mean())
