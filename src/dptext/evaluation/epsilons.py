@@ -92,7 +92,7 @@ class EpsilonComparison:
         ]
         lines += [
             f"  {'no noise, public texts alone':<50}{_percent(self.clean)}",
-            f"  {'no vector':<50}{self.chance:.1%} (the most frequent label)",
+            f"  {'no vector, the most frequent label':<50}{self.chance:.1%}",
         ]
         return "\n".join(lines)
 
