@@ -98,6 +98,23 @@ def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
     assert sorted(each.name for each in notes.parent.iterdir()) == ["notes.jsonl"]  # it writes nothing
 
 
+def test_accuracy_is_predicted_from_public_labels_and_unknown_without_them(notes, public, run):
+    labelled = public.with_name("labelled.jsonl")
+    rows = [json.loads(line) for line in public.read_text().splitlines()]
+    labelled.write_text(
+        "".join(json.dumps({**row, "kind": "music" if n % 4 < 2 else "rain"}) + "\n" for n, row in enumerate(rows))
+    )
+
+    def good_for(*more):
+        code, out, err = run("advise", "notes.jsonl", "--json", "--public-text", "said", *more)
+        assert code == 0, err
+        [way] = [each for each in json.loads(out)["ways"] if each["command"] == "synthesize"]
+        return way["good_for"]
+
+    assert "Predicted from public labels" in good_for("--public", labelled.name, "--public-label", "kind")
+    assert "not accuracy" in good_for("--public", public.name)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("answers", ANSWERS)
 def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, answers):

@@ -78,16 +78,16 @@ def test_a_file_of_vectors_with_ids_and_a_statement(work, encode):
     assert "unit      document (one text); relation: substitution by any other text; local" in err
     assert "promise   8-differential privacy (pure)" in err
     assert "8 times the number of their texts for a person" in " ".join(err.split())
-    assert "Projection to 8 dimensions (chosen for this epsilon)" in err
+    assert "Projection to 16 dimensions (chosen for this epsilon)" in err
     assert "made up of public words. Texts of your kind that are public" in " ".join(err.split())
-    assert "Wrote 6 private vectors of 8 numbers to out.parquet" in err
+    assert "Wrote 6 private vectors of 16 numbers to out.parquet" in err
     table = pq.read_table("out.parquet")
-    assert table.schema.field("vector").type == pa.list_(pa.float32(), 8)
+    assert table.schema.field("vector").type == pa.list_(pa.float32(), 16)
     assert table["id"].to_pylist() == list(range(6))
     statement = statement_of("out.parquet")
     assert statement.data_sha256 == file_digest("out.parquet")
     assert statement.parameters["public_data"] == "texts made up of public words by their rank"
-    assert (statement.parameters["projection"], statement.parameters["dimension"]) == ("pca", 8)
+    assert (statement.parameters["projection"], statement.parameters["dimension"]) == ("pca", 16)
     assert MARKER not in err + Path("out.parquet.privacy.json").read_text()
     assert MARKER.encode() not in Path("out.parquet").read_bytes()
     assert sorted(os.listdir()) == ["in.jsonl", "out.parquet", "out.parquet.privacy.json", "public.jsonl"]

@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dptext
@@ -325,6 +326,38 @@ def test_a_plan_reads_nothing_private(run, work):
     assert "epsilon" in out
     assert "users until" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_plan_predicts_accuracy_where_public_texts_have_labels(run, work):
+    texts = Path("pool.txt").read_text().splitlines()
+    labelled = [{"text": text, "topic": "drinks" if text.split()[0] in DRINKS else "rules"} for text in texts]
+    Path("labelled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labelled))
+    arguments = ("--people", "2000", "--epsilon", "1", "--public", "labelled.jsonl", "--features", "words")
+    code, out, err = run("synthesize", "--plan", *arguments, "--public-label", "topic")
+    assert code == 0, err
+    assert "unknown" not in out
+    assert "Warning" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    [found] = json.loads(run("synthesize", "--plan", *arguments, "--public-label", "topic", "--json")[1])
+    low, high = found["accuracy"]
+    assert 0.9 < low <= high <= 1.0
+    code, out, _ = run("synthesize", "--plan", *arguments, "--label", "topic", "--labels", "drinks,rules")
+    assert "Accuracy is unknown" in " ".join(out.split())
+    assert "not accuracy" in " ".join(out.split())
+    few = ("--people", "5", *arguments[2:], "--public-label", "topic")
+    assert "Warning: 5 people are too few" in " ".join(run("synthesize", "--plan", *few)[1].split())
+
+
+@pytest.mark.parametrize(("described", "is_far"), [((DRINKS[0], RULES[0]), False), (("ship", "sail"), True)])
+def test_a_pool_far_from_the_label_descriptions_is_said_before_the_release(synthesize, described, is_far):
+    kinds = [*((word, 0) for word in DRINKS), *((word, 1) for word in RULES), ("ship", 2), ("sail", 2)]
+    rows = [(word, np.eye(3)[kind] + 0.1 * np.sin(n + np.arange(3))) for n, (word, kind) in enumerate(kinds)]
+    Path("vectors.txt").write_text("".join(f"{word} {' '.join(map(str, vector))}\n" for word, vector in rows))
+    labels = "drinks={},rules={}".format(*described)
+    how = ("--user", "author", "--label", "topic", "--labels", labels, "--epsilon", "4", "--features", "vectors.txt")
+    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "40", how=how)
+    assert code == 0, err
+    assert ("no texts like the described labels" in " ".join(err.split())) == is_far
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,9 @@ def test_texts_are_encoded_once_and_more_budget_is_more_accuracy():
     few, many = found.rows
     assert few.accuracy.score.high < many.accuracy.score.low
     assert many.accuracy.score.value < found.clean.score.value
+    # what a server learned from many noisy vectors is worth more than one noisy vector says
+    assert few.learned.score.low > few.accuracy.score.high
+    assert few.learned.score.value < found.clean.score.value
     assert found.chance == pytest.approx(1 / 3)
     assert (found.texts, found.trained_on) == (600, 480)
     assert many.error == dptext.PrivUnit(epsilon=12.0).expected_squared_error(many.dimension)
@@ -51,6 +54,7 @@ def test_vectors_that_tell_nothing_give_no_more_than_chance():
     found, _ = compared(told=0.0)
     assert found.clean.score.value < 0.45
     assert found.rows[1].accuracy.score.value < 0.45
+    assert found.rows[1].learned.score.value < 0.45
 
 
 def test_labels_may_choose_directions_and_the_dimension_may_be_given():

@@ -16,7 +16,7 @@ from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.synthesis.distribution import noise_is_enough
-from dptext.synthesis.planning import GOOD, expected_quality
+from dptext.synthesis.planning import COVERED, expected_quality
 from dptext.synthesis.sources import OverlapWarning
 from dptext.synthesis.votes import VoteSynthesizer
 from dptext.users.private_vocabulary import PrivateLabels
@@ -154,16 +154,99 @@ def test_a_prediction_takes_every_budget_that_a_release_takes():
     assert strong.agreement == 1.0
 
 
-@pytest.mark.slow
+def two_kinds(count, seed, shares=(0.5, 0.5)):
+    """Made-up texts of two kinds that share half of their words, with their labels."""
+    generator = np.random.default_rng(seed)
+    labels = generator.choice(LABELS, count, p=shares)
+    words = {"drinks": ["tea", "cup", "law"], "rules": ["tax", "law", "cup"]}
+    return [" ".join([*generator.choice(words[label], 5), f"n{n}"]) for n, label in enumerate(labels)], labels.tolist()
+
+
+@pytest.mark.parametrize("people", [60, 1000])
+def test_the_interval_covers_the_accuracy_of_releases_at_the_stated_rate(people):
+    how = {"labels": LABELS, "features": ENCODER, "cache": False, "epsilon": 0.5}
+    inside, widths = [], []
+    for seed in range(20):  # seeded; other public texts, people and noise each time
+        pool, labels = two_kinds(300, seed)
+        [expected] = expected_quality(pool, people=people, public_labels=labels, seed=seed, **how)
+        texts, right = two_kinds(people, 100 + seed)
+        given = [
+            dptext.Document(text, user=str(n), label=label)
+            for n, (text, label) in enumerate(zip(texts, right, strict=True))
+        ]
+        release = dptext.Synthesizer(seed=seed, **how).fit(given, public=pool)
+        others, wanted = two_kinds(2000, 200 + seed)
+        score = np.mean(np.array(release.classify(others)) == np.array(wanted))
+        low, high = expected.accuracy
+        inside.append(low <= score <= high)
+        widths.append(high - low)
+    assert COVERED == 0.9
+    assert np.mean(inside) >= 0.75  # at 90%, fewer than 15 of 20 are inside with a chance of 1%
+    assert np.median(widths) < (0.8 if people < 100 else 0.15)
+
+
+def test_accuracy_is_unknown_without_public_labels():
+    how = {"labels": {"drinks": "tea cup cocoa", "rules": "tax law court"}, "features": ENCODER, "cache": False}
+    pool, labels = two_kinds(400, 0)
+    [unknown] = expected_quality(pool, people=500, epsilon=1.0, seed=1, **how)
+    assert (unknown.accuracy, unknown.descriptions) == (None, None)
+    assert unknown.separation > 1.3
+    [known] = expected_quality(pool, people=500, epsilon=1.0, public_labels=labels, seed=1, **how)
+    assert known.descriptions > 0.7
+    assert known.accuracy[0] > 0.7
+    for wrong in (labels[:-1], ["other"] * len(pool)):
+        with pytest.raises(ParameterError, match=r"public_labels|public labels"):
+            expected_quality(pool, people=500, public_labels=wrong, **how)
+    with pytest.raises(ParameterError, match="need labels="):
+        expected_quality(pool, people=500, public_labels=labels, features=ENCODER, cache=False)
+
+
+def test_a_prediction_warns_before_the_budget_is_spent():
+    how = {"features": ENCODER, "cache": False, "epsilon": 1.0, "seed": 1}
+    pool, labels = two_kinds(400, 0)
+
+    def warnings(people=2000, pool=pool, public_labels=labels, labels=LABELS):
+        [expected] = expected_quality(pool, people=people, labels=labels, public_labels=public_labels, **how)
+        return " ".join(expected.warnings)
+
+    assert warnings() == ""
+    assert "too few for epsilon 1" in warnings(people=10)
+    assert "too few for epsilon 1" in warnings(people=10, public_labels=None)
+    rare, few = two_kinds(400, 0, shares=(0.95, 0.05))
+    assert "public texts have the label 'rules'" in warnings(pool=rare, public_labels=few)
+    described = {"drinks": "tea cup cocoa", "rules": "tax law court"}
+    assert "no texts like the described labels" not in warnings(labels=described)
+    drinks = [f"{text} {number}" for text in ("tea cup", "cocoa tea", "cup cocoa tea", "tea") for number in range(40)]
+    far = warnings(pool=drinks, public_labels=None, labels={"rules": "tax law", "judges": "court of law"})
+    assert "no texts like the described labels" in far
+
+
+def test_rare_labels_and_a_far_pool_are_doubts():
+    given = [each for each in documents(users=1000) if each.label == "drinks" or each.user.endswith("7")]
+    release = fitted(given, epsilon=8.0, seed=1)
+    [doubt] = release.doubts()
+    assert "--shares uniform" in doubt
+    assert "few documents have the label 'rules'" in doubt
+    assert release.sample(POOL, 4).doubts == (doubt,)
+    assert release.sample(POOL, 4, shares="uniform").doubts == release.doubts(shares="uniform") == ()
+    assert not fitted(documents(users=1000), seed=1).doubts()
+    far = [f"tea cup n{n}" for n in range(100)] + [f"cocoa n{n}" for n in range(100)] + ["tax", "law tea", "court cup"]
+    laws = [dptext.Document("tax law court", user=str(n)) for n in range(500)]
+    release = synthesizer(labels=None, seed=1).fit(laws, public=far)
+    assert any("too few texts like the described ones" in each for each in release.sample(far, 150).doubts)
+    near = [f"{one} {other} {n}" for one in WORDS for other in WORDS for n in range(5)]
+    mixed = [dptext.Document(text, user=str(n)) for n, text in enumerate(near)]
+    assert not any("too few texts" in each for each in fitted(mixed, labels=None, seed=1).sample(POOL, 20).doubts)
+
+
 def test_a_prediction_says_how_many_people_it_takes():
     how = {"features": ENCODER, "labels": LABELS, "cache": False, "seed": 1}
-    few, many = (expected_quality(POOL, people=50, epsilon=each, needed=True, **how)[0] for each in (0.5, 8.0))
+    few, many = (expected_quality(POOL, people=50, epsilon=each, **how)[0] for each in (0.5, 8.0))
     assert many.seen < few.seen
-    assert many.good < few.good
-    [enough] = expected_quality(POOL, people=4 * few.good, epsilon=0.5, **how)
-    [little] = expected_quality(POOL, people=max(1, few.good // 8), epsilon=0.5, **how)
-    assert little.agreement < GOOD < enough.agreement
-    assert enough.good is None
+    [enough] = expected_quality(POOL, people=16 * few.seen, epsilon=0.5, **how)
+    [little] = expected_quality(POOL, people=max(1, few.seen // 16), epsilon=0.5, **how)
+    assert little.agreement < 0.8 < enough.agreement
+    assert ("too few" in " ".join(little.warnings), enough.warnings) == (True, ())
     # a release of so many people has no doubt whether labels can be told apart, one of far fewer has
     assert not fitted(documents(users=16 * few.seen), epsilon=0.5, seed=1).doubts()
     assert fitted(documents(users=max(1, few.seen // 16)), epsilon=0.5, seed=1).doubts()

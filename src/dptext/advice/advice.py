@@ -103,6 +103,7 @@ def advise(
     trust: Holder | None = None,
     public: Any = None,
     public_text: str = "text",
+    public_label: str | None = None,
     suffix: str | None = None,
     seed: int | None = None,
 ) -> Advice:
@@ -123,6 +124,7 @@ def advise(
         trust: "central": somebody is trusted with all texts; "local": nobody is, each owner or device protects itself.
         public: public texts for previews and figures, as `dptext.Pool` takes them; None: bundled utterances.
         public_text: their column, in files and tables.
+        public_label: column of public labels, in files: the accuracy of a synthetic corpus is then predicted.
         suffix: the format of files whose names do not tell.
         seed: of the previews, to see the same again.
 
@@ -143,7 +145,11 @@ def advise(
         raise ParameterError(
             "public holds a file of the rows themselves: texts of other people are shown and drawn from"
         )
-    texts = PublicTexts.bundled(seed) if public is None else PublicTexts.given(public, text=public_text, seed=seed)
+    texts = (
+        PublicTexts.bundled(seed)
+        if public is None
+        else PublicTexts.given(public, text=public_text, label=public_label, seed=seed)
+    )
     return advised(Case(data=data, answers=answers, public=texts))
 
 

@@ -40,8 +40,8 @@ def bank(case: Case) -> Way:
 
 
 _GOOD = (
-    "One text that can be read for each; many together say what many say (news at epsilon 4: .68 right, .87 with the "
-    "private ones, papers/sentences)."
+    "One readable text for each. Topics survive: a classifier of news has .79 at epsilon 4, .88 from the private "
+    "texts. Sentiment does not: .58 at epsilon 3, where label descriptions alone have .74 (docs/mechanisms/sentences)."
 )
 
 

@@ -86,11 +86,25 @@ def _makeup(case: Case) -> Makeup:
         return Makeup(promise, _GOOD, (*few, *objections))
     if _above_chance(expected) < _ENOUGH:
         objections.append(_too_few(case, people, whom))
-    figure = (
-        f"With {people:,} {whom} and {_classes(case)} classes, {expected.agreement:.0%} of public texts get the class "
-        f"that they would get without noise ({expected.without:.0%} by chance)."
+    objections += [Objection(0, f"{each[0].upper()}{each[1:]}.") for each in expected.warnings]
+    data = case.data
+    if data.classes and data.rarest is not None and data.rarest * 4 * data.classes < data.rows:
+        objections.append(Objection(0, "The rarest label has few texts: choose as many for each (--shares uniform)."))
+    return Makeup(promise, f"{_GOOD} {_figure(case, expected, people)}", tuple(objections))
+
+
+def _figure(case: Case, expected: Expected, people: int) -> str:
+    """What is predicted, and what is not known."""
+    if expected.accuracy is not None:
+        low, high = expected.accuracy
+        return (
+            f"Predicted from public labels, {people:,} {case.data.whom}: {low:.0%} to {high:.0%} of labels are right."
+        )
+    return (
+        f"With {people:,} {case.data.whom} and {_classes(case)} classes, {expected.agreement:.0%} of public texts keep "
+        f"their class under the noise ({expected.without:.0%} by chance): agreement with the noise-free labels, not "
+        "accuracy, which takes public labels (--public-label)."
     )
-    return Makeup(promise, f"{_GOOD} {figure}", tuple(objections))
 
 
 def _too_few(case: Case, people: int, whom: str) -> Objection:
@@ -101,7 +115,7 @@ def _too_few(case: Case, people: int, whom: str) -> Objection:
     most = _expected(case, people, PROTECTING)
     if most is None or _above_chance(most) < _ENOUGH:
         return Objection(2, said)
-    return Objection(1, f"{said} At {PROTECTING:g}, which still protects, {most.agreement:.0%} would get their class.")
+    return Objection(1, f"{said} At {PROTECTING:g}, which still protects, {most.agreement:.0%} would keep their class.")
 
 
 _GOOD = (
@@ -112,14 +126,16 @@ _GOOD = (
 
 def _expected(case: Case, people: int, epsilon: float = _EPSILON) -> Expected | None:
     """What a budget buys, from public texts and a round number of people; None where there are too few public texts."""
-    pool = case.public.pool.texts[:_POOL]
+    pool, right = case.public.pool.texts[:_POOL], case.public.labels if case.public.files else None
     classes = _classes(case)
-    if len(pool) < 2 * classes:
+    labels = [str(each) for each in range(classes)] if right is None else sorted(set(right))
+    if len(pool) < 2 * len(labels):
         return None
     [found] = expected_quality(
         pool,
         people=people,
-        labels=[str(each) for each in range(classes)],
+        labels=labels,
+        public_labels=None if right is None else right[PREVIEWED:][: len(pool)],
         epsilon=epsilon,
         features=case.public.features,
         cache=False,

@@ -62,7 +62,7 @@ class PublicTexts:
         return cls(*_some(list(labels), labels, seed), name, seed=seed)
 
     @classmethod
-    def given(cls, file: Any, *, text: str, seed: int | None) -> PublicTexts:
+    def given(cls, file: Any, *, text: str, label: str | None = None, seed: int | None) -> PublicTexts:
         """The caller's own.
 
         Raises:
@@ -76,7 +76,13 @@ class PublicTexts:
             )
         is_one = isinstance(file, str | os.PathLike)
         named = tuple(str(each) for each in ([file] if is_one else file)) if pool.files else ()
-        chosen = _some(list(pool.texts), None, seed)
+        labels = None
+        if label is not None:
+            if not pool.files:
+                raise ParameterError("public_label names a column of files: give public texts with labels as files")
+            rows = read_documents(pool.files, text=text, label=label)
+            labels = {str(each.text).strip(): str(each.label) for each in rows if each.label is not None}
+        chosen = _some([each for each in pool.texts if labels is None or each in labels], labels, seed)
         return cls(*chosen, "your public texts", named, text, len(pool), seed)
 
     @property

@@ -67,6 +67,10 @@ def advise(
         ),
     ] = (),
     public_text: Annotated[str, typer.Option(metavar="COLUMN", help="Their column.")] = "text",
+    public_label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Their column of public labels, to predict the accuracy of a corpus."),
+    ] = None,
     seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
@@ -87,6 +91,7 @@ def advise(
         label=looked.label or None,
         public=[Path(each) for each in public] or None,
         public_text=public_text,
+        public_label=public_label,
         suffix=looked.in_format,
         seed=seed,
         **given,

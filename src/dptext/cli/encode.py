@@ -271,9 +271,11 @@ def _compare(
     typer.echo(str(found))
     output.say(
         "error: the expected squared length of the noise, where a vector has length 1.\n"
-        f"A classifier learned from {found.trained_on:,} vectors, and answered for others. Fewer vectors,\n"
-        "or texts of another kind, give less. Nothing private was read. To the people who\n"
-        "wrote the public texts nothing is promised."
+        f"accuracy (95% interval): a server learned from {found.trained_on:,} noisy vectors. It\n"
+        "was tested on other noisy vectors, and its learned model on vectors without\n"
+        "noise. Fewer vectors, or texts of another kind, give less. If a model of public\n"
+        "texts alone does the task, use it: it needs no private vector.\n"
+        "Nothing private was read. The authors of the public texts are not protected."
     )
 
 
@@ -328,9 +330,9 @@ def _projected(kept: Kept | None, asked: EncoderOptions, randomizer: Randomizer)
         is_random = asked.projection == "random"
         found += [
             "The directions are random ones." if is_random else "It is fitted on texts made up of public words.",
-            f"Texts of your kind that are public (--public FILE) keep more: on news at epsilon {measured:g}, a "
-            f"classifier of PrivUnit's vectors was right {public:.0%} of the time instead of "
-            f"{random if is_random else made_up:.0%}.",
+            f"Texts of your kind that are public (--public FILE) keep more: on news at epsilon {measured:g}, a model "
+            f"learned from PrivUnit's vectors had an accuracy of {public:.1%} instead of "
+            f"{random if is_random else made_up:.1%}.",
         ]
     return textwrap.fill(" ".join(found), 78, subsequent_indent="  ")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,7 +21,7 @@ from dptext.cli.outputs import as_input, begin
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
-from dptext.files.documents import DocumentReader
+from dptext.files.documents import DocumentReader, read_documents
 from dptext.files.folders import find_files
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import as_approx
@@ -28,7 +29,7 @@ from dptext.privacy.wording import before_synthesis, cautioned_of
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.synthesis.distribution import Shares
 from dptext.synthesis.labels import Labels
-from dptext.synthesis.planning import GOOD, expected_quality
+from dptext.synthesis.planning import COVERED, Expected, expected_quality, pool_warnings
 from dptext.synthesis.promise import MOST_DOCUMENTS
 from dptext.synthesis.release import (
     Draw,
@@ -252,6 +253,10 @@ class CorpusOptions:
         ),
     ] = ()
     public_text: options.PublicText = "text"
+    public_label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="For --plan: the column of POOL with public labels, to predict accuracy."),
+    ] = None
     public_name: Annotated[str | None, typer.Option(metavar="NAME", help="What statement and card call POOL.")] = None
     licence: options.Licence = None
     count: Annotated[int | None, typer.Option("-n", "--count", metavar="N", help="How many texts to make.")] = None
@@ -482,6 +487,8 @@ def _released(
     assert private.sources is not None
     caution = cautioned_of([plan.statement(seeded=False)], source=as_input(private.sources[0]))
     with bar.away():
+        for warning in pool_warnings(plan):
+            output.say(f"Warning: {warning}.")
         begin(before_synthesis(plan, user=private.user), caution, yes=yes, asks=not run.resume, output=output)
     problem = delta_too_large(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
     if problem is not None:
@@ -534,19 +541,26 @@ def _plan(
     people: int | None,
     output: options.Output,
 ) -> None:
-    """What a budget buys, from public numbers."""
+    """Print the predicted quality, from public numbers."""
     if pool is None or people is None:
         raise ParameterError(
             "--plan needs public texts and a public number of people: --public POOL --people 1000 (never a count of IN)"
         )
+    texts: Any = pool
+    public_labels = None
+    if corpus.public_label is not None:
+        documents = list(read_documents(pool.files, text=corpus.public_text, label=corpus.public_label))
+        texts, public_labels = [each.text or "" for each in documents], [each.label for each in documents]
+        if not labels.columns:
+            labels = Labels.of({corpus.public_label: sorted({str(each) for each in public_labels if each is not None})})
     found = expected_quality(
-        pool,
+        texts,
         labels=labels,
+        public_labels=public_labels,
         people=people,
         epsilon=budget.epsilon,
         delta=budget.delta,
         features=corpus.features,
-        needed=True,
         seed=_SEED,
     )
     if output.as_json:
@@ -556,19 +570,35 @@ def _plan(
             typer.echo(line)
 
 
-def _table(found: Sequence[Any], people: int, unit: str) -> list[str]:
-    lines = [
-        f"With {people:,} {unit}s, of texts like those of the public pool (nothing private was",
-        "read): how many texts get the label that they would get without noise.",
-        "",
-        f"                     with this  {unit}s until  {unit}s until",
-        f"  epsilon     sigma     number  seen at all          {GOOD:.0%}",
-    ]
+def _table(found: Sequence[Expected], people: int, unit: str) -> list[str]:
+    last = found[-1]
+    about = [f"Prediction for {people:,} {unit}s, from public texts alone: no private text was read."]
+    if last.accuracy is None:
+        about.append(
+            "Accuracy is unknown: it takes public labels (--public-label COLUMN). The table has the agreement with the "
+            "noise-free labels, not accuracy: labels without noise may be wrong as well."
+        )
+    else:
+        about.append(
+            "Accuracy: share of right labels (dptext classify) on public texts that the simulated release did not use; "
+            f"{COVERED:.0%} of releases lie in the interval if private texts and their labels are like these. "
+            "Agreement: with the noise-free labels, not accuracy."
+        )
+    if last.descriptions is not None:
+        about.append(f"The label descriptions alone, without any release, have an accuracy of {last.descriptions:.0%}.")
+    elif last.separation is not None:
+        about.append(
+            f"Along the directions in which the label descriptions differ, the pool varies {last.separation:.1f} times "
+            "as much as along an average direction (about 1: the descriptions do not separate its texts)."
+        )
+    lines = [line for each in about for line in textwrap.wrap(each, 79)]
+    lines += ["", f"  epsilon     sigma   accuracy   agreement   {unit}s until labels stand out"]
     for each in found:
-        seen, good = (f"{n:,}" if n is not None else "never" for n in (each.seen, each.good))
-        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{each.agreement:>11.0%}{seen:>13}{good:>13}")
-    if all(each.seen is None or people < each.seen for each in found):
-        lines += ["", "The signal would be within the noise: what is made from it is chosen by chance."]
+        seen = "never" if each.seen is None else f"{each.seen:,}"
+        right = "unknown" if each.accuracy is None else f"{each.accuracy[0]:.2f}-{each.accuracy[1]:.2f}"
+        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{right:>11}{each.agreement:>12.0%}{seen:>10}")
+    for warning in last.warnings:
+        lines += ["", *textwrap.wrap(f"Warning: {warning}.", 79)]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Private vectors at several budgets beside one another, on public texts: before any private text is encoded."""
+"""Private vectors at several budgets side by side, measured on public texts before a private text is encoded."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class AtEpsilon:
         recovered: which share of a vector one private vector gives back, as in `dptext.representations.dimension`;
             None where that is not known.
         accuracy: of a classifier of private vectors, on private vectors of texts that it has not seen.
+        learned: accuracy of the same server's model for vectors without noise (`NoisyClassifier.device_model`), on such
+            vectors of the same texts; None for a channel that has no such model.
     """
 
     epsilon: float
@@ -47,6 +49,7 @@ class AtEpsilon:
     error: float
     recovered: float | None
     accuracy: Measured
+    learned: Measured | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +74,15 @@ class EpsilonComparison:
         return self.clean.baseline
 
     def __str__(self) -> str:
-        lines = ["  epsilon  dimension   error  accuracy of a classifier, with 95% interval"]
+        lines = ["  epsilon  dimension   error  accuracy, noisy       accuracy, without noise"]
         lines += [
-            f"  {each.epsilon:<7g}{each.dimension:>11}{each.error:>8.3g}  {_percent(each.accuracy)}"
+            f"  {each.epsilon:<7g}{each.dimension:>11}{each.error:>8.3g}  {_percent(each.accuracy):<22}"
+            + ("-" if each.learned is None else _percent(each.learned))
             for each in self.rows
         ]
         lines += [
-            f"  {'no noise':<26}  {_percent(self.clean)}",
-            f"  {'no vector':<26}  {self.chance:.1%} (the most frequent label)",
+            f"  {'no noise, public texts alone':<50}{_percent(self.clean)}",
+            f"  {'no vector, the most frequent label':<50}{self.chance:.1%}",
         ]
         return "\n".join(lines)
 
@@ -92,6 +96,7 @@ class EpsilonComparison:
                 "error": each.error,
                 "recovered": each.recovered,
                 **_interval(each.accuracy),
+                "learned": None if each.learned is None else _interval(each.learned),
             }
             for each in self.rows
         ]
@@ -168,7 +173,7 @@ def compare_epsilons(
             size = USUAL if kept is None else kept.dimension
         size = min(size, known.dimension)
         kept = kept or kept_of(vectors, each, size, **labelled)
-        predicted = _answers(vectors, codes, parts, each, how | {"dimension": size}, bits)
+        predicted, learned = _answers(vectors, codes, parts, each, how | {"dimension": size}, bits)
         rows.append(
             AtEpsilon(
                 epsilon=epsilon,
@@ -177,9 +182,10 @@ def compare_epsilons(
                 error=each.expected_squared_error(size + (kind == "lift")),
                 recovered=None if kept is None else kept.recovered,
                 accuracy=measure("accuracy", codes, predicted),
+                learned=None if learned is None else measure("accuracy", codes, learned),
             )
         )
-    clean = measure("accuracy", codes, _answers(vectors, codes, parts, None, {}, bits))
+    clean = measure("accuracy", codes, _answers(vectors, codes, parts, None, {}, bits)[0])
     return EpsilonComparison(
         rows=tuple(rows), clean=clean, texts=len(texts), trained_on=min(len(each.train) for each in parts)
     )
@@ -192,18 +198,25 @@ def _answers(
     randomizer: Randomizer | None,
     how: dict[str, Any],
     bits: RandomBits,
-) -> npt.NDArray[np.int64]:
-    """(n,) what classifiers say of texts that had no part in their training; without a randomizer, of clean vectors."""
-    found = np.empty_like(codes)
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+    """(n,) classes that classifiers predict for texts that had no part in their training, from noisy vectors and from
+    vectors without noise; without a randomizer, from the encoder's vectors."""
+    found, learned = np.empty_like(codes), np.empty_like(codes)
+    has_model = randomizer is not None
     for part in parts:
-        arrived = vectors - vectors[part.train].mean(axis=0)
+        sent = arrived = vectors - vectors[part.train].mean(axis=0)
         if randomizer is not None:
             labels = codes[part.train] if how["projection"] == "supervised" else None
             bound = fit_bound(vectors[part.train], labels=labels, **how)
-            arrived = randomizer.randomize(bound.apply(vectors), seed=_drawn(bits))
+            sent = bound.apply(vectors)
+            arrived = randomizer.randomize(sent, seed=_drawn(bits))
         server = NoisyClassifier(channel=randomizer).fit(arrived[part.train], codes[part.train])
         found[part.test] = server.predict(arrived[part.test])
-    return found
+        try:
+            learned[part.test] = server.device_model().predict(sent[part.test])
+        except ParameterError:  # the channel has no model for vectors without noise
+            has_model = False
+    return found, learned if has_model else None
 
 
 def _drawn(bits: RandomBits) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +52,7 @@ __all__ = [
     "Weights",
     "announces_description",
     "is_described",
+    "rare_labels",
     "read_description",
 ]
 
@@ -62,6 +63,7 @@ _AT_ONCE = 4096  # candidates weighed together
 SURE = 3.0
 """By so many standard deviations of the noise a number stands above it."""
 _NAMED = 5
+_RARE = 0.25
 _LINES = 4  # that can be told apart in grey
 
 _TENSORS, _PRIVACY, _CARD = "distribution.safetensors", "privacy.json", "README.md"
@@ -138,9 +140,13 @@ class TextDistribution(Showing):
         """By label, its noisy share of the documents (people count, not documents: each has length 1 in all)."""
         return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
 
-    def doubts(self) -> tuple[str, ...]:
-        """Where noise hides what was to be described, in sentences. They follow from the released matrix alone, so they
-        may be shared."""
+    def doubts(self, *, shares: Shares = "released") -> tuple[str, ...]:
+        """Return what makes the release hard to use, in sentences: noise, and rare labels. They follow from the
+        released matrix alone, so they may be shared.
+
+        Args:
+            shares: as in `sample`; with ``"uniform"``, rare labels are no reason for doubt.
+        """
         found = []
         counts, features = self.matrix[:, 0] / self.sigma, self.matrix[:, 1:] / self.sigma
         whole = features.sum(axis=0)
@@ -166,6 +172,8 @@ class TextDistribution(Showing):
                 f"the noisy count of {named} is within its noise: hardly anybody has such a label, or its name is "
                 "spelled in another way; texts for it are chosen by chance"
             )
+        elif self.labels.columns and not found and shares == "released":
+            found += rare_labels(self.labels.names, self.ratio.shares, "documents")
         return tuple(found)
 
     def weigh(self, texts: Sequence[str]) -> Weights:
@@ -304,7 +312,8 @@ class TextDistribution(Showing):
             variety=variety,
             bits=RandomBits(seed),
         )
-        return self._made([pool.texts[place] for place in chosen.tolist()], classes, pool)
+        doubts = (*self.doubts(shares=shares), *self._far(weights.nearness[chosen]))
+        return self._made([pool.texts[place] for place in chosen.tolist()], classes, pool, doubts)
 
     def generate(
         self,
@@ -346,7 +355,7 @@ class TextDistribution(Showing):
                 bits=RandomBits(seed),
                 progress=done,
             )
-        return self._made(texts, classes, source)
+        return self._made(texts, classes, source, self.doubts(shares=shares))
 
     def _weights(self, units: npt.NDArray[np.int32]) -> Weights:
         scores, nearness = [], []
@@ -360,7 +369,23 @@ class TextDistribution(Showing):
         classes = len(self.labels)
         return self.ratio.shares if shares == "released" else np.full(classes, 1 / classes)
 
-    def _made(self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source) -> Release:
+    def _far(self, nearness: Floats) -> Iterator[str]:
+        """Whether the chosen texts are less likely among the described texts than most of these.
+
+        The nearness of described texts has mean 0 and variance d S d (`dptext.synthesis.ratio`).
+        """
+        domain = self.ratio.domain
+        deviation = math.sqrt(max(float(domain @ self.features.covariance @ domain), 0.0))
+        if deviation > 0 and float(nearness.mean()) < -deviation:
+            yield (
+                "the pool has too few texts like the described ones: the chosen texts lie "
+                f"{-float(nearness.mean()) / deviation:.1f} standard deviations from the middle of the described ones "
+                "in the direction of the pool. Choose fewer texts (-n), or a pool of the same domain"
+            )
+
+    def _made(
+        self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source, doubts: tuple[str, ...]
+    ) -> Release:
         """Texts with their labels, and the statement of this release with what the source adds to it."""
         found = [self.labels.values_of(int(each)) for each in classes]
         columns = {column: [values[column] for values in found] for column in self.labels.columns}
@@ -373,7 +398,7 @@ class TextDistribution(Showing):
         return Release(
             statement=statement,
             documents=len(texts),
-            doubts=(*self.doubts(), *filter(None, [getattr(source, "trouble", "")])),  # of sources that can fail
+            doubts=(*doubts, *filter(None, [getattr(source, "trouble", "")])),  # of sources that can fail
             made={"texts": list(texts), "columns": columns},
         )
 
@@ -589,6 +614,20 @@ def _labels_of(config: Mapping[str, Any]) -> Labels:
 def _not_of_one(source: str, error: Exception) -> DataError:
     why = f" ({error})" if isinstance(error, ParameterError) else ""
     return DataError(f"{source}: its files are not of one description{why}; get the folder again")
+
+
+def rare_labels(labels: Sequence[str], shares: Floats, texts: str) -> list[str]:
+    """Return a sentence on the labels that have less than a quarter of an even share, if there are any."""
+    rare = [
+        f"{name!r} ({share:.0%})" for name, share in zip(labels, shares, strict=True) if share < _RARE / len(shares)
+    ]
+    if not rare:
+        return []
+    more = f" and {len(rare) - _NAMED:,} more" * (len(rare) > _NAMED)
+    return [
+        f"few {texts} have the label {', '.join(rare[:_NAMED])}{more}, so a model that learns from the synthetic texts "
+        'will seldom predict it: choose as many texts for each label (--shares uniform, shares="uniform")'
+    ]
 
 
 def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
