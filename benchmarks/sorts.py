@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from dptext.users.sorting import Batch, SortedRuns
 
 ARRIVED = "CREATE TABLE arrived (user BLOB, level INTEGER, rows BLOB)"

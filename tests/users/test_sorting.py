@@ -6,12 +6,12 @@ import sys
 
 import numpy as np
 import pytest
+from dptext.users.sorting import Batch, SortedRuns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import StorageError
 from dptext.users import sorting
-from dptext.users.sorting import Batch, SortedRuns
 
 
 @pytest.fixture

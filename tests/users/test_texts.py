@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dptext.users.texts import MOST_CODES, texts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from dptext.errors import DataError, ParameterError
 from dptext.files import blocks
 from dptext.files.documents import Document, read_documents
 from dptext.users import sorting, texts
-from dptext.users.texts import MOST_CODES, texts_of
 from files.secrecy import MARKER
 
 TOPICS = {("news",): 0, ("sports",): 1}

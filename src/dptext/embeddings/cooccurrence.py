@@ -30,7 +30,7 @@ from dptext.privacy.unit import Relation
 from dptext.privacy.wording import warn_unprotected
 from dptext.showing import Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.grouping import Person, UserUnit, users_of
+from dptext.users.grouping import UserUnit, UserWords, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
@@ -76,7 +76,7 @@ class Plan(ReleasePlan):
     mechanism: ClassVar[str] = "co-occurrences"
     share: ClassVar[str] = "epsilon"
 
-    def total(self, users: Iterable[Person]) -> npt.NDArray[np.int64]:
+    def total(self, users: Iterable[UserWords]) -> npt.NDArray[np.int64]:
         """(V, k) the sum of the users' matrices. **Private: it must not leave the curator.**
 
         Raises:

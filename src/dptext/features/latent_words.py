@@ -33,7 +33,7 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import FrozenEncoder, Progress, Vectors, in_parts
 from dptext.text.tokens import Kind, fold, kind_of, word_pieces
 from dptext.threads import one_blas_thread
-from dptext.users.grouping import Remembered
+from dptext.users.grouping import TokenCache
 
 __all__ = ["DIMENSION", "LatentWords", "PublicWords", "fit_latent_words"]
 
@@ -84,7 +84,7 @@ class PublicWords:
             is_word = kind_of(token) is Kind.WORD and _SURROGATE.search(token) is None  # which no file holds
             return ids.setdefault(fold(token), len(ids)) if is_word else _NO_WORD
 
-        remembered = Remembered(number)
+        remembered = TokenCache(number)
         parts = [_rows(texts[block], remembered) for block in in_parts(texts, 4096, progress)]
         self.texts = len(texts)
         self._lengths = np.concatenate([lengths for _, lengths in parts]) if parts else np.zeros(0, dtype=np.int64)
@@ -248,11 +248,11 @@ def _rebuild(words: tuple[str, ...], idf: Any, components: Any, public_texts: in
     return LatentWords(words, idf, components, public_texts=public_texts)
 
 
-def _remembered_rows(words: Sequence[str]) -> Remembered[int]:
+def _remembered_rows(words: Sequence[str]) -> TokenCache[int]:
     table = {word: row for row, word in enumerate(words)}
     if len(table) < len(words):
         raise ParameterError("words must be distinct, one stands twice")
-    return Remembered(lambda token: table.get(fold(token), _NO_WORD) if kind_of(token) is Kind.WORD else _NO_WORD)
+    return TokenCache(lambda token: table.get(fold(token), _NO_WORD) if kind_of(token) is Kind.WORD else _NO_WORD)
 
 
 def _rows(texts: Sequence[str], numbers: Mapping[str, int]) -> tuple[npt.NDArray[np.int32], Integers]:
