@@ -297,11 +297,8 @@ def _grouped_texts(partition: UserPartition) -> Iterator[UserTexts]:
 
 def _text_chunks(slab: Slab, offsets: list[int], start: int, stop: int) -> Iterator[Chunk]:
     for first, last in _chunk_bounds(offsets, start, stop):
-        places = pairwise(offsets[first : last + 1])
-        yield (
-            [slab.content[begin:end].decode("utf-8", "surrogatepass") for begin, end in places],
-            slab.codes[first:last],
-        )
+        documents = (slab.content[begin:end] for begin, end in pairwise(offsets[first : last + 1]))
+        yield [document.decode("utf-8", "surrogatepass") for document in documents], slab.codes[first:last]
 
 
 def _class_function(code: Callable[[tuple[str | None, ...]], int] | None) -> Callable[[tuple[Any, ...]], int]:
@@ -311,8 +308,10 @@ def _class_function(code: Callable[[tuple[str | None, ...]], int] | None) -> Cal
         return whole("the code of a class", number, least=OUTSIDE, most=MAX_CLASSES - 1)
 
     def class_of(values: tuple[Any, ...]) -> int:
-        # 1, 1.0 and True would be one key
-        return cached(values if all(type(value) is str for value in values) else tuple(map(spelled_label, values)))
+        if not all(type(value) is str for value in values):  # 1, 1.0 and True would be one key
+            values = tuple(map(spelled_label, values))
+        is_short = sum(len(value or "") for value in values) <= _LONGEST_CACHED
+        return (cached if is_short else cached.__wrapped__)(values)
 
     return class_of
 
