@@ -374,22 +374,17 @@ class Columns:
     def in_document(self, document: Document, row: int) -> tuple[Any, ...]:
         """Return the values of the columns in a document; raise a DataError if it has no level."""
         values = document.attributes or {}
-        if self.is_level:
-            for name in self.names:
-                if name not in values:
-                    present = columns_there(name, list(values), sure=True)
-                    raise DataError(f"row {row} has no attribute {name!r} for its level: {present}")
-        elif len(self.names) == 1:
-            return (values.get(self.names[0], document.label),)
+        if len(self.names) == 1:
+            name = self.names[0]
+            if self.is_level and name not in values:
+                present = columns_there(name, list(values), sure=True)
+                raise DataError(f"row {row} has no attribute {name!r} for its level: {present}")
+            return (values.get(name, document.label),)
         return tuple(map(values.get, self.names))
 
 
 def check_users_are_read(documents: object, unit: UserUnit) -> None:
-    """Check that these are documents and that a reader reads the users.
-
-    Raises:
-        ParameterError: a table, which iterates over its column names, or a reader without a user column.
-    """
+    """Raise a ParameterError for a table, which iterates over its column names, and for a reader without users."""
     if is_table(documents):
         user = ', user=who) for text, who in zip(table["text"], table["author"])]' if unit == "user" else ""
         raise ParameterError(
@@ -445,18 +440,16 @@ class _UserDigests:
 
     def of(self, part: _Part) -> npt.NDArray[np.uint64]:
         """(documents, 2), 128 bits each: two users share them with a probability below n^2 / 2^129."""
-        if part.users is None:
-            digests = [self._digest(str(row)) for row in range(part.first, part.first + len(part.texts))]
-        else:
-            cache: dict[str, bytes] = {}
-            digests = []
-            for row, user in enumerate(part.users, part.first):
-                digest = cache.get(user) if type(user) is str else None
-                if digest is None:
-                    digest = self._digest(user_name(user, row))
-                    if type(user) is str:
-                        cache[user] = digest
-                digests.append(digest)
+        users = range(part.first, part.first + len(part.texts)) if part.users is None else part.users
+        cache: dict[str, bytes] = {}
+        digests = []
+        for row, user in enumerate(users, part.first):
+            digest = cache.get(user) if type(user) is str else None
+            if digest is None:
+                digest = self._digest(user_name(user, row))
+                if type(user) is str:
+                    cache[user] = digest
+            digests.append(digest)
         return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
     def _digest(self, name: str) -> bytes:
