@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError
+from dptext.files import blocks
 from dptext.files.documents import Document, read_documents
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP
@@ -147,7 +148,7 @@ def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
 
 
 def test_a_row_without_a_user_is_counted_over_parts(monkeypatch, tmp_path):
-    monkeypatch.setattr(grouping, "_PART_DOCUMENTS", 10)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
     documents = [Document("cat", user="a")] * 25 + [Document("cat")]
     with pytest.raises(DataError, match="row 26 has no user"):
         collected(documents)
@@ -222,7 +223,7 @@ def shrink(patch):
     for name, size in {"BUFFER_BYTES": 20, "BUFFER_DOCUMENTS": 3, "LARGE_BUCKET": 60}.items():
         patch.setattr(partition, name, size)
     patch.setattr(grouping, "CHUNK_SIZE", 4)
-    patch.setattr(grouping, "_PART_DOCUMENTS", 2)
+    patch.setattr(blocks, "BLOCK_ROWS", 2)
 
 
 @pytest.mark.parametrize("is_small", [False, True])

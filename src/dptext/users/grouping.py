@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice, names, whole
 from dptext.errors import DataError, ParameterError
+from dptext.files.blocks import block_limits
 from dptext.files.column import columns_there, is_missing, spelled_label
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.parquet import as_lists
@@ -34,6 +35,7 @@ from dptext.users.partition import Slab, UserPartition
 
 __all__ = [
     "MAX_CLASSES",
+    "NO_WORD",
     "ONE_NAME",
     "OUTSIDE",
     "Chunk",
@@ -48,6 +50,7 @@ __all__ = [
     "UserWords",
     "WordIndexer",
     "check_users_are_read",
+    "index_tokens",
     "texts_of",
     "user_name",
     "users_of",
@@ -66,13 +69,13 @@ ONE_NAME = (
 """Assumptions of every user-level guarantee."""
 OUTSIDE = -1
 """Row of a word that the vocabulary does not contain; class of a document that belongs to no class."""
+NO_WORD = -2
+"""Row of a token that is not a word."""
 MAX_CLASSES = 1 << 28
 MAX_LEVELS = 1000
 CHUNK_SIZE = 1 << 20  # documents, and words or bytes of texts
 _CACHE_SIZE = 1 << 18
 _LONGEST_CACHED = 64
-_NO_WORD = -2
-_PART_DOCUMENTS = 1 << 11
 _WORD_BYTES = 4
 T = TypeVar("T")
 Value = TypeVar("Value")
@@ -420,16 +423,30 @@ def _parts_of_reader(reader: DocumentReader, user: str | None, column_names: tup
 
 
 def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, columns: Columns) -> Generator[_Part]:
-    rows = enumerate(documents, 1)
-    while part := list(islice(rows, _PART_DOCUMENTS)):
-        for row, document in part:
-            if not isinstance(document, Document):
-                raise DataError(f"row {row} must be a Document, got {type(document).__name__}")
-            if document.text is not None and not isinstance(document.text, str):
-                raise DataError(f"row {row}: expected a string as text, got {type(document.text).__name__}")
-        users = [document.user for _, document in part] if unit == "user" else None
-        values = zip(*(columns.in_document(document, row) for row, document in part if columns.names), strict=True)
-        yield _Part(part[0][0], [document.text for _, document in part], users, tuple(values))
+    max_rows, max_characters = block_limits()
+    waiting: list[Document] = []
+    values: list[tuple[Any, ...]] = []
+    characters = row = 0
+
+    def part() -> _Part:
+        users = [document.user for document in waiting] if unit == "user" else None
+        first = row - len(waiting) + 1
+        return _Part(first, [document.text for document in waiting], users, tuple(zip(*values, strict=True)))
+
+    for row, document in enumerate(documents, 1):
+        if not isinstance(document, Document):
+            raise DataError(f"row {row} must be a Document, got {type(document).__name__}")
+        if document.text is not None and not isinstance(document.text, str):
+            raise DataError(f"row {row}: expected a string as text, got {type(document.text).__name__}")
+        waiting.append(document)
+        if columns.names:
+            values.append(columns.in_document(document, row))
+        characters += len(document.text or "")
+        if characters >= max_characters or len(waiting) >= max_rows:
+            yield part()
+            characters, waiting, values = 0, [], []
+    if waiting:
+        yield part()
 
 
 class _UserDigests:
@@ -502,6 +519,20 @@ class _LevelCodes:
 # -- tokens ---------------------------------------------------------------------------------------------------
 
 
+def index_tokens(texts: Sequence[str | None], rows_of: Mapping[str, int]) -> tuple[Rows, Lengths]:
+    """Return the rows of all tokens that are not `NO_WORD`, and their number in each text."""
+    tokens: list[str] = []
+    ends = [0]
+    for text in texts:
+        if text:
+            tokens += pieces(text)
+        ends.append(len(tokens))
+    rows = np.fromiter(map(rows_of.__getitem__, tokens), dtype=np.int32, count=len(tokens))
+    is_word = rows != NO_WORD
+    before = np.concatenate([[0], np.cumsum(is_word)])
+    return rows[is_word], np.diff(before[ends])
+
+
 class WordIndexer:
     """Map the words of texts to rows of a vocabulary, `OUTSIDE` if it does not contain them."""
 
@@ -514,16 +545,7 @@ class WordIndexer:
 
     def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths]:
         """As `Indexer`."""
-        tokens: list[str] = []
-        ends = [0]
-        for text in texts:
-            if text:
-                tokens += pieces(text)
-            ends.append(len(tokens))
-        rows = np.fromiter(map(self._rows.__getitem__, tokens), dtype=np.int32, count=len(tokens))
-        is_word = rows != _NO_WORD
-        before = np.concatenate([[0], np.cumsum(is_word)])
-        return rows[is_word], np.diff(before[ends])
+        return index_tokens(texts, self._rows)
 
     def settle(self, result: tuple[Rows, Lengths]) -> tuple[Rows, Lengths]:
         """As `Indexer`."""
@@ -531,7 +553,7 @@ class WordIndexer:
 
     def _row_of(self, token: str) -> int:
         if kind_of(token) is not Kind.WORD:
-            return _NO_WORD
+            return NO_WORD
         row = self._vocabulary.row(token)
         return OUTSIDE if row == self._vocabulary.unknown_row else row
 

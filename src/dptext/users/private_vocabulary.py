@@ -7,7 +7,7 @@ that reach a threshold are released (`dptext.noise.thresholded`). Known words ar
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,9 +28,9 @@ from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
-from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
+from dptext.text.tokens import Kind, fold, is_single_word, kind_of
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.grouping import Columns, Lengths, Rows, TokenCache, UserUnit, users_of
+from dptext.users.grouping import NO_WORD, Columns, Lengths, Rows, TokenCache, UserUnit, index_tokens, users_of
 
 __all__ = [
     "LONGEST_LABEL",
@@ -225,7 +225,7 @@ def private_labels(
 
 def _released(
     documents: DocumentReader | Iterable[Document],
-    indexer: _Names,
+    indexer: _NewWords | _Labels,
     mechanism: ThresholdedCounts,
     limit: int,
     **options: Any,
@@ -295,30 +295,16 @@ def _sample(numbers: npt.NDArray[np.int32], limit: int, bits: RandomBits) -> npt
 
 
 class _Names:
-    """Indexer (`dptext.users.grouping.Indexer`) that numbers names in the order in which they come."""
+    """Numbers of names. Subclasses are indexers (`dptext.users.grouping.Indexer`) that return names part by part."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
 
-    def __call__(self, content: Any) -> tuple[Lengths, list[int], list[str]]:
-        """Return (documents,) the number of names of each, their numbers within this part, and the names."""
-        numbers: dict[str, int] = {}
-        rows: list[int] = []
-        ends = [0]
-        for names in self.names_of(content):
-            rows += [numbers.setdefault(name, len(numbers)) for name in names]
-            ends.append(len(rows))
-        return np.diff(ends), rows, list(numbers)
-
-    def names_of(self, content: Any) -> Iterator[Iterable[str]]:
-        """Yield the distinct names of each document."""
-        raise NotImplementedError
-
-    def settle(self, result: tuple[Lengths, list[int], list[str]]) -> tuple[Rows, Lengths]:
+    def settle(self, result: tuple[Rows, Lengths, list[str]]) -> tuple[Rows, Lengths]:
         """Replace the numbers within the part by those of all parts."""
-        lengths, rows, names = result
+        rows, lengths, names = result
         numbers = [self.numbers.setdefault(name, len(self.numbers)) for name in names]
-        return np.array(numbers, dtype=np.int32)[np.array(rows, dtype=np.int32)], lengths
+        return np.array(numbers, dtype=np.int32)[rows], lengths
 
 
 class _NewWords(_Names):
@@ -332,10 +318,14 @@ class _NewWords(_Names):
     def __reduce__(self) -> tuple[Any, ...]:
         return (_NewWords, (self.known,))
 
-    def names_of(self, content: Sequence[str | None]) -> Iterator[Iterable[str]]:
-        for text in content:
-            words = dict.fromkeys(map(self._words.__getitem__, pieces(text))) if text else ()
-            yield [word for word in words if word is not None]
+    def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths, list[str]]:
+        numbers: dict[str, int] = {}
+
+        def number(token: str) -> int:
+            word = self._words[token]
+            return NO_WORD if word is None else numbers.setdefault(word, len(numbers))
+
+        return (*index_tokens(texts, TokenCache(number)), list(numbers))
 
     def _word(self, token: str) -> str | None:
         word = fold(token) if kind_of(token) is Kind.WORD else None
@@ -345,13 +335,18 @@ class _NewWords(_Names):
 class _Labels(_Names):
     """Candidate labels of one column."""
 
-    def names_of(self, content: Sequence[Sequence[Any]]) -> Iterator[Iterable[str]]:
-        for label in map(spelled_label, content[0]):
-            yield (label,) if label is not None and _may_be_label(label) else ()
+    def __call__(self, columns: Sequence[Sequence[Any]]) -> tuple[Rows, Lengths, list[str]]:
+        labels = [label if _may_be_label(label) else None for label in map(spelled_label, columns[0])]
+        numbers: dict[str, int] = {}
+        rows = [numbers.setdefault(label, len(numbers)) for label in labels if label is not None]
+        lengths = np.array([label is not None for label in labels], dtype=np.int64)
+        return np.array(rows, dtype=np.int32), lengths, list(numbers)
 
 
-def _may_be_label(label: str) -> bool:
-    return len(label) <= LONGEST_LABEL and not any(letter != " " and _is_no_letter(letter) for letter in label)
+def _may_be_label(label: str | None) -> bool:
+    if label is None or len(label) > LONGEST_LABEL:
+        return False
+    return not any(letter != " " and _is_no_letter(letter) for letter in label)
 
 
 def _may_enter(word: str) -> bool:
