@@ -174,10 +174,10 @@ def users_of(
     digests, codes = _UserDigests(seed), _LevelCodes()
     limit = None if most_words is None else _WORD_BYTES * most_words
     with closing(UserPartition(folder, limit=limit, by_bytes=True)) as partition:
-        wanted = Columns(() if level is None else (level,), is_level=True) if columns is None else columns
+        read_columns = Columns(() if level is None else (level,), is_level=True) if columns is None else columns
         parts = (
             ((digests.of(part), codes.of(part.values if columns is None else (), len(part.texts))), content)
-            for part in _parts_of(documents, unit, wanted)
+            for part in _parts_of(documents, unit, read_columns)
             for content in [part.texts if columns is None else part.values]
         )
         with closing(in_order(indexer, parts, processes=processes)) as results:
@@ -255,11 +255,11 @@ def texts_of(
     choice("unit", unit, get_args(UserUnit))
     if most_documents is not None:
         most_documents = whole("most_documents", most_documents, least=1)
-    wanted = Columns(names("columns", columns))
-    if code is None and wanted.names:
+    class_columns = Columns(names("columns", columns))
+    if code is None and class_columns.names:
         raise ParameterError("columns need a code: a function from their values to the number of a class")
     class_of, digests = _class_function(code), _UserDigests(seed)
-    parts = _parts_of(documents, unit, wanted)
+    parts = _parts_of(documents, unit, class_columns)
     if unit == "document" and not again:
         with closing(parts):
             stream = iter([_single_texts(parts, class_of)])

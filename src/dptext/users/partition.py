@@ -58,7 +58,7 @@ def nameless_file(folder: str | Path | None) -> tuple[Any, Path]:
 
 
 class UserPartition:
-    """Group documents by user: `add` all documents, then iterate `groups` as often as needed.
+    """Group documents by user: `add` all documents, then iterate `groups` any number of times.
 
     Users come in the order of their digests, and their documents in the order of the input. Memory holds one bucket,
     so a single user's documents must fit, unless there is a limit.

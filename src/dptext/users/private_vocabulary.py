@@ -183,7 +183,7 @@ def private_labels(
 ) -> PrivateLabels:
     """Learn which labels occur, if there is no public list of them.
 
-    The set of labels of a private file reveals who is in it, if somebody has a rare label. Here, a label is released
+    The set of labels of a private file reveals who is in it, if a user has a rare label. Here, a label is released
     only if enough users have it. A candidate is a number, a truth value, or a text of at most `LONGEST_LABEL`
     characters without control characters, line breaks and invisible marks.
 
@@ -301,7 +301,7 @@ class _Names:
         self.numbers: dict[str, int] = {}
 
     def settle(self, result: tuple[Rows, Lengths, list[str]]) -> tuple[Rows, Lengths]:
-        """Replace the numbers within the part by those of all parts."""
+        """Replace the numbers within the part by the numbers of all parts."""
         rows, lengths, names = result
         numbers = [self.numbers.setdefault(name, len(self.numbers)) for name in names]
         return np.array(numbers, dtype=np.int32)[rows], lengths
