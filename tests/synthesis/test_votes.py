@@ -19,8 +19,8 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.synthesis.sources import Request
 from dptext.synthesis.votes import VoteSum, VoteSynthesizer, sigma_of_a_round
+from dptext.users.grouping import texts_of
 from dptext.users.private_vocabulary import PrivateLabels, private_labels
-from dptext.users.texts import texts_of
 from dptext.vectors.formats import load_vectors
 from files.secrecy import MARKER
 

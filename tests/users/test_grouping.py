@@ -1,4 +1,4 @@
-"""One user's words at a time: who is one person, what is a word, what is refused, and that nothing else matters."""
+"""Words and texts grouped by user: who is one user, what is a word, limits, errors, and nothing left on disk."""
 
 import json
 import os
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError
 from dptext.files import blocks
@@ -18,8 +20,8 @@ from dptext.privacy.guarantee import PureDP, Relation, Unit, canonical_id
 from dptext.release.people import TextsOfPeople
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary
-from dptext.users import grouping, sorting
-from dptext.users.grouping import OUTSIDE, users_of
+from dptext.users import grouping, partition
+from dptext.users.grouping import MAX_CLASSES, OUTSIDE, texts_of, users_of
 from files.secrecy import MARKER
 
 WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
@@ -28,12 +30,12 @@ WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
 def collected(documents, vocabulary=WORDS, **options):
     """A sorted list of (documents, levels), one entry for each user."""
     with users_of(documents, vocabulary, **options) as users:
-        found = [(texts_of(person), person.levels) for person in users]
-        assert found == [(texts_of(person), person.levels) for person in users]
+        found = [(words_of(person), person.levels) for person in users]
+        assert found == [(words_of(person), person.levels) for person in users]
     return sorted(found, key=repr)
 
 
-def texts_of(person):
+def words_of(person):
     chunks = list(person.chunks())
     assert chunks
     texts = []
@@ -74,7 +76,7 @@ def test_tokens_that_are_forgotten_and_long_ones_are_looked_up_again(monkeypatch
 
     long = "a" * 70
     vocabulary = Vocabulary(["cat", "dog", long, "<unk>"])
-    monkeypatch.setattr(grouping, "_TOKENS_REMEMBERED", 3)
+    monkeypatch.setattr(grouping, "_CACHE_SIZE", 3)
     texts = [f"cat {long} zebra dog x y z cat {long}"] * 3
     assert collected([Document(text, user="a") for text in texts], vocabulary) == [
         ([[0, 2, -1, 1, -1, -1, -1, 0, 2]] * 3, (None,))
@@ -127,12 +129,13 @@ def test_a_whole_number_of_any_length_is_a_key():
     assert len(collected([Document("cat", user=user) for user in (long, spelled, long + 1)])) == 2
 
 
-@pytest.mark.parametrize("user", [None, "", "  ", float("nan"), 7.5, True, float("inf"), b"x", ["x"]])
+@pytest.mark.parametrize("user", [None, "  ", float("nan"), 7.5, True, b"x", ["x"]])
 def test_a_row_without_a_user_is_refused_and_named(user):
     documents = [Document(MARKER, user=MARKER)] * 3 + [Document(MARKER, user=user)]
-    with pytest.raises(DataError, match="row 4 has no user") as caught, users_of(documents, WORDS):
-        pass
-    assert MARKER not in str(caught.value)
+    for group in (collected, collected_texts):
+        with pytest.raises(DataError, match="row 4 has no user") as caught:
+            group(documents)
+        assert MARKER not in str(caught.value)
 
 
 def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
@@ -143,14 +146,14 @@ def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
             collected(documents)
 
 
-def test_a_row_without_a_user_is_counted_over_blocks(monkeypatch, tmp_path):
+def test_a_row_without_a_user_is_counted_over_parts(monkeypatch, tmp_path):
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
     documents = [Document("cat", user="a")] * 25 + [Document("cat")]
-    with pytest.raises(DataError, match="row 26 has no user"), users_of(documents, WORDS):
-        pass
+    with pytest.raises(DataError, match="row 26 has no user"):
+        collected(documents)
     path = write(tmp_path / "a.jsonl", [{"text": "cat", "who": "a"}] * 25 + [{"text": "cat", "who": None}])
-    with pytest.raises(DataError, match="row 26 has no user"), users_of(read_documents(path, user="who"), WORDS):
-        pass
+    with pytest.raises(DataError, match="row 26 has no user"):
+        collected(read_documents(path, user="who"))
 
 
 def test_single_documents_are_units_when_asked_for_only(tmp_path):
@@ -169,7 +172,7 @@ def test_the_order_of_the_users_is_random_and_says_nothing_about_names_or_the_in
 
     def order(given, **options):
         with users_of(given, WORDS, **options) as users:
-            return [texts_of(person)[0][0] for person in users]
+            return [words_of(person)[0][0] for person in users]
 
     # two random orders of 8 + 8 + 8 + 8 things agree with a probability of (8!)^4 / 32! < 1e-16
     assert order(documents) != order(documents)
@@ -190,10 +193,12 @@ def test_all_levels_of_a_user_come_with_him(tmp_path):
     assert {level for _, levels in collected(documents) for level in levels} == {None}
 
 
-def test_levels_of_a_prolific_user_come_with_him_too(monkeypatch):
-    monkeypatch.setattr(sorting, "BATCH_WORDS", 5)
-    documents = [Document("cat", user="a", attributes={"level": place // 40}) for place in range(100)]
+def test_levels_of_a_large_user_are_kept_beyond_the_limit(monkeypatch):
+    """The strictest level counts, wherever it stands."""
+    shrink(monkeypatch)
+    documents = [Document("cat", user="a", attributes={"level": row // 40}) for row in range(100)]
     assert collected(documents, level="level") == [([[0]] * 100, (0, 1, 2))]
+    assert collected(documents, level="level", most_words=2) == [([[0]] * 2, (0, 1, 2))]
 
 
 def test_wrong_levels_are_refused(tmp_path):
@@ -212,21 +217,26 @@ def test_wrong_levels_are_refused(tmp_path):
 # -- bounds ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("batch", [1 << 20, 4])
-@pytest.mark.parametrize("most", range(1, 12))
-def test_the_first_words_of_a_user_are_looked_at_and_no_more(monkeypatch, batch, most):
-    monkeypatch.setattr(sorting, "BATCH_WORDS", batch)
-    monkeypatch.setattr(sorting, "RUN_DOCUMENTS", 1 if batch == 4 else 100)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 1 if batch == 4 else 100)
+def shrink(patch):
+    """Sizes so small that a few documents need several parts, runs, partitions and chunks."""
+    for name, size in {"BUFFER_BYTES": 20, "BUFFER_DOCUMENTS": 3, "LARGE_BUCKET": 60}.items():
+        patch.setattr(partition, name, size)
+    patch.setattr(grouping, "CHUNK_SIZE", 4)
+    patch.setattr(blocks, "BLOCK_ROWS", 2)
+
+
+@pytest.mark.parametrize("is_small", [False, True])
+def test_the_first_words_of_a_user_are_used_and_no_more(monkeypatch, is_small):
+    if is_small:
+        shrink(monkeypatch)
     texts = ["cat zebra", "", "dog", "tax tax tax", "", "cat cat", ""]
     full = [[0, -1], [], [1], [2, 2, 2], [], [0, 0], []]
-    ((found, _),) = collected([Document(text, user="a") for text in texts], most_words=most)
-    together = [row for text in full for row in text]
-    assert [row for text in found for row in text] == together[:most]
-    for got, whole in zip(found, full, strict=False):
-        assert got == whole[: len(got)]
-    if most > 8:
-        assert found == full
+    words = [row for text in full for row in text]
+    for limit in range(1, 12):
+        ((found, _),) = collected([Document(text, user="a") for text in texts], most_words=limit)
+        assert [row for text in found for row in text] == words[:limit]
+        assert found == [text[: len(kept)] for kept, text in zip(found, full, strict=False)]
+    assert found == full
 
 
 @pytest.mark.slow
@@ -236,10 +246,6 @@ def test_one_user_with_a_million_words_is_bounded_and_others_do_not_notice():
     with users_of(documents, WORDS, most_words=1000) as users:
         sizes = sorted(sum(rows.size for rows, _ in person.chunks()) for person in users)
     assert sizes == [1, 1, 1000]
-    with users_of(documents, WORDS) as users:
-        chunks = sorted([rows.size for rows, _ in person.chunks()] for person in users)
-    assert chunks[:2] == [[1], [1]]
-    assert sum(chunks[2]) == 1_100_000
 
 
 # -- processes, arguments, traces -----------------------------------------------------------------------------
@@ -254,14 +260,14 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
     found = []
     for processes in (1, 2):
         with users_of(read_documents(path, user="who"), WORDS, processes=processes, seed=1) as users:
-            found.append([texts_of(person) for person in users])
+            found.append([words_of(person) for person in users])
     assert found[0] == found[1]
     assert len(found[0]) == 50
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"unit": "word"}, {"most_words": 0}, {"most_words": True}, {"most_words": 1.5}, {"processes": 0}, {"seed": "x"}],
+    [{"unit": "word"}, {"most_words": 0}, {"most_words": 1.5}, {"processes": 0}, {"seed": "x"}],
 )
 def test_wrong_arguments_are_refused(options):
     with pytest.raises(ParameterError), users_of([Document("cat", user="a")], WORDS, **options):
@@ -293,7 +299,7 @@ def test_nothing_stays_on_the_disk_whatever_happens(tmp_path, monkeypatch, proce
     with users_of(documents, WORDS, processes=processes) as users:
         assert os.listdir(folder) == []
         assert len(list(users)) == 2
-    with pytest.raises(KeyboardInterrupt), users_of(documents, WORDS) as users:
+    with pytest.raises(KeyboardInterrupt), texts_of(documents) as users:
         for _ in users:
             raise KeyboardInterrupt
     with pytest.raises(DataError), users_of([*documents, Document("cat")], WORDS, processes=processes):
@@ -309,45 +315,160 @@ def test_nothing_stays_on_the_disk_whatever_happens(tmp_path, monkeypatch, proce
 
 
 @pytest.mark.skipif(not os.path.exists("/proc"), reason="needs /proc")
-def test_neither_a_name_nor_a_word_reaches_the_disk(tmp_path):
-    documents = [Document(f"caterpillar {MARKER}", user=f"{MARKER} {place}") for place in range(100)]
-    with users_of(documents, Vocabulary(["caterpillar", "<unk>"]), folder=tmp_path) as users:
+@pytest.mark.parametrize("group", [users_of, lambda documents, _, **options: texts_of(documents, **options)])
+def test_neither_a_name_nor_a_word_reaches_the_disk(tmp_path, group):
+    documents = [Document(f"caterpillar {MARKER}", user=f"{MARKER} {place}", label=MARKER) for place in range(100)]
+    with group(documents, Vocabulary(["caterpillar", "<unk>"]), folder=tmp_path) as users:
         links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
         (content,) = (link.read_bytes() for link in links if os.path.realpath(link).startswith(f"{tmp_path}/"))
-        assert len(content) > 4 * 100
+        assert len(content) > 24 * 100
         assert MARKER.encode() not in content
         assert b"caterpillar" not in content  # three letters stand in random bytes by chance
-        assert users is not None
+        assert len(list(users)) == 100
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_in_the_number_of_users():
-    """A process of its own for each size: ten times the users, the same peak (16 MiB may come and go)."""
-    code = """
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource")
+@pytest.mark.parametrize("user", ["str(row)", "'one'"])
+def test_memory_does_not_grow_with_the_documents(user):
+    """A process of its own for each size: ten times the documents, the same peak (16 MiB may come and go)."""
+    code = f"""
         import resource, sys
-        from dptext.users import sorting
-        from dptext.users.grouping import users_of
         from dptext.files.documents import Document
-        from dptext.text.vocabulary import Vocabulary
-        sorting.RUN_DOCUMENTS = 1 << 12
-        sorting.PART_RECORDS = 1 << 10
-        count = int(sys.argv[1])
-        documents = (Document("cat dog", user=str(place)) for place in range(count))
-        from dptext.files import blocks
-        blocks.BLOCK_ROWS = 1 << 10
-        with users_of(documents, Vocabulary(["cat", "<unk>"])) as users:
-            assert sum(1 for person in users for _ in person.chunks()) == count
+        from dptext.users import partition
+        from dptext.users.grouping import texts_of
+        partition.BUFFER_DOCUMENTS, partition.LARGE_BUCKET = 1 << 12, 1 << 18
+        documents = (Document("cat dog", user={user}, label=f"label {{row}}" * 3) for row in range(int(sys.argv[1])))
+        with texts_of(documents, columns=["label"], code=lambda _: -1, most_documents=100) as users:
+            sum(len(texts) for user in users for texts, _ in user.chunks())
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     """
-    if sys.platform == "win32":
-        pytest.skip("needs resource")
     peaks = []
-    for count in (10_000, 100_000):
+    for count in (20_000, 200_000):
         command = [sys.executable, "-c", textwrap.dedent(code), str(count)]
         peaks.append(int(subprocess.run(command, capture_output=True, check=True, text=True).stdout))
     unit = 1024 if sys.platform != "darwin" else 1
     assert abs(peaks[1] - peaks[0]) * unit < 16 << 20
 
 
-def test_by_user_hands_on_what_the_caller_may_name():
-    assert set(grouping.__all__) >= {"OUTSIDE", "Person", "Users", "users_of"}
+# -- texts ----------------------------------------------------------------------------------------------------
+
+
+def topic(values):
+    return {("news",): 0, ("sports",): 1}.get(values, -1)
+
+
+def collected_texts(documents, **options):
+    """A sorted list of [(text, class), ...], one entry for each user."""
+    with texts_of(documents, **options) as users:
+        found = [texts_and_classes(user) for user in users]
+        if options.get("unit") != "document":
+            assert found == [texts_and_classes(user) for user in users]
+    return sorted(found)
+
+
+def texts_and_classes(user):
+    found = []
+    for texts, classes in user.chunks():
+        assert len(texts) == len(classes) > 0
+        assert classes.dtype == np.int32
+        found += zip(texts, classes.tolist(), strict=True)
+    return found
+
+
+DOCUMENTS = st.lists(
+    st.builds(
+        Document,
+        st.none() | st.text(st.characters(), max_size=20),  # surrogates, zeros and all
+        user=st.sampled_from(["a", "b", " b ", 1, 1.0, "1", "c"]),
+        label=st.sampled_from(["news", "sports", "other", None]),
+    ),
+    max_size=40,
+)
+
+
+@given(documents=DOCUMENTS, limit=st.none() | st.integers(1, 5), is_small=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_texts_and_classes_come_as_from_a_dictionary(documents, limit, is_small):
+    groups = {}
+    for document in documents:
+        user = groups.setdefault(canonical_id(document.user), [])
+        user.append((document.text or "", topic((document.label,))))
+    with pytest.MonkeyPatch.context() as patch:
+        if is_small:
+            shrink(patch)
+        options = {"columns": ["topic"], "code": topic, "most_documents": limit}
+        assert collected_texts(documents, **options) == sorted(texts[:limit] for texts in groups.values())
+
+
+def test_single_texts_need_no_file_and_come_once_or_in_a_file_and_again(monkeypatch):
+    documents = [Document(f"text {row}", label="news") for row in range(5)]
+    options = {"columns": ["topic"], "code": topic, "unit": "document"}
+    expected = [[(f"text {row}", 0)] for row in range(5)]
+    with texts_of(documents, again=True, **options) as users:
+        for _ in range(2):
+            assert sorted(texts_and_classes(user) for user in users) == expected
+    monkeypatch.setattr(partition, "nameless_file", None)
+    with texts_of(iter(documents), **options) as users:
+        assert [texts_and_classes(user) for user in users] == expected
+        with pytest.raises(ParameterError, match="again=True"):
+            list(users)
+
+
+def test_classes_come_from_kept_columns_or_the_label(tmp_path):
+    rows = [
+        {"text": "one", "who": "a", "topic": "news", "stars": 1},
+        {"text": "two", "who": 7, "topic": None, "stars": 2.0},
+        {"text": "three", "who": "a", "topic": "sports", "stars": "2"},
+    ]
+    path = write(tmp_path / "a.jsonl", rows)
+    expected = [[("one", 0), ("three", 1)], [("two", -1)]]
+    kept = read_documents(path, user="who", keep=["topic", "stars"])
+    assert collected_texts(kept, columns=["topic"], code=topic) == expected
+    for name in ("topic", "another"):
+        for kind in (iter, list):
+            labelled = kind(read_documents(path, user="who", label="topic"))
+            assert collected_texts(labelled, columns=[name], code=topic) == expected
+    both = {("news", "1"): 0, (None, "2"): 1, ("sports", "2"): 2}
+    for kind in (iter, list):
+        documents = kind(read_documents(path, user="who", keep=["topic", "stars"]))
+        found = collected_texts(documents, columns=["topic", "stars"], code=both.__getitem__)
+        assert found == [[("one", 0), ("three", 2)], [("two", 1)]]
+    # an existing column wins over the label
+    stars = read_documents(path, user="who", label="topic", keep=["stars"])
+    found = collected_texts(stars, columns=["stars"], code=lambda values: int(values[0]))
+    assert found == [[("one", 1), ("three", 2)], [("two", 2)]]
+    with pytest.raises(ParameterError, match=r"'topic'.*keep=\['topic'\]"):
+        collected_texts(read_documents(path, user="who", keep=["stars"]), columns=["topic"], code=topic)
+
+
+def test_a_missing_or_unusual_value_is_a_value():
+    """Private values never raise: a list, a nan, a document without the attribute."""
+    seen = []
+    documents = [
+        Document("x", user="a", attributes={"one": value, "two": "2"})
+        for value in (None, float("nan"), [1], {}, b"y", True, 1, 1.0, " 1", 4.5, "True")
+    ]
+    documents += [Document("x", user="a"), Document("x", user="a", attributes={"one": "1"})]
+    collected_texts(documents, columns=["one", "two"], code=lambda values: seen.append(values) or 0)
+    assert set(seen) == {(None, "2"), ("true", "2"), ("1", "2"), ("4.5", "2"), (None, None), ("1", None)}
+
+
+def test_classes_without_columns_and_their_range():
+    documents = [Document("x", user="a", label="news"), Document("y", user="b")]
+    assert collected_texts(documents) == [[("x", 0)], [("y", 0)]]
+    for code in (3, OUTSIDE, MAX_CLASSES - 1):
+        assert collected_texts(documents, code=lambda _, code=code: code) == [[("x", code)], [("y", code)]]
+    for wrong in (-2, MAX_CLASSES, None):
+        with pytest.raises(ParameterError, match="the code of a class"):
+            collected_texts(documents, code=lambda _, wrong=wrong: wrong)
+
+
+def test_wrong_arguments_of_texts_are_refused():
+    for options in ({"unit": "word"}, {"most_documents": 0}, {"seed": "x"}, {"columns": ["topic"]}):
+        with pytest.raises(ParameterError):
+            collected_texts([Document("x", user="a")], **options)
+    with pytest.raises(ParameterError, match="documents must be"):
+        collected_texts("cat")
+    with pytest.raises(DataError, match="row 1: expected a string as text, got int"):
+        collected_texts([Document(7, user="a")], unit="document")

@@ -21,7 +21,7 @@ def texts_in(store, user):
 
 @pytest.mark.parametrize("gathered", [1, 3, 1 << 20])
 def test_each_user_lies_in_one_piece_with_marks_after_documents(monkeypatch, gathered):
-    monkeypatch.setattr(user_store, "_WRITTEN", gathered)
+    monkeypatch.setattr(user_store, "BUFFER_WORDS", gathered)
     said = {"a": ["cat sat", "", "dog mat"], "b": [""], "c": [None], "d": ["mat"] * 4}
     documents = [Document(text, user=user) for user, texts in said.items() for text in texts]
     with users_of(documents, WORDS) as users, stored_users(users) as store:

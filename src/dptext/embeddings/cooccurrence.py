@@ -32,7 +32,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.showing import Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.grouping import Person, UserUnit, users_of
+from dptext.users.grouping import UserUnit, UserWords, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
@@ -72,7 +72,7 @@ class Plan(ReleasePlan):
     mechanism: ClassVar[str] = "co-occurrences"
     share: ClassVar[str] = "epsilon"
 
-    def total(self, users: Iterable[Person]) -> npt.NDArray[np.int64]:
+    def total(self, users: Iterable[UserWords]) -> npt.NDArray[np.int64]:
         """(V, k) the sum of the users' matrices."""
         total = UserMatrixSum(self.features, self.weights, self.window)
         if total.add(UserText(person.chunks(), self.clipping_norm(person.levels)) for person in users) == 0:

@@ -1,20 +1,8 @@
-"""The ledger: what was already released of which rows or users, across runs and processes.
+"""Ledger of privacy budgets: what units (users or texts) have spent over all releases, across runs and processes.
 
-A second release of the same rows costs again, and no single run can see it. A ledger is a file that every run
-asks first: it refuses the release that would overspend, whole, before anything is released.
-
-**What it counts.** Each release charges every unit in it with its price; prices add up (basic composition). A unit
-is a text, or whoever a column names; documents that share a value of that column are charged together, with the
-guarantee of their group (`for_group`). The epsilon of guarantees is counted; the ``slack`` of finite arithmetic
-stands in the statements (about 3e-5 nats a word) and is not.
-
-**How exactly.** A unit passes while its sum is at most limit * (1 + 1e-9): 0.1 and 0.2 have no exact float, and must
-not miss a limit of 0.3 in the 17th digit. No budget means anything in its tenth.
-
-**What the file tells.** Units are kept as BLAKE2b of their value, keyed with a secret of the ledger, so the file
-shows no text and no name, and equal values look different in two ledgers. The secret stands in the same file:
-whoever reads it can check a guess ("was this very text released?"), and try all short values. Keep it like the
-data it speaks of. A refusal tells that rows were released before: it is for who holds the data, not for the public.
+Each release charges every unit in it; prices add up (basic composition), and a release that would overspend is refused
+before anything is released. The file holds keyed hashes and their key, so a reader of the file can test guesses. See
+docs/howto/ledger.md#what-it-counts and #keep-it-private.
 """
 
 from __future__ import annotations
@@ -82,17 +70,17 @@ PENDING, RELEASED = "pending", "released"
 
 @dataclass(frozen=True)
 class ChargedRelease:
-    """One line of the ledger.
+    """A release in the ledger.
 
     Attributes:
-        release_id: its name.
-        at: when it was reserved, in UTC, ISO 8601.
-        state: pending (counts as spent, may be voided) or released.
-        mechanism: what made it, if that was said.
+        release_id: its id.
+        at: time of the reservation, in UTC, ISO 8601.
+        state: pending (charged, may be voided) or released.
+        mechanism: name of the mechanism, if known.
         guarantee: its price for a unit with one document.
-        terms: currency, unit, relation, and by what rows are told apart.
-        units: how many texts or values were charged.
-        documents: how many documents it holds.
+        terms: currency, unit, relation, and what identifies a unit.
+        units: number of units charged.
+        documents: number of documents.
     """
 
     release_id: str
@@ -107,17 +95,15 @@ class ChargedRelease:
 
 @dataclass(frozen=True)
 class Summary:
-    """The ledger at a glance.
+    """Totals of a ledger.
 
     Attributes:
-        created: when it was made, in UTC, ISO 8601.
-        limits: what a unit may lose.
+        created: time of its creation, in UTC, ISO 8601.
+        limits: limits per unit.
         terms: what all releases share; None before the first.
-        releases: how many there are.
-        pending: how many of them are not settled.
-        units: how many texts or values were ever charged.
-        exhausted: how many of them have nothing left.
-        median, most: the balance of the unit in the middle, and of the one that spent most; None before the first.
+        releases, pending: number of releases, and of those that are not settled.
+        units, exhausted: number of units ever charged, and of those with no budget left.
+        median, most: balance of the median unit, and of the one that spent most; None before the first release.
     """
 
     created: str
@@ -136,18 +122,20 @@ _RELEASE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
 
 class Ledger(Showing):
-    """An existing ledger. Any number of processes may use one file; it belongs on a local disk (locks).
+    """Record of the privacy budget that units (users or texts) have spent over all releases.
+
+    Any number of processes may use one ledger. Keep it on a local disk, because it needs file locks.
 
     Args:
-        path: the file, made by `Ledger.create` or ``dptext ledger create``.
-        patience: seconds to wait for another process that is writing (a large reservation takes its time).
+        path: the file, created by `Ledger.create` or ``dptext ledger create``.
+        patience: seconds to wait for another process that is writing.
 
     Attributes:
-        limits: what a unit may lose over all releases.
+        limits: limits per unit over all releases.
 
     Raises:
-        StorageError: there is no such file, or it cannot be read.
-        DataError: it is no ledger, or one of another version.
+        StorageError: the file does not exist or cannot be read.
+        DataError: the file is not a ledger, or has another version.
     """
 
     def __init__(self, path: str | PathLike[str], *, patience: float = _PATIENCE) -> None:
@@ -165,17 +153,17 @@ class Ledger(Showing):
         delta: float | None = None,
         releases: int | None = None,
     ) -> Ledger:
-        """Make a ledger: a new file that only its owner may read (mode 0600).
+        """Create a ledger: a new file that only its owner may read (mode 0600).
 
         Args:
-            path: where; never an existing file.
-            epsilon: what a unit may lose over all releases, in nats (for metric guarantees: per unit of distance).
-            delta: the same for delta; without it only pure and metric guarantees pass.
-            releases: in how many releases a unit may be.
+            path: a file that does not exist.
+            epsilon: limit per unit over all releases (for metric guarantees: per unit of distance).
+            delta: limit for delta; without it, only pure and metric guarantees are accepted.
+            releases: maximum number of releases per unit.
 
         Raises:
-            ParameterError: no limit, or one that limits nothing.
-            StorageError: the file is there already, or cannot be written.
+            ParameterError: there is no limit, or one that limits nothing.
+            StorageError: the file exists or cannot be written.
         """
         limits = Limits(epsilon=epsilon, delta=delta, releases=releases)
         row = {"secret": RandomBits().take(32), "created": _now(), **asdict(limits)}
@@ -195,25 +183,25 @@ class Ledger(Showing):
     ) -> Reservation:
         """Charge all units of a release, or none of them. Call it before anything is released.
 
-        Reserving a pending release again, with the same units and promise, changes nothing: a run may resume. It is
-        for the caller to see that only one process works on a release.
+        The release stays charged until it is settled or voided. Reserving a pending release again, with the same units
+        and guarantee, changes nothing, so a run may resume. Only one process may work on a release.
 
         Args:
-            release_id: a name for the release (`dptext.privacy.statement.new_release_id`).
-            promise: its statement; or a guarantee, with ``unit`` and ``relation``.
+            release_id: id of the release (`dptext.privacy.statement.new_release_id`).
+            promise: its statement, or a guarantee with ``unit`` and ``relation``.
             keys: for each document its text, or its value in the column ``by``; read once, in constant memory.
-                Texts are compared in Unicode's form NFC, values in the form of `canonical_id`.
+                Texts are compared in Unicode normal form C, values by `canonical_id`.
             by: `TEXT`, or the name of a column.
-            unit, relation, mechanism: only beside a guarantee; a statement holds them.
+            unit, relation, mechanism: only with a guarantee; a statement contains them.
 
         Returns:
             A reservation, to be settled or voided.
 
         Raises:
-            RefusedError: a unit would be overspent; the promise does not add to those before it; it has no price or
-                a seed; it is for people with fewer texts than somebody has here; the release is there already with
-                other units. Nothing was changed.
-            ParameterError: an argument is not what it should be.
+            RefusedError: a unit would be overspent; the guarantee does not add to earlier ones, has no price or used a
+                seed; a user has more texts than the guarantee covers; or the release exists with other units. Nothing
+                was changed.
+            ParameterError: an argument is invalid.
             StorageError, DataError: the file failed; nothing was changed.
         """
         guarantee, terms, about = _described(promise, by, unit, relation, mechanism)
@@ -253,13 +241,10 @@ class Ledger(Showing):
         return Reservation(self, release_id, units=units, documents=documents, resumed=resumed is not None)
 
     def settle(self, release_id: str) -> None:
-        """Say that a release is out; call it once its whole output stands. Settling twice changes nothing.
-
-        Until then the release is pending, which counts as much: what stops a run between the two leaves a release that
-        counts, and never an output that does not.
+        """Mark a release as released; call it once the whole output is in place. Settling twice changes nothing.
 
         Raises:
-            ParameterError: the ledger holds no such release.
+            ParameterError: the ledger has no such release.
             StorageError, DataError: the file failed; the release is still pending.
         """
         with self._write() as connection:
@@ -267,14 +252,14 @@ class Ledger(Showing):
             connection.execute("UPDATE release SET state = ? WHERE id = ?", (RELEASED, release_id))
 
     def void(self, release_id: str) -> None:
-        """Take back a pending release: its units get their budget back.
+        """Delete a pending release and return its budget.
 
         Only the owner can decide this, and only if no output of the release was kept or shown to others. dptext never
         does it automatically.
 
         Raises:
-            RefusedError: it is released.
-            ParameterError: the ledger holds no such release.
+            RefusedError: the release is settled.
+            ParameterError: the ledger has no such release.
             StorageError, DataError: the file failed; nothing was changed.
         """
         with self._write() as connection:
@@ -285,7 +270,7 @@ class Ledger(Showing):
             store.remove_release(connection, release_id)
 
     def state(self, release_id: str) -> str | None:
-        """``pending``, ``released``, or None for a release that the ledger does not hold."""
+        """Return ``pending``, ``released``, or None if the ledger has no such release."""
         with self._read() as connection:
             row = connection.execute("SELECT state FROM release WHERE id = ?", (release_id,)).fetchone()
             return None if row is None else str(row[0])
@@ -308,18 +293,18 @@ class Ledger(Showing):
         )
 
     def terms(self) -> Terms | None:
-        """What all releases share: the first one fixed it. None before."""
+        """Return what all releases share, which the first one fixes; None before it."""
         with self._read() as connection:
             return self._terms(connection)
 
     def releases(self) -> list[ChargedRelease]:
-        """All releases, in the order of their reservation."""
+        """Return all releases in the order of their reservation."""
         with self._read() as connection:
             self._check_prices(connection)
             return self._releases(connection)
 
     def summary(self) -> Summary:
-        """The ledger at a glance. Reads every charge: some seconds for ten million units."""
+        """Return the totals. It reads every charge: some seconds for ten million units."""
         with self._read() as connection:
             _, created, limits = self._head(connection)
             releases = self._releases(connection)
@@ -345,10 +330,7 @@ class Ledger(Showing):
         )
 
     def left(self, value: str) -> Balance:
-        """What one unit has spent and has left, given its text or its value in the ledger's column.
-
-        A value that was never released has everything left.
-        """
+        """Return the balance of one unit, given its text or its value in the ledger's column."""
         with self._read() as connection:
             secret, _, limits = self._head(connection)
             terms = self._terms(connection)
@@ -360,7 +342,7 @@ class Ledger(Showing):
             return Balance.under(ceiling, *store.sum_of(connection, key))
 
     def unknown(self, release_id: str) -> ParameterError:
-        """What is said of a release that the ledger does not hold."""
+        """Return the error for a release that the ledger does not have."""
         return ParameterError(f"{self.path.name} holds no release {release_id!r}: dptext ledger show lists them")
 
     # -- inside a transaction ---------------------------------------------------------------------------------
@@ -392,11 +374,7 @@ class Ledger(Showing):
             raise store.damaged(self.path) from None
 
     def _check_prices(self, connection: store.Connection) -> None:
-        """Whether every release has the prices that follow from what it promised.
-
-        Raises:
-            DataError: it has not: its units would seem to have spent something else.
-        """
+        """Raise a DataError unless the prices of every release follow from its guarantee."""
         numbers = connection.execute("SELECT number FROM release ORDER BY number")
         releases = {
             number: each for (number,), each in zip(numbers, self._releases(connection, "ORDER BY number"), strict=True)
@@ -424,7 +402,7 @@ class Ledger(Showing):
         return str(row[0])
 
     def _check_release(self, connection: store.Connection, release_id: str, terms: Terms) -> str | None:
-        """The ``about`` of a pending release of this name, None when it is new; refused when it cannot be charged."""
+        """Return the ``about`` of a pending release, None if it is new; raise a RefusedError if it is out."""
         existing = self._terms(connection)
         if existing is not None:
             existing.check(terms)
@@ -444,16 +422,15 @@ class Ledger(Showing):
 
 
 class Reservation:
-    """A release that is charged and not out yet.
+    """A release that is charged but not settled.
 
-    As a context manager it is settled when the block ends: in the block, do the work and put the output in place. If
-    the block fails or the process is killed, it stays pending, and its budget stays spent until you void it.
+    As a context manager, it is settled when the block ends: do the work and put the output in place in the block. If
+    the block fails or the process is killed, the release stays pending and charged until you void it.
 
     Attributes:
-        release_id: its name.
-        units: how many texts or values it charged.
-        documents: how many keys there were.
-        resumed: whether it was pending before, and charged nothing now.
+        release_id: its id.
+        units, documents: number of units charged, and of keys.
+        resumed: whether it was pending before, so that nothing was charged now.
     """
 
     def __init__(self, ledger: Ledger, release_id: str, *, units: int, documents: int, resumed: bool) -> None:
@@ -485,7 +462,7 @@ class Reservation:
 def _described(
     promise: PrivacyStatement | Guarantee, by: str, unit: Unit | None, relation: Relation | None, mechanism: str | None
 ) -> tuple[Guarantee, Terms, str]:
-    """The guarantee and the terms of a release, and the JSON in which the ledger keeps them."""
+    """Return the guarantee, the terms and the JSON that the ledger stores."""
     if isinstance(promise, PrivacyStatement):
         if unit is not None or relation is not None or mechanism is not None:
             raise ParameterError("unit, relation and mechanism stand in the statement: leave them out")
@@ -516,7 +493,7 @@ def _described(
 
 
 def _release(release_id: str, at: str, state: str, about: str, units: int, documents: int) -> ChargedRelease:
-    """A release as the ledger keeps it; a ValueError, TypeError or KeyError where ``about`` is not `_described`."""
+    """Build a release from its row; raise ValueError, TypeError or KeyError if ``about`` is damaged."""
     data = json.loads(about)
     guarantee = guarantee_from_dict(data["guarantee"])
     terms = terms_of(guarantee, unit=Unit(data["unit"]), relation=Relation(data["relation"]), by=data["by"])
@@ -524,7 +501,7 @@ def _release(release_id: str, at: str, state: str, about: str, units: int, docum
 
 
 def _refusal(over: store.Overspent, units: int, limits: Limits, terms: Terms, *, pending: int) -> str:
-    """Why, in numbers that name nobody: amounts and counts; and what to do where other releases are pending."""
+    """Explain a refusal with amounts and counts only."""
     ceiling = limits.ceiling(terms.currency)
     if over.by_cost:
         what, limit, spent, cost = terms.cost, ceiling.cost, over.spent, over.cost
@@ -552,7 +529,7 @@ def _now() -> str:
 
 
 def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes]]:
-    """A keyed hash of each value; what the values are of is hashed before them, its length first."""
+    """Yield a keyed hash of each value; the length and name of ``by`` are hashed before it."""
     kind = by.encode("utf-8", "surrogatepass")
     start = hashlib.blake2b(len(kind).to_bytes(8) + kind, key=secret, digest_size=16, person=b"dptext ledger")
     for number, value in enumerate(keys, 1):
@@ -568,7 +545,7 @@ def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes
 
 @lru_cache(maxsize=1 << 14)
 def _fits(found: tuple[float, float], guarantee: Guarantee, documents: int) -> bool:
-    """Whether that is what so many documents cost, up to the last digits, in which machines differ."""
+    """True if this is the price of the documents, up to rounding that differs between machines."""
     try:
         due = price(guarantee, documents)
         return all(math.isclose(*each, rel_tol=TOLERANCE) for each in zip(found, due, strict=True))
@@ -581,7 +558,7 @@ def _ceiling(limits: Limits, terms: Terms | None) -> Ceiling:
 
 
 def _at(groups: list[tuple[Balance, int]], position: int) -> Balance | None:
-    """The balance at a position of the units, counted from the one that spent least."""
+    """Balance at a position among the units, ordered by what they spent."""
     for balance, count in groups:
         if position < count:
             return balance

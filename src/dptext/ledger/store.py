@@ -1,7 +1,4 @@
-"""The file below the ledger: SQLite, its tables, its locks, and what its errors mean in words.
-
-Every operation opens the file, takes one transaction and closes it again: no handle crosses a fork or a thread.
-"""
+"""SQLite storage of the ledger. Each operation opens the file for one transaction: no handle crosses forks."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ _SCHEMA = (
     "CREATE TABLE charge (unit BLOB NOT NULL, price INTEGER NOT NULL, PRIMARY KEY (unit, price)) WITHOUT ROWID",
 )
 
-# CROSS JOIN keeps the order of the tables: one walk over the sorted units, and short looks beside it
+# CROSS JOIN keeps the order of the tables: one pass over the sorted units, with index lookups
 _OVERSPENT = """
 WITH standing AS (
     SELECT p.cost AS cost, p.delta AS delta,
@@ -54,17 +51,13 @@ _SECONDS_BETWEEN_SIGNALS = 0.5  # of waiting for a lock: SQLite waits by itself,
 
 
 class Connection(sqlite3.Connection):
-    """A connection on which every statement waits for the locks of other processes.
-
-    Any statement can meet a lock: a pragma, and the first one on a temporary table, read the schema of the file. A
-    statement that met one has done nothing, so it can be repeated.
-    """
+    """A connection on which every statement waits for the locks of other processes, and hears Ctrl-C meanwhile."""
 
     path: Path
     patience: float  # for how many seconds a statement waits
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        """As in `sqlite3.Connection`; a `StorageError` where the lock was not free in all that time."""
+        """As in `sqlite3.Connection`; raises a StorageError if the lock was not free within ``patience``."""
         start = time.monotonic()
         while True:
             try:
@@ -81,11 +74,7 @@ class Connection(sqlite3.Connection):
 
 
 def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
-    """Make the file, readable by its owner only from its first byte on.
-
-    Raises:
-        StorageError: there is a file already, or it cannot be written.
-    """
+    """Create the file, readable by its owner only; raise a StorageError if it exists or cannot be written."""
     try:
         open_new(path).close()
     except FileExistsError:
@@ -110,12 +99,7 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
 
 @contextmanager
 def opened(path: Path, patience: float) -> Iterator[Connection]:
-    """A connection on which SQLite's errors are said in words.
-
-    Raises:
-        StorageError: the file is missing, cannot be read or written, stays locked, or a disk is full.
-        DataError: the file is damaged.
-    """
+    """Open a ledger; SQLite's errors become a StorageError, or a DataError if the file is damaged."""
     if not path.exists():
         raise StorageError(
             f"there is no ledger {str(path)!r}: check the name, or make one with: "
@@ -129,11 +113,7 @@ def opened(path: Path, patience: float) -> Iterator[Connection]:
 
 @contextmanager
 def reading(connection: Connection) -> Iterator[None]:
-    """A transaction that sees one state of the ledger.
-
-    Raises:
-        DataError: the file is no ledger, or one of another version.
-    """
+    """A transaction that sees one state of the ledger; raises a DataError if the file is not a ledger."""
     connection.execute("BEGIN")
     try:
         _check_kind(connection)  # the first read takes the lock
@@ -144,11 +124,7 @@ def reading(connection: Connection) -> Iterator[None]:
 
 @contextmanager
 def writing(connection: Connection) -> Iterator[None]:
-    """A transaction that happens as a whole or not at all, and is on disk when the block is left.
-
-    Raises:
-        DataError: the file is no ledger, or one of another version.
-    """
+    """A transaction that is on disk as a whole when the block ends, or changes nothing."""
     # Exclusive and not immediate: a large reservation outgrows the cache and has to write into the file before it
     # commits, which readers could then still hold up in the middle.
     connection.execute("BEGIN EXCLUSIVE")
@@ -161,20 +137,10 @@ def writing(connection: Connection) -> Iterator[None]:
 
 
 def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool, most: int | None = None) -> int:
-    """Sort the units of a release into ``temp.fresh (unit, documents)``, on disk: memory does not grow with them.
+    """Sort the keys of a release into ``temp.fresh (unit, documents)`` on disk, and return how many there were.
 
-    The temporary tables belong to this connection: the ledger itself is not locked while the units arrive.
-
-    Args:
-        connection: an open ledger, outside a transaction.
-        units: their keys; a key may come again, ``most`` times at most.
-        counted: whether ``documents`` says how often a key came; otherwise it is 1.
-
-    Returns:
-        How many keys arrived.
-
-    Raises:
-        RefusedError: a key came more often.
+    ``documents`` is the number of times a key came if ``counted``, else 1. Raises a RefusedError if one came more than
+    ``most`` times. The ledger is not locked meanwhile.
     """
     connection.execute("PRAGMA temp.journal_mode = OFF")
     connection.execute("CREATE TEMP TABLE arrived (unit BLOB)")
@@ -201,7 +167,7 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
 
 @dataclass(frozen=True)
 class Overspent:
-    """The units that a release would take beyond a limit: how many, by which limit, and the largest amounts."""
+    """How many units a release would take beyond a limit, which limit, and the largest amounts."""
 
     units: int
     by_cost: int
@@ -215,7 +181,7 @@ class Overspent:
 
 
 def add_release(connection: Connection, row: tuple[Any, ...], price: Callable[[int], tuple[float, float]]) -> int:
-    """Write the line of a release and its prices, one for each number of documents in ``temp.fresh``."""
+    """Insert a release and its prices, one per number of documents in ``temp.fresh``; return its number."""
     columns = "id, at, state, units, documents, about"
     number = connection.execute(f"INSERT INTO release ({columns}) VALUES (?, ?, ?, ?, ?, ?)", row).lastrowid  # noqa: S608
     counts = connection.execute("SELECT DISTINCT documents FROM temp.fresh").fetchall()
@@ -227,7 +193,7 @@ def add_release(connection: Connection, row: tuple[Any, ...], price: Callable[[i
 
 
 def overspent(connection: Connection, number: int, ceiling: Ceiling, tolerance: float) -> Overspent:
-    """Whom the release would take beyond the ceiling, given what is charged already."""
+    """Return the units that the release would take beyond the ceiling."""
     row = connection.execute(
         _OVERSPENT,
         {
@@ -241,7 +207,7 @@ def overspent(connection: Connection, number: int, ceiling: Ceiling, tolerance: 
 
 
 def charge(connection: Connection, number: int) -> None:
-    """Charge every unit in ``temp.fresh`` with its price in the release."""
+    """Charge every unit in ``temp.fresh``."""
     connection.execute(
         "INSERT INTO charge SELECT f.unit, p.id FROM temp.fresh AS f "
         "CROSS JOIN price AS p ON p.release = ? AND p.documents = f.documents",
@@ -250,7 +216,7 @@ def charge(connection: Connection, number: int) -> None:
 
 
 def same_units(connection: Connection, release_id: str) -> bool:
-    """Whether a release charged exactly the units in ``temp.fresh``, each for as many documents."""
+    """True if a release charged exactly the units in ``temp.fresh``, each for as many documents."""
     number, units = connection.execute("SELECT number, units FROM release WHERE id = ?", (release_id,)).fetchone()
     (fresh,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
     (both,) = connection.execute(
@@ -262,7 +228,7 @@ def same_units(connection: Connection, release_id: str) -> bool:
 
 
 def remove_release(connection: Connection, release_id: str) -> None:
-    """Take a release and its charges out."""
+    """Delete a release and its charges."""
     (number,) = connection.execute("SELECT number FROM release WHERE id = ?", (release_id,)).fetchone()
     connection.execute("DELETE FROM charge WHERE price IN (SELECT id FROM price WHERE release = ?)", (number,))
     connection.execute("DELETE FROM price WHERE release = ?", (number,))
@@ -270,12 +236,12 @@ def remove_release(connection: Connection, release_id: str) -> None:
 
 
 def prices(connection: Connection) -> Iterator[tuple[int, int, float, float]]:
-    """The number of a release, a number of documents, and what they cost there: in the currency, and in delta."""
+    """Yield (release, documents, cost, delta)."""
     yield from connection.execute("SELECT release, documents, cost, delta FROM price")
 
 
 def charges_without_price(connection: Connection) -> tuple[int, int]:
-    """How many charges there are, and how many of them count for nothing because their price is gone."""
+    """Return the number of charges, and of those without a price."""
     charges, without = connection.execute(
         "SELECT count(*), total(p.id IS NULL) FROM charge AS c LEFT JOIN price AS p ON p.id = c.price"
     ).fetchone()
@@ -283,7 +249,7 @@ def charges_without_price(connection: Connection) -> tuple[int, int]:
 
 
 def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
-    """Cost, delta and number of releases, and how many units have spent just that; the least cost first."""
+    """Yield (cost, delta, releases, number of units that spent this), by ascending cost."""
     yield from connection.execute(
         "SELECT cost, delta, releases, count(*) FROM (SELECT total(p.cost) AS cost, total(p.delta) AS delta, "
         "count(*) AS releases FROM charge AS c CROSS JOIN price AS p ON p.id = c.price GROUP BY c.unit) "
@@ -292,7 +258,7 @@ def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
 
 
 def sum_of(connection: Connection, unit: bytes) -> tuple[float, float, int]:
-    """Cost, delta and number of releases of one unit."""
+    """Return cost, delta and number of releases of one unit."""
     cost, delta, releases = connection.execute(
         "SELECT total(p.cost), total(p.delta), count(*) FROM charge AS c CROSS JOIN price AS p ON p.id = c.price "
         "WHERE c.unit = ?",
@@ -358,7 +324,6 @@ def _in_words(path: Path) -> Iterator[None]:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """The primary result code; the upper bits only say more about it."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
@@ -378,7 +343,7 @@ def _problem(code: int, path: Path) -> BaseException:
 
 
 def damaged(path: Path) -> DataError:
-    """What is said of a file that is no ledger, or no longer one."""
+    """Return the error for a file that is not a ledger, or is damaged."""
     return DataError(
         f"{path.name} is no ledger, or a damaged one, or the disk failed (SQLite does not tell): try again, and if it "
         "stays, bring back a copy that is not older than its last release"

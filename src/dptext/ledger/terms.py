@@ -1,4 +1,4 @@
-"""What a ledger counts in: its currency, its prices, its limits."""
+"""What a ledger counts in: its currency, prices and limits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LARGEST = 1e300  # what is near the largest float would limit nothing
 
 
 class Currency(StrEnum):
-    """What adds up. No currency converts into another without a choice (a delta, a diameter)."""
+    """What adds up. Currencies do not convert without a choice (a delta, a diameter)."""
 
     EPSILON = "epsilon"
     RHO = "rho"
@@ -48,10 +48,10 @@ class Terms:
 
     Attributes:
         currency: what adds up.
-        metric, space: between which points distance is measured, for metric guarantees.
-        unit: whom the guarantees protect.
-        relation: against which change.
-        by: `TEXT`, or the column whose value tells units apart.
+        metric, space: metric and space of metric guarantees.
+        unit: privacy unit.
+        relation: neighbouring relation.
+        by: `TEXT`, or the column that identifies a unit.
     """
 
     currency: Currency
@@ -63,20 +63,16 @@ class Terms:
 
     @property
     def cost(self) -> str:
-        """The name of what adds up."""
+        """Name of the currency in messages."""
         return f"epsilon per unit of {self.metric} distance" if self.currency is Currency.DISTANCE else self.currency
 
     @property
     def units(self) -> str:
-        """What is charged, in the plural."""
+        """Name of the units in messages."""
         return "texts" if self.by == TEXT else f"values of {self.by!r}"
 
     def check(self, other: Terms) -> None:
-        """Refuse a release that does not add to those before it.
-
-        Raises:
-            RefusedError: with what differs.
-        """
+        """Raise a RefusedError if a release does not add to the earlier ones."""
         for what, mine, theirs in (
             ("in", self.cost, other.cost),
             ("in the space", self.space, other.space),
@@ -92,11 +88,11 @@ class Terms:
 
 
 def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -> Terms:
-    """The terms of a release.
+    """Return the terms of a release.
 
     Raises:
-        RefusedError: nothing is promised, or not to the units that a ledger knows.
-        ParameterError: the rows are told apart by something that is not the unit.
+        RefusedError: there is no guarantee, or none for documents or users.
+        ParameterError: ``by`` does not identify the unit.
     """
     if not isinstance(by, str) or not by:
         raise ParameterError(f"by must be {TEXT!r} or the name of a column, got another value")
@@ -116,10 +112,10 @@ def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -
 
 
 def price(guarantee: Guarantee, documents: int) -> tuple[float, float]:
-    """What a release costs a unit that holds ``documents`` of its documents: in the currency, and in delta.
+    """Return the cost of a release for a unit with this many of its documents: (in the currency, in delta).
 
     Raises:
-        RefusedError: the price is infinite: nothing is promised to such a unit.
+        RefusedError: the cost is infinite.
     """
     if isinstance(guarantee, MetricDP):
         cost, delta = guarantee.epsilon, 0.0  # the distances of the documents are summed; the factor stays the same
@@ -140,7 +136,7 @@ def price(guarantee: Guarantee, documents: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Limits in the currency of a ledger; infinite where there is none."""
+    """Limits in the currency of a ledger; infinite if there is none."""
 
     cost: float
     delta: float
@@ -149,16 +145,16 @@ class Ceiling:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much a unit may lose over all releases; None: no limit.
+    """Limits per unit over all releases; None: no limit.
 
     Attributes:
         epsilon: in nats; for metric guarantees in nats per unit of distance.
-        delta: for (epsilon, delta); zCDP is compared with epsilon at this delta. With an epsilon and without a delta
-            only pure and metric guarantees pass, because an epsilon with any delta is no limit.
-        releases: how often a unit may be part of a release.
+        delta: for (epsilon, delta); zCDP is converted to epsilon at this delta. Without it, only pure and metric
+            guarantees are accepted, because an epsilon at an arbitrary delta is no limit.
+        releases: maximum number of releases per unit.
 
     Raises:
-        ParameterError: no limit at all, or a number that limits nothing.
+        ParameterError: there is no limit, or one that limits nothing.
     """
 
     epsilon: float | None = None
@@ -184,11 +180,7 @@ class Limits:
         return ", ".join(parts)
 
     def ceiling(self, currency: Currency) -> Ceiling:
-        """The limits in a currency.
-
-        Raises:
-            RefusedError: zCDP has an epsilon for a delta only, and the ledger was given none.
-        """
+        """Return the limits in a currency; raise a RefusedError for zCDP without a delta."""
         releases = math.inf if self.releases is None else self.releases
         if self.epsilon is None:
             return Ceiling(math.inf, math.inf, releases)
@@ -204,11 +196,7 @@ class Limits:
         return Ceiling(self.epsilon, self.delta or 0.0, releases)
 
     def check(self, guarantee: Guarantee) -> None:
-        """Refuse what can never pass, before any row is read.
-
-        Raises:
-            RefusedError: the guarantee has a delta and the ledger none.
-        """
+        """Raise a RefusedError if the guarantee has a delta and the ledger none."""
         no_delta = self.epsilon is not None and self.delta is None
         if no_delta and isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
             raise RefusedError(
@@ -219,12 +207,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Balance:
-    """What one unit has spent, and has left (None: without a limit).
+    """What one unit has spent, and has left (None: no limit).
 
     Attributes:
         spent, left: in the ledger's currency.
         delta, delta_left: the same for delta.
-        releases, releases_left: in how many releases it was, and may still be.
+        releases, releases_left: number of releases the unit was in, and may still be in.
     """
 
     spent: float
@@ -236,7 +224,7 @@ class Balance:
 
     @classmethod
     def under(cls, ceiling: Ceiling, spent: float, delta: float, releases: int) -> Balance:
-        """The balance of a unit that has spent so much."""
+        """Return the balance of a unit that has spent these amounts."""
         left_releases = remaining(ceiling.releases, releases)
         return cls(
             spent,
@@ -249,12 +237,12 @@ class Balance:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no release passes any more (but one that costs nothing)."""
+        """True if no release passes any more (except one that costs nothing)."""
         return 0 in (self.left, self.releases_left)
 
 
 def remaining(limit: float, spent: float) -> float | None:
-    """What is left of a limit: 0 where it is used up within the tolerance, None where there is no limit."""
+    """What is left of a limit: 0 if it is used up within the tolerance, None if there is no limit."""
     if math.isinf(limit):
         return None
     left = limit - spent
@@ -262,7 +250,7 @@ def remaining(limit: float, spent: float) -> float | None:
 
 
 def in_digits(value: float) -> str:
-    """An amount as people wrote it: 0.1 + 0.2 is 0.3 again, and other sums are not rounded down.
+    """Format an amount to 4 digits, never rounded down; 0.1 + 0.2 is 0.3.
 
     >>> in_digits(0.1 + 0.2), in_digits(1 / 3)
     ('0.3', '0.3334')
@@ -271,7 +259,7 @@ def in_digits(value: float) -> str:
 
 
 def in_digits_at_least(value: float) -> str:
-    """The same for what is left, not rounded up.
+    """Format a remaining amount to 4 digits, never rounded up.
 
     >>> in_digits_at_least(0.5 - 0.2), in_digits_at_least(2 / 3)
     ('0.3', '0.6666')

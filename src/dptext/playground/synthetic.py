@@ -18,7 +18,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.synthesis.sampling import choose
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
-from dptext.users.texts import Author
+from dptext.users.grouping import UserTexts
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["Synthetic"]
@@ -71,8 +71,8 @@ class Synthetic:
     def _synthesizer(self, epsilon: float) -> Synthesizer:
         return Synthesizer(epsilon=epsilon, delta=self._delta, features=self._encoder, cache=False)
 
-    def _person(self, text: str) -> Author:
-        return Author((([text], np.zeros(1, dtype=np.int32)),))
+    def _person(self, text: str) -> UserTexts:
+        return UserTexts((([text], np.zeros(1, dtype=np.int32)),))
 
     def _neighbours(self, text: str, neighbour: str | None, apart: float, sigma: float) -> Neighbours:
         people = f"{len(self._samples.people):,} people"

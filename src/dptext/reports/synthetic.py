@@ -8,7 +8,7 @@ that original texts have a part in is their owner's, and marked so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -40,7 +40,7 @@ from dptext.reports.making import Making, picture_of_attacks
 from dptext.reports.page import Corpus, LabelOfCorpus, Measurement, Spread
 from dptext.synthesis.distribution import TextDistribution, read_description
 from dptext.synthesis.moments import MomentSum
-from dptext.users.texts import Author, Authors, texts_of
+from dptext.users.grouping import UserTexts, texts_of
 
 __all__ = ["OfSynthetic"]
 
@@ -340,7 +340,7 @@ class OfSynthetic(Making):
         return [check_noise(distribution.matrix, np.asarray(total.cells * CELL, dtype=np.float64), distribution.sigma)]
 
     @contextmanager
-    def _people(self, path: Path, *, again: bool, on_error: OnError = "fail") -> Iterator[Authors]:
+    def _people(self, path: Path, *, again: bool, on_error: OnError = "fail") -> Iterator[Iterable[UserTexts]]:
         """Group the texts of a file by user (or document), as the release did."""
         labels, limit = self._distribution.labels, self.statement.parameters.get("most_documents")
         is_user = self.statement.unit is Unit.USER
@@ -369,7 +369,7 @@ class OfSynthetic(Making):
         matrices: list[Floats] = []
         for each in drawn:
             alone = MomentSum(space, len(labels))
-            alone.add([Author(each)])
+            alone.add([UserTexts(each)])
             if alone.cells.any():  # who brings no document of any class is not in the sum, whoever they are
                 matrices.append(np.asarray(alone.cells * CELL, dtype=np.float64))
         return matrices

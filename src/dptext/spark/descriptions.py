@@ -32,7 +32,7 @@ from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import TEXTS_AT_ONCE, MomentSum
 from dptext.synthesis.release import check_columns, described_into
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
-from dptext.users.texts import Author, Chunk
+from dptext.users.grouping import Chunk, UserTexts
 
 __all__ = ["PrivateFrame", "describe"]
 
@@ -202,10 +202,10 @@ class _Documents:
         return total.cells if total.add(_people(batches, self.most_documents)) else None
 
 
-def _people(batches: Iterable[Any], most: int) -> Iterator[Author]:
+def _people(batches: Iterable[Any], most: int) -> Iterator[UserTexts]:
     """The people of sorted rows, one after the other, each good until the next one; without users, every row is one."""
     for _, rows in groupby(_rows(batches), key=itemgetter(0)):
-        yield Author(_chunks(islice(rows, most)))
+        yield UserTexts(_chunks(islice(rows, most)))
 
 
 def _rows(batches: Iterable[Any]) -> Iterator[tuple[Any, str, int]]:

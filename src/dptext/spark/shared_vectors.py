@@ -18,7 +18,7 @@ from dptext.spark.session import check_frame, plain_errors
 from dptext.spark.tables import from_node, to_nodes
 from dptext.spark.tasks import bytes_column, text_column
 from dptext.spark.users import ORDER, TEXT, WHO, sum_over_users, user_column
-from dptext.users.grouping import Level, Person, RowsOfTexts
+from dptext.users.grouping import Level, UserWords, WordIndexer
 
 __all__ = ["fit"]
 
@@ -88,7 +88,7 @@ class _Words:
         """The numbers of the words, and the level as a text."""
         import pyarrow
 
-        rows_of = RowsOfTexts(from_node(self.tables).words)
+        rows_of = WordIndexer(from_node(self.tables).words)
         for batch in batches:
             rows, lengths = rows_of(batch.column(TEXT).to_pylist())
             ends = np.concatenate([[0], np.cumsum(lengths)]) * rows.itemsize
@@ -106,7 +106,7 @@ class _Words:
         return None if first is None else plan.total(chain([first], people))
 
 
-def _people(batches: Iterable[Any], most: int) -> Iterator[Person]:
+def _people(batches: Iterable[Any], most: int) -> Iterator[UserWords]:
     """The users of sorted rows, each whole; where no user is named, every row is one."""
     who: Any = None
     texts: list[bytes] = []
@@ -129,7 +129,7 @@ def _people(batches: Iterable[Any], most: int) -> Iterator[Person]:
         yield _person(texts, levels, most)
 
 
-def _person(texts: list[bytes], levels: dict[Level, None], most: int) -> Person:
+def _person(texts: list[bytes], levels: dict[Level, None], most: int) -> UserWords:
     rows = np.frombuffer(b"".join(texts), dtype="<i4").astype(np.int32)
     lengths = np.array([len(each) // 4 for each in texts], dtype=np.int64)
-    return Person(((rows, lengths),), tuple(levels), most)
+    return UserWords(rows, lengths, tuple(levels), most)

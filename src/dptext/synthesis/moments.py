@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from dptext.features.features import UNIT
 from dptext.noise.gaussian_sums import clipped_matrices
-from dptext.users.texts import Author, Chunk
+from dptext.users.grouping import Chunk, UserTexts
 
 __all__ = ["COUNT_WEIGHT", "TEXTS_AT_ONCE", "MomentSum", "Space"]
 
@@ -77,7 +77,7 @@ class MomentSum:
     def __post_init__(self) -> None:
         self.cells = np.zeros((self.classes, 1 + self.space.dimension), dtype=np.int64)
 
-    def add(self, people: Iterable[Author]) -> int:
+    def add(self, people: Iterable[UserTexts]) -> int:
         """Add the matrices of people, each of whom must bring all their documents at once; how many there were."""
         texts: list[str] = []
         keys: list[Integers] = []

@@ -17,7 +17,7 @@ from dptext import checks
 from dptext.errors import ParameterError, warn
 from dptext.files.blocks import Block
 from dptext.privacy.statement import Parameter
-from dptext.users.texts import Author, Chunk
+from dptext.users.grouping import Chunk, UserTexts
 
 __all__ = ["OverlapWarning", "Request", "Source", "TextSample", "check_is_apart", "with_source"]
 
@@ -116,10 +116,10 @@ class TextSample:
     def __init__(self) -> None:
         self._digests: set[int] = set()
 
-    def watch(self, people: Iterable[Author]) -> Iterator[Author]:
+    def watch(self, people: Iterable[UserTexts]) -> Iterator[UserTexts]:
         """Yield the same people, and add their texts to the sample while these are read."""
         for person in people:
-            yield Author(self._added(person.chunks()))
+            yield UserTexts(self._added(person.chunks()))
 
     def _added(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         for chunk in chunks:

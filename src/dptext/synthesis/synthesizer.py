@@ -28,9 +28,8 @@ from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sources import TextSample, check_is_apart
-from dptext.users.grouping import UserUnit, check_users_are_read
+from dptext.users.grouping import UserTexts, UserUnit, check_users_are_read, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
-from dptext.users.texts import Author, texts_of
 
 __all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer"]
 
@@ -59,7 +58,7 @@ class SynthesisPlan(Showing):
         """The classes."""
         return self.terms.labels
 
-    def total(self, people: Iterable[Author]) -> npt.NDArray[np.int64]:
+    def total(self, people: Iterable[UserTexts]) -> npt.NDArray[np.int64]:
         """(K, 1 + k) the sum of the people's matrices. **Private: it must not leave the curator.**
 
         Raises:

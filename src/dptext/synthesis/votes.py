@@ -51,8 +51,7 @@ from dptext.synthesis.labels import Labels
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sampling import quotas
 from dptext.synthesis.sources import Request, Source, TextSample, check_is_apart
-from dptext.users.grouping import check_users_are_read
-from dptext.users.texts import Author, texts_of
+from dptext.users.grouping import UserTexts, check_users_are_read, texts_of
 
 __all__ = ["CANDIDATES", "MOST_CELLS", "VoteSum", "VoteSynthesizer", "sigma_of_a_round"]
 
@@ -104,7 +103,7 @@ class VoteSum:
         once = {id(each): _Nearest(each) for each in self.candidates}
         self._nearest = [once[id(each)] for each in self.candidates]
 
-    def add(self, people: Iterable[Author]) -> int:
+    def add(self, people: Iterable[UserTexts]) -> int:
         """Add the votes of people, each of whom must bring all their documents at once; how many there were."""
         texts: list[str] = []
         classes: list[npt.NDArray[np.int32]] = []
@@ -328,7 +327,7 @@ class VoteSynthesizer(Showing):
         return fit_features(self.features, texts, cache=self.cache)
 
     def _votes(
-        self, people: Iterable[Author], features: PublicFeatures, writers: _Writers, bits: RandomBits
+        self, people: Iterable[UserTexts], features: PublicFeatures, writers: _Writers, bits: RandomBits
     ) -> list[Floats]:
         """For each class, (m,) the noisy votes: from here on everything is post-processing."""
         total, sample = VoteSum(features, writers.units()), TextSample()

@@ -1,31 +1,28 @@
-"""One user's words at a time, out of documents in any order: the input of what is private at the level of users.
+"""Documents grouped by user, in one pass over documents in any order and in bounded memory.
 
-The documents are read once, cut into tokens (numbers, addresses, punctuation and space are no words), mapped to the
-rows of a vocabulary and grouped on disk (`dptext.users.sorting`). Memory grows neither with the number of users nor
-with what one of them wrote: a user with many words comes in several chunks.
-
-Names of users are replaced at once by digests under a key that is drawn afresh and forgotten, levels by codes. The
-users come out in the order of these digests: a random order, on which neither the order of the input nor a name has any
-influence.
+User ids are replaced by digests under a key that is drawn per run and exists in memory only. Users come in the order
+of these digests: a secret random order that depends on neither the ids nor the order of the input.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
-from itertools import chain
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
+from dptext.checks import choice, names, whole
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import block_limits
-from dptext.files.column import columns_there, is_missing
+from dptext.files.column import columns_there, is_missing, spelled_label
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.parquet import as_lists
 from dptext.files.table_kinds import is_table
@@ -34,207 +31,318 @@ from dptext.privacy.randomness import RandomBits
 from dptext.processes import in_order
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary
-from dptext.users.sorting import Digests, Lengths, Prolific, Rows, SortedRuns
+from dptext.users.partition import Slab, UserPartition
 
 __all__ = [
+    "MAX_CLASSES",
     "NO_WORD",
     "ONE_NAME",
     "OUTSIDE",
-    "Digester",
-    "LabelColumns",
+    "Chunk",
+    "Columns",
+    "Indexer",
+    "Lengths",
     "Level",
-    "Part",
-    "Person",
-    "ReadColumns",
-    "Remembered",
-    "RowsOfTexts",
+    "Rows",
+    "TokenCache",
     "TokenRows",
+    "UserTexts",
     "UserUnit",
-    "Users",
+    "UserWords",
+    "WordIndexer",
     "check_users_are_read",
-    "grouped_users",
-    "parts_of",
+    "texts_of",
     "user_name",
     "users_of",
 ]
 
 UserUnit: TypeAlias = Literal["user", "document"]
 Level: TypeAlias = str | int | float | bool | None
-_MOST_LEVELS = 1000
+Rows: TypeAlias = npt.NDArray[np.int32]
+Lengths: TypeAlias = npt.NDArray[np.int64]
+Chunk: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
+"""(documents,) texts; (documents,) their classes."""
 ONE_NAME = (
     "a person writes under one name; whoever has several counts as several users",
     "no two people write under one name; those who do count as one user together",
 )
-"""What is taken for granted where users are protected."""
-
-
+"""Assumptions of every user-level guarantee."""
 OUTSIDE = -1
-"""The row of a word that the vocabulary does not hold."""
+"""Row of a word that the vocabulary does not contain; class of a document that belongs to no class."""
 NO_WORD = -2
-_TOKENS_REMEMBERED = 1 << 18
-_LONGEST_REMEMBERED = 64
-Found = TypeVar("Found")
+"""Row of a token that is not a word."""
+MAX_CLASSES = 1 << 28
+MAX_LEVELS = 1000
+CHUNK_SIZE = 1 << 20  # documents, and words or bytes of texts
+_CACHE_SIZE = 1 << 18
+_LONGEST_CACHED = 64
+_WORD_BYTES = 4
+T = TypeVar("T")
+Value = TypeVar("Value")
 
 
+# -- words ----------------------------------------------------------------------------------------------------
+
+
+class UserWords:
+    """The words of one user, as rows of a vocabulary.
+
+    Args:
+        rows: (words,) of all documents, one after the other.
+        lengths: (documents,) number of words of each document.
+        levels: the user's distinct levels in the order of the input; more than one if their rows disagree.
+        max_words: maximum number of words used; later ones are ignored.
+    """
+
+    __slots__ = ("_lengths", "_max_words", "_rows", "levels")
+
+    def __init__(self, rows: Rows, lengths: Lengths, levels: tuple[Level, ...], max_words: int | None = None) -> None:
+        self._rows, self._lengths, self.levels, self._max_words = rows, lengths, levels, max_words
+
+    def chunks(self) -> Iterator[tuple[Rows, Lengths]]:
+        """Yield (rows, lengths) of whole documents in the order of the input; at least one pair, of bounded size."""
+        rows, lengths = self._rows, self._lengths
+        if self._max_words is not None and rows.size >= self._max_words:
+            ends = np.cumsum(lengths)
+            last = int(np.searchsorted(ends, self._max_words))  # the document of the last word
+            rows, lengths = rows[: self._max_words], lengths[: last + 1].copy()
+            lengths[last] -= int(ends[last]) - self._max_words
+        if max(rows.size, lengths.size) <= CHUNK_SIZE:
+            yield rows, lengths
+            return
+        offsets = [0, *np.cumsum(lengths).tolist()]
+        for start, stop in _chunk_bounds(offsets, 0, lengths.size):
+            yield rows[offsets[start] : offsets[stop]], lengths[start:stop]
+
+
+class Indexer(Protocol):
+    """Turns texts, or values of columns, into rows. The first step runs in several processes, so it is pickled."""
+
+    def __call__(self, content: Any, /) -> Any:
+        """Return what `settle` takes, for some texts (or columns)."""
+
+    def settle(self, result: Any, /) -> tuple[Rows, Lengths]:
+        """Return (words,) int32 rows and (texts,) the number of words of each text; called in input order."""
+
+
+@contextmanager
 def users_of(
     documents: DocumentReader | Iterable[Document],
-    vocabulary: Vocabulary,
+    words: Vocabulary | Indexer,
     *,
     unit: UserUnit = "user",
     level: str | None = None,
+    columns: Columns | None = None,
     most_words: int | None = None,
     processes: int = 1,
     seed: int | None = None,
     folder: str | Path | None = None,
-) -> AbstractContextManager[Users]:
-    """Group documents by user, in one pass over them.
+) -> Iterator[Iterable[UserWords]]:
+    """Group the words of documents by user.
 
     Args:
-        documents: of `dptext.files.documents.read_documents` with ``user=`` (which is faster), or any `Document`
-            objects; they may come in any order. A text that is None counts as one without words.
-        vocabulary: public words, or words released under a statement.
-        unit: ``"user"``: `Document.user` says who is one person: 7, 7.0, "7" and " 7" are the same
-            (`dptext.privacy.guarantee.canonical_id`). ``"document"``: every document stands for itself.
-        level: a public column (of ``keep``, or of `Document.attributes`) that is carried along, for personal budgets.
-        most_words: of each user, this many words are looked at: the first ones in the order of their documents. Words
-            outside the vocabulary count. It bounds what one person can do to the time and memory of all that follows.
-        processes: how many cut texts into words; the result does not depend on it.
-        seed: makes the order of the users repeatable, for tests and papers only; None: a fresh random order.
-        folder: where the nameless temporary file lies; None: where the system has its temporary files.
+        documents: a reader (`dptext.files.documents.read_documents` with ``user=``), which is faster, or `Document`
+            objects, in any order. A missing text counts as a document without words.
+        words: a vocabulary (public, or released under a statement), or another numbering of words.
+        unit: ``"user"``: documents with the same `dptext.privacy.guarantee.canonical_id` belong
+            together. ``"document"``: every document is a user.
+        level: a public column (kept, or of `Document.attributes`) with the level of the user.
+        columns: the indexer reads these columns instead of the texts.
+        most_words: maximum number of words used per user; later ones are ignored. Words outside the vocabulary count.
+        processes: number of processes that tokenise; the result does not depend on it.
+        seed: makes the order of the users repeatable, for tests and papers only.
+        folder: folder of the temporary file; None: the system's.
 
     Raises:
-        DataError: a row without a user (it is named, nobody else is), a text that is no string; more than 1,000
-            different levels.
-        ParameterError: the reader was not asked for the user or the level; an argument out of range.
-        StorageError: the temporary file cannot be written; a process died.
+        DataError: a row has no user, a text is not a string, or there are more than 1,000 levels.
+        ParameterError: the reader does not read the user or the level, or an argument is out of range.
+        StorageError: the temporary file cannot be written, or a process died.
 
     >>> words = Vocabulary(["cat", "sat", "<unk>"])
     >>> documents = [Document("A cat!", user="Ann"), Document("Cats sat.", user="Bo"), Document("Sat 2 s", user="Ann")]
     >>> with users_of(documents, words) as users:
-    ...     sorted([rows.tolist(), lengths.tolist()] for person in users for rows, lengths in person.chunks())
+    ...     sorted([rows.tolist(), lengths.tolist()] for user in users for rows, lengths in user.chunks())
     [[[-1, 0, 1, -1], [2, 2]], [[-1, 1], [2]]]
-    """
-    if not isinstance(vocabulary, Vocabulary):
-        raise ParameterError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
-    return grouped_users(
-        documents,
-        RowsOfTexts(vocabulary),
-        lambda found: found,
-        unit=unit,
-        level=level,
-        most_words=most_words,
-        processes=processes,
-        seed=seed,
-        folder=folder,
-    )
-
-
-@contextmanager
-def grouped_users(
-    documents: DocumentReader | Iterable[Document],
-    work: Callable[[Any], Any],
-    settle: Callable[[Any], tuple[Rows, Lengths]],
-    *,
-    columns: ReadColumns | None = None,
-    unit: UserUnit = "user",
-    level: str | None = None,
-    most_words: int | None = None,
-    processes: int = 1,
-    seed: int | None = None,
-    folder: str | Path | None = None,
-) -> Iterator[Users]:
-    """`users_of` for any numbering of words, or of values of columns.
-
-    Args:
-        work: from texts to what ``settle`` understands; in each of the processes, so it is pickled.
-        settle: from there to (words,) rows and (documents,) lengths; in this process, in the order of the documents.
-        columns: work on the values of these, column by column, instead of the texts (and without levels).
     """
     choice("unit", unit, get_args(UserUnit))
     if most_words is not None:
         most_words = whole("most_words", most_words, least=1)
     whole("processes", processes, least=1)
-    names = Digester(seed)
-    levels = _LevelCodes()
-    with closing(SortedRuns(folder)) as runs:
+    indexer: Indexer = WordIndexer(words) if isinstance(words, Vocabulary) else words
+    if not callable(indexer):
+        raise ParameterError(f"words must be a Vocabulary, got {type(words).__name__}")
+    digests, codes = _UserDigests(seed), _LevelCodes()
+    limit = None if most_words is None else _WORD_BYTES * most_words
+    with closing(UserPartition(folder, limit=limit, by_bytes=True)) as partition:
+        read_columns = Columns(() if level is None else (level,), is_level=True) if columns is None else columns
         parts = (
-            ((names.of(part), levels.of(part.values if columns is None else (), len(part.texts))), content)
-            for part in parts_of(documents, unit, _LevelColumn(level) if columns is None else columns)
+            ((digests.of(part), codes.of(part.values if columns is None else (), len(part.texts))), content)
+            for part in _parts_of(documents, unit, read_columns)
             for content in [part.texts if columns is None else part.values]
         )
-        with closing(in_order(work, parts, processes=processes)) as done:
-            for (digests, codes), found in done:
-                rows, lengths = settle(found)
-                runs.add(digests, codes, lengths, rows)
-        runs.close_input()
-        yield Users(runs, levels.values, most_words)
+        with closing(in_order(indexer, parts, processes=processes)) as results:
+            for (users, levels), result in results:
+                rows, lengths = indexer.settle(result)
+                content = rows.astype(np.int32, copy=False).tobytes()
+                partition.add(Slab(users, levels, _WORD_BYTES * lengths, content))
+        partition.flush()
+        yield _Repeatable(lambda: _words_of(partition, codes.levels, most_words))
 
 
-class Person:
-    """What one user wrote. Good until the `users_of` that it came from ends.
+def _words_of(partition: UserPartition, levels: Sequence[Level], most_words: int | None) -> Iterator[UserWords]:
+    for slab, bounds in partition.groups():
+        rows = np.frombuffer(slab.content, np.int32).copy()
+        lengths = slab.lengths // _WORD_BYTES
+        words = np.concatenate([[0], np.cumsum(lengths)])[bounds].tolist()
+        codes = slab.codes.tolist()
+        for (start, stop), (first, last) in zip(pairwise(bounds), pairwise(words), strict=True):
+            named = tuple(levels[code] for code in dict.fromkeys(codes[start:stop]))
+            yield UserWords(rows[first:last], lengths[start:stop], named, most_words)
 
-    Attributes:
-        levels: their distinct levels, in the order in which they came; one, unless their rows disagree. Where levels
-            are budgets, the strictest has to count: no row may loosen what another one asks for.
+
+# -- texts ----------------------------------------------------------------------------------------------------
+
+
+class UserTexts:
+    """The texts of one user, with a class per document; valid until the context of `texts_of` ends."""
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self._chunks = chunks
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield (texts, classes) in the order of the input; at least one pair, none of them empty."""
+        return iter(self._chunks)
+
+
+@contextmanager
+def texts_of(
+    documents: DocumentReader | Iterable[Document],
+    *,
+    columns: Sequence[str] = (),
+    code: Callable[[tuple[str | None, ...]], int] | None = None,
+    unit: UserUnit = "user",
+    most_documents: int | None = None,
+    again: bool = False,
+    folder: str | Path | None = None,
+    seed: int | None = None,
+) -> Iterator[Iterable[UserTexts]]:
+    """Group texts by user.
+
+    Args:
+        documents, folder, seed: as in `users_of`. A missing text counts as empty.
+        columns: kept columns that determine a document's class. A single column falls back to the label of the
+            documents. Values are given to ``code`` as `dptext.files.column.spelled_label` writes them.
+        code: returns the class, from `OUTSIDE` to `MAX_CLASSES` - 1, for the values of the columns. It must not raise.
+            Required with ``columns``; without columns, all documents are of class 0.
+        unit: as in `users_of`. With ``"document"``, documents come in the order of the input, once, and nothing is
+            written to disk.
+        most_documents: maximum number of documents used per user; later ones are ignored.
+        again: with ``unit="document"``, allow several passes, by way of the temporary file and in random order.
+
+    Raises:
+        DataError: a row has no user, or a text is not a string (with ``unit="document"``: from the iterator).
+        ParameterError: the reader does not read the user or a column, or an argument is out of range.
+        StorageError: the temporary file cannot be written.
+
+    >>> documents = [Document("A cat", user="Ann", label=1), Document("Bo", user="Bo"), Document("", user="Ann")]
+    >>> code = {("1",): 0}
+    >>> with texts_of(documents, columns=["cats"], code=lambda values: code.get(values, OUTSIDE)) as users:
+    ...     sorted([texts, classes.tolist()] for user in users for texts, classes in user.chunks())
+    [[['A cat', ''], [0, -1]], [['Bo'], [-1]]]
     """
-
-    __slots__ = ("_most", "_pieces", "levels")
-
-    def __init__(self, pieces: Iterable[tuple[Rows, Lengths]], levels: tuple[Level, ...], most: int | None) -> None:
-        self._pieces, self.levels, self._most = pieces, levels, most
-
-    def chunks(self) -> Iterator[tuple[Rows, Lengths]]:
-        """Their documents in the order of the input, in chunks of bounded size; each time from the start.
-
-        Returns:
-            Pairs (rows, lengths): (words,) int32, the rows of the words of all documents of the chunk one after the
-            other, `OUTSIDE` for a word that the vocabulary does not hold; (documents,) int64, how many words each
-            document has. No document goes on in the next chunk. Someone who wrote no word has a chunk all the same.
-        """
-        left = math.inf if self._most is None else self._most
-        for rows, lengths in self._pieces:
-            if rows.size >= left:
-                yield _first_words(rows, lengths, int(left))
-                return
-            left -= rows.size
-            yield rows, lengths
-
-
-class Users:
-    """Users one by one, in random order (see `users_of`); another iteration gives the same users in the same order."""
-
-    def __init__(self, runs: SortedRuns, levels: Sequence[Level], most_words: int | None) -> None:
-        self._runs, self._levels, self._most = runs, levels, most_words
-
-    def __iter__(self) -> Iterator[Person]:
-        for batch in self._runs.batches():
-            if isinstance(batch, Prolific):
-                yield Person(batch, self._named(batch.levels), self._most)
-                continue
-            row = document = 0
-            users = zip(batch.words.tolist(), batch.documents.tolist(), batch.levels, strict=True)
-            for words, documents, codes in users:
-                piece = (batch.rows[row : row + words], batch.lengths[document : document + documents])
-                row, document = row + words, document + documents
-                yield Person((piece,), self._named(codes), self._most)
-
-    def _named(self, codes: tuple[int, ...]) -> tuple[Level, ...]:
-        return tuple(self._levels[code] for code in codes)
+    choice("unit", unit, get_args(UserUnit))
+    if most_documents is not None:
+        most_documents = whole("most_documents", most_documents, least=1)
+    class_columns = Columns(names("columns", columns))
+    if code is None and class_columns.names:
+        raise ParameterError("columns need a code: a function from their values to the number of a class")
+    class_of, digests = _class_function(code), _UserDigests(seed)
+    parts = _parts_of(documents, unit, class_columns)
+    if unit == "document" and not again:
+        with closing(parts):
+            stream = iter([_single_texts(parts, class_of)])
+            yield _Repeatable(lambda: next(stream, None) or _refuse_second_pass())
+        return
+    with closing(UserPartition(folder, limit=most_documents)) as partition:
+        for part in parts:
+            content = [(text or "").encode("utf-8", "surrogatepass") for text in part.texts]
+            lengths = np.fromiter(map(len, content), np.int64, len(content))
+            partition.add(Slab(digests.of(part), _classes(part, class_of), lengths, b"".join(content)))
+        partition.flush()
+        yield _Repeatable(lambda: _grouped_texts(partition))
 
 
-def _first_words(rows: Rows, lengths: Lengths, count: int) -> tuple[Rows, Lengths]:
-    ends = np.cumsum(lengths)
-    last = int(np.searchsorted(ends, count))  # the document in which that word stands
-    kept = lengths[: last + 1].copy()
-    kept[last] -= int(ends[last]) - count
-    return rows[:count], kept
+def _classes(part: _Part, class_of: Callable[[tuple[Any, ...]], int]) -> npt.NDArray[np.int32]:
+    if not part.values:
+        return np.full(len(part.texts), class_of(()), dtype=np.int32)
+    return np.fromiter(map(class_of, zip(*part.values, strict=True)), np.int32, len(part.texts))
 
 
-# -- documents in parts ---------------------------------------------------------------------------------------
+def _single_texts(parts: Iterable[_Part], class_of: Callable[[tuple[Any, ...]], int]) -> Iterator[UserTexts]:
+    for part in parts:
+        codes = _classes(part, class_of)
+        for row, text in enumerate(part.texts):
+            yield UserTexts((([text or ""], codes[row : row + 1]),))
 
 
-class Part(NamedTuple):
-    """Some documents in a row; ``first`` counts them from 1. ``values`` has one sequence for each further column."""
+def _refuse_second_pass() -> Iterator[UserTexts]:
+    raise ParameterError("with unit='document', documents can be read once: pass again=True for further passes")
+
+
+def _grouped_texts(partition: UserPartition) -> Iterator[UserTexts]:
+    for slab, bounds in partition.groups():
+        offsets = [0, *np.cumsum(slab.lengths).tolist()]
+        for start, stop in pairwise(bounds):
+            yield UserTexts(_Repeatable(partial(_text_chunks, slab, offsets, start, stop)))
+
+
+def _text_chunks(slab: Slab, offsets: list[int], start: int, stop: int) -> Iterator[Chunk]:
+    for first, last in _chunk_bounds(offsets, start, stop):
+        documents = (slab.content[begin:end] for begin, end in pairwise(offsets[first : last + 1]))
+        yield [document.decode("utf-8", "surrogatepass") for document in documents], slab.codes[first:last]
+
+
+def _class_function(code: Callable[[tuple[str | None, ...]], int] | None) -> Callable[[tuple[Any, ...]], int]:
+    @lru_cache(maxsize=1 << 12)
+    def cached(values: tuple[str | None, ...]) -> int:
+        number = 0 if code is None else code(tuple(map(spelled_label, values)))
+        return whole("the code of a class", number, least=OUTSIDE, most=MAX_CLASSES - 1)
+
+    def class_of(values: tuple[Any, ...]) -> int:
+        if not all(type(value) is str for value in values):  # 1, 1.0 and True would be one key
+            values = tuple(map(spelled_label, values))
+        is_short = sum(len(value or "") for value in values) <= _LONGEST_CACHED
+        return (cached if is_short else cached.__wrapped__)(values)
+
+    return class_of
+
+
+class _Repeatable(Generic[T]):
+    """An iterable that calls a function for each iteration."""
+
+    def __init__(self, iterate: Callable[[], Iterator[T]]) -> None:
+        self._iterate = iterate
+
+    def __iter__(self) -> Iterator[T]:
+        return self._iterate()
+
+
+def _chunk_bounds(offsets: list[int], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Cut documents ``start`` to ``stop`` into chunks of at most `CHUNK_SIZE`, but of at least one document."""
+    while start < stop:
+        fitting = bisect_right(offsets, offsets[start] + CHUNK_SIZE, start + 1, stop + 1) - 1
+        end = min(max(fitting, start + 1), start + CHUNK_SIZE)
+        yield start, end
+        start = end
+
+
+# -- reading --------------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """Consecutive documents; ``first`` is the number of the first, from 1. ``values`` has a sequence per column."""
 
     first: int
     texts: Sequence[str | None]
@@ -242,196 +350,148 @@ class Part(NamedTuple):
     values: tuple[Sequence[Any], ...]
 
 
-class ReadColumns(Protocol):
-    """The further columns that are wanted of documents."""
+@dataclass(frozen=True)
+class Columns:
+    """Columns that are read besides texts: the one with levels, or those with labels.
 
-    def of_reader(self, reader: DocumentReader) -> tuple[str, ...]:
-        """Their names there; a ParameterError where one is not read."""
-
-    def of_document(self, document: Document, row: int) -> tuple[Any, ...]:
-        """Their values there; a DataError where one has to be and is not."""
-
-
-def parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, columns: ReadColumns) -> Generator[Part]:
-    """Documents in parts of bounded size, in the order of the input.
-
-    Raises:
-        ParameterError: these are no documents; the reader was not asked for the user, or for a column.
-        DataError: from the iterator: a row is no document, or its text no string.
+    A level must be present. A missing label is None, and a single label column falls back to `Document.label`.
     """
-    if isinstance(documents, DocumentReader):
-        check_users_are_read(documents, unit)
-        names = columns.of_reader(documents)
-        return _parts_of_reader(documents, documents.user_column if unit == "user" else None, names)
-    if isinstance(documents, str | bytes | Mapping) or not isinstance(documents, Iterable):
-        raise ParameterError(f"documents must be Document objects or a reader of them, got {type(documents).__name__}")
-    return _parts_of_documents(documents, unit, columns)
+
+    names: tuple[str, ...]
+    is_level: bool = False
+
+    def in_reader(self, reader: DocumentReader) -> tuple[str, ...]:
+        """Return the names of the columns in a reader; raise a ParameterError if one is not read."""
+        label = None if self.is_level else reader.label_column
+        columns = []
+        for name in self.names:
+            if name in (*reader.kept_columns, label):
+                columns.append(name)
+            elif label is not None and len(self.names) == 1:
+                columns.append(label)
+            else:
+                kind = "levels" if self.is_level else "labels"
+                raise ParameterError(f"the column {name!r} of {kind} is not read: read_documents(..., keep=[{name!r}])")
+        return tuple(columns)
+
+    def in_document(self, document: Document, row: int) -> tuple[Any, ...]:
+        """Return the values of the columns in a document; raise a DataError if it has no level."""
+        values = document.attributes or {}
+        if len(self.names) == 1:
+            name = self.names[0]
+            if self.is_level and name not in values:
+                present = columns_there(name, list(values), sure=True)
+                raise DataError(f"row {row} has no attribute {name!r} for its level: {present}")
+            return (values.get(name, document.label),)
+        return tuple(map(values.get, self.names))
 
 
 def check_users_are_read(documents: object, unit: UserUnit) -> None:
-    """Whether a reader gives the users that are to be protected, and whether these are documents at all.
-
-    Raises:
-        ParameterError: it does not; a table, which gives the names of its columns to whoever goes over it.
-    """
+    """Raise a ParameterError for a table, which iterates over its column names, and for a reader without users."""
     if is_table(documents):
-        who = ', user=who) for text, who in zip(table["text"], table["author"])]' if unit == "user" else ""
+        user = ', user=who) for text, who in zip(table["text"], table["author"])]' if unit == "user" else ""
         raise ParameterError(
             "expected documents, got a table: make documents of its columns, [dptext.Document(text"
-            + (who or ') for text in table["text"]]')
+            + (user or ') for text in table["text"]]')
             + ", or read a file with dptext.read_documents"
         )
     if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
         raise ParameterError(
-            "nobody knows who wrote these documents: name the column, read_documents(..., user=...), or protect single "
-            "documents, unit='document'"
+            "the reader has no user column: name it with read_documents(..., user=...), or protect single documents "
+            "with unit='document'"
         )
 
 
-def _parts_of_reader(reader: DocumentReader, user: str | None, names: tuple[str, ...]) -> Generator[Part]:
+def _parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, columns: Columns) -> Generator[_Part]:
+    if isinstance(documents, DocumentReader):
+        check_users_are_read(documents, unit)
+        return _parts_of_reader(
+            documents, documents.user_column if unit == "user" else None, columns.in_reader(documents)
+        )
+    if isinstance(documents, str | bytes | Mapping) or not isinstance(documents, Iterable):
+        raise ParameterError(f"documents must be Document objects or a reader, got {type(documents).__name__}")
+    return _parts_of_documents(documents, unit, columns)
+
+
+def _parts_of_reader(reader: DocumentReader, user: str | None, column_names: tuple[str, ...]) -> Generator[_Part]:
     with closing(reader):
         for block in reader.blocks():
             columns = as_lists(block.columns)
-            yield Part(
-                reader.count - len(block.texts) + 1,
-                block.texts,
-                None if user is None else columns[user],
-                tuple(columns[name] for name in names),
-            )
+            first = reader.count - len(block.texts) + 1
+            users = None if user is None else columns[user]
+            yield _Part(first, block.texts, users, tuple(columns[name] for name in column_names))
 
 
-def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, columns: ReadColumns) -> Generator[Part]:
-    most_rows, most_characters = block_limits()
+def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, columns: Columns) -> Generator[_Part]:
+    max_rows, max_characters = block_limits()
     waiting: list[Document] = []
     values: list[tuple[Any, ...]] = []
-    first, characters = 1, 0
+    characters = row = 0
 
-    def part() -> Part:
-        return Part(
-            first,
-            [each.text for each in waiting],
-            [each.user for each in waiting] if unit == "user" else None,
-            tuple(zip(*values, strict=True)),
-        )
+    def part() -> _Part:
+        users = [document.user for document in waiting] if unit == "user" else None
+        first = row - len(waiting) + 1
+        return _Part(first, [document.text for document in waiting], users, tuple(zip(*values, strict=True)))
 
-    for number, document in enumerate(documents, 1):
+    for row, document in enumerate(documents, 1):
         if not isinstance(document, Document):
-            raise DataError(f"row {number} must be a Document, got {type(document).__name__}")
+            raise DataError(f"row {row} must be a Document, got {type(document).__name__}")
         if document.text is not None and not isinstance(document.text, str):
-            raise DataError(f"row {number}: expected a string as text, got {type(document.text).__name__}")
-        values.append(columns.of_document(document, number))
+            raise DataError(f"row {row}: expected a string as text, got {type(document.text).__name__}")
         waiting.append(document)
+        if columns.names:
+            values.append(columns.in_document(document, row))
         characters += len(document.text or "")
-        if characters >= most_characters or len(waiting) >= most_rows:
+        if characters >= max_characters or len(waiting) >= max_rows:
             yield part()
-            first, characters, waiting, values = number + 1, 0, [], []
+            characters, waiting, values = 0, [], []
     if waiting:
         yield part()
 
 
-class _LevelColumn:
-    """The column of levels, if there is one."""
-
-    def __init__(self, name: str | None) -> None:
-        self._name = name
-
-    def of_reader(self, reader: DocumentReader) -> tuple[str, ...]:
-        name = self._name
-        if name is None:
-            return ()
-        if name not in reader.kept_columns:
-            raise ParameterError(f"the column {name!r} of levels is not read: read_documents(..., keep=[{name!r}])")
-        return (name,)
-
-    def of_document(self, document: Document, row: int) -> tuple[Any, ...]:
-        name = self._name
-        if name is None:
-            return ()
-        if name not in (document.attributes or {}):
-            there = columns_there(name, list(document.attributes or {}), sure=True)
-            raise DataError(f"row {row} has no attribute {name!r}, which was to be its level: {there}")
-        return ((document.attributes or {})[name],)
-
-
-class LabelColumns:
-    """Columns of labels by name: kept ones, or one alone as the label of documents where there is none of that name.
-
-    A value that is not there is None, and no error.
-    """
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
-
-    def of_reader(self, reader: DocumentReader) -> tuple[str, ...]:
-        """As in `ReadColumns`."""
-        return tuple(self._in_reader(reader, name) for name in self.names)
-
-    def _in_reader(self, reader: DocumentReader, name: str) -> str:
-        if name in (*reader.kept_columns, reader.label_column):
-            return name
-        if reader.label_column is not None and len(self.names) == 1:
-            return reader.label_column
-        raise ParameterError(f"the column {name!r} of labels is not read: read_documents(..., keep=[{name!r}])")
-
-    def of_document(self, document: Document, row: int) -> tuple[Any, ...]:  # noqa: ARG002  nothing has to be there
-        """As in `ReadColumns`."""
-        found = document.attributes or {}
-        if len(self.names) == 1:
-            return (found.get(self.names[0], document.label),)
-        return tuple(map(found.get, self.names))
-
-
-# -- users and levels as numbers ------------------------------------------------------------------------------
-
-
-class Digester:
-    """Names of users as digests under a key that is drawn here and kept nowhere else."""
+class _UserDigests:
+    """Digests of user ids under a key that is drawn here and exists nowhere else."""
 
     def __init__(self, seed: int | None) -> None:
-        self._key = RandomBits(seed).take(32)
+        self._hash = hashlib.blake2b(digest_size=16, key=RandomBits(seed).take(32))
 
-    def of(self, part: Part) -> Digests:
-        """(documents, 2), 128 bits for each: two people share them with a probability of less than n^2 / 2^129."""
-        if part.users is None:
-            found = [self._digest(str(number)) for number in range(part.first, part.first + len(part.texts))]
-        else:
-            once: dict[Any, bytes] = {}
-            found = []
-            for number, user in enumerate(part.users, part.first):
-                digest = once.get(user) if type(user) is str else None
-                if digest is None:
-                    digest = self._digest(user_name(user, number))
-                    if type(user) is str:
-                        once[user] = digest
-                found.append(digest)
-        return np.frombuffer(b"".join(found), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+    def of(self, part: _Part) -> npt.NDArray[np.uint64]:
+        """(documents, 2), 128 bits each: two users share them with a probability below n^2 / 2^129."""
+        users = range(part.first, part.first + len(part.texts)) if part.users is None else part.users
+        cache: dict[str, bytes] = {}
+        digests = []
+        for row, user in enumerate(users, part.first):
+            digest = cache.get(user) if type(user) is str else None
+            if digest is None:
+                digest = self._digest(user_name(user, row))
+                if type(user) is str:
+                    cache[user] = digest
+            digests.append(digest)
+        return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
     def _digest(self, name: str) -> bytes:
-        content = name.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(content, digest_size=16, key=self._key).digest()
+        digest = self._hash.copy()
+        digest.update(name.encode("utf-8", "surrogatepass"))
+        return digest.digest()
 
 
-def user_name(user: object, number: int | None = None) -> str:
-    """How the user of a row is spelled; ``number`` is that of the row, where rows have one.
-
-    Raises:
-        DataError: the row has none.
-    """
+def user_name(user: object, row: int | None = None) -> str:
+    """Return the canonical id of a row's user; raise a DataError, with the number of the row, if there is none."""
     name = canonical_id(user)
     if name is None:
-        row = "a row" if number is None else f"row {number}"
+        where = "a row" if row is None else f"row {row}"
         raise DataError(
-            f"{row} has no user, and nobody could be protected in it: a text or a whole number is needed for every "
-            "row; complete the column, leave such rows out, or protect single documents (unit='document')"
+            f"{where} has no user: the user column is empty or holds neither a text nor a whole number. Fill it in, "
+            "drop the row, or protect single documents (unit='document')"
         )
     return name
 
 
 class _LevelCodes:
-    """Numbers for levels, in the order in which they come."""
+    """Numbers of levels, in the order in which they come."""
 
     def __init__(self) -> None:
-        self.values: list[Level] = []
+        self.levels: list[Level] = []
         self._codes: dict[tuple[type, Any], int] = {}
 
     def of(self, values: tuple[Sequence[Any], ...], count: int) -> npt.NDArray[np.int32]:
@@ -446,36 +506,36 @@ class _LevelCodes:
             level = None
         if not isinstance(level, str | int | float | None):
             raise DataError(f"a level must be a text or a number, got {type(level).__name__}")
-        code = self._codes.setdefault((type(level), level), len(self.values))
-        if code == len(self.values):
-            if code >= _MOST_LEVELS:
+        code = self._codes.setdefault((type(level), level), len(self.levels))
+        if code == len(self.levels):
+            if code >= MAX_LEVELS:
                 raise DataError(
-                    f"the column of levels holds more than {_MOST_LEVELS:,} different ones: is it the right one?"
+                    f"the column of levels has more than {MAX_LEVELS:,} values: check that it is the right one"
                 )
-            self.values.append(level)
+            self.levels.append(level)
         return code
 
 
-# -- words as numbers -----------------------------------------------------------------------------------------
+# -- tokens ---------------------------------------------------------------------------------------------------
 
 
 class TokenRows:
-    """The rows of the words of texts, text after text.
+    """The rows of the words of texts, one text after the other.
 
     Args:
-        row_of: the row of a token; `NO_WORD` for a token that is skipped.
+        row_of: returns the row of a token; `NO_WORD` for a token that is skipped.
     """
 
     def __init__(self, row_of: Callable[[str], int]) -> None:
-        self._rows: Remembered[int] = Remembered(row_of)
-        self._chunks: Remembered[tuple[int, ...]] = Remembered(self._rows_in)
+        self._rows: TokenCache[int] = TokenCache(row_of)
+        self._chunks: TokenCache[tuple[int, ...]] = TokenCache(self._rows_in)
 
     def __call__(self, texts: Iterable[str | None]) -> tuple[Rows, Lengths]:
-        """(words,) int32 rows; (texts,) words in each."""
+        """Return (words,) int32 rows and the number of words in each text."""
         rows: list[int] = []
         ends = [0]
         for text in texts:
-            if text and text.isascii():  # no token holds a space and something else, so chunks can be remembered
+            if text and text.isascii():  # no token contains a space and something else, so chunks can be cached
                 rows += chain.from_iterable(map(self._chunks.__getitem__, text.split(" ")))
             elif text:
                 rows += self._rows_in(text)
@@ -486,15 +546,23 @@ class TokenRows:
         return tuple([row for row in map(self._rows.__getitem__, pieces(chunk)) if row != NO_WORD])
 
 
-class RowsOfTexts(TokenRows):
-    """The rows of a vocabulary, `OUTSIDE` for words that it does not hold. A pickle has no memory of tokens."""
+class WordIndexer:
+    """Map the words of texts to rows of a vocabulary, `OUTSIDE` if it does not contain them."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(self._row_of)
         self._vocabulary = vocabulary
+        self._rows = TokenRows(self._row_of)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (RowsOfTexts, (self._vocabulary,))
+    def __reduce__(self) -> tuple[Any, ...]:  # without the cache
+        return (WordIndexer, (self._vocabulary,))
+
+    def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths]:
+        """As `Indexer`."""
+        return self._rows(texts)
+
+    def settle(self, result: tuple[Rows, Lengths]) -> tuple[Rows, Lengths]:
+        """As `Indexer`."""
+        return result
 
     def _row_of(self, token: str) -> int:
         if kind_of(token) is not Kind.WORD:
@@ -503,17 +571,17 @@ class RowsOfTexts(TokenRows):
         return OUTSIDE if row == self._vocabulary.unknown_row else row
 
 
-class Remembered(dict[str, Found]):
-    """What a function finds for tokens, remembered for the short ones among many that come again and again."""
+class TokenCache(dict[str, Value]):
+    """Results of a function for tokens; it keeps short tokens, up to a fixed number."""
 
-    def __init__(self, find: Callable[[str], Found]) -> None:
+    def __init__(self, function: Callable[[str], Value]) -> None:
         super().__init__()
-        self._find = find
+        self._function = function
 
-    def __missing__(self, token: str) -> Found:
-        if len(self) >= _TOKENS_REMEMBERED:
+    def __missing__(self, token: str) -> Value:
+        if len(self) >= _CACHE_SIZE:
             self.clear()
-        found = self._find(token)
-        if len(token) <= _LONGEST_REMEMBERED:
-            self[token] = found
-        return found
+        value = self._function(token)
+        if len(token) <= _LONGEST_CACHED:
+            self[token] = value
+        return value

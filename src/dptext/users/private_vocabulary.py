@@ -1,16 +1,14 @@
-"""Words that many users write and no public list holds, and labels that many have, learned under user-level
-differential privacy.
+"""Words and labels that many users share, learned under user-level differential privacy.
 
-Each user brings at most L of their words that are not known already, or of their labels, chosen at random; what enough
-users brought comes out (`dptext.noise.thresholded`). Known words are public: they cost nothing and are not looked at.
+Each user contributes at most L of their unknown words, or of their labels, chosen uniformly at random. The noisy counts
+that reach a threshold are released (`dptext.noise.thresholded`). Known words are public and are skipped.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
@@ -29,10 +27,9 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
-from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
+from dptext.text.tokens import Kind, fold, is_single_word, kind_of
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.grouping import LabelColumns, Remembered, UserUnit, grouped_users
-from dptext.users.sorting import Lengths, Rows
+from dptext.users.grouping import NO_WORD, Columns, Lengths, Rows, TokenCache, TokenRows, UserUnit, users_of
 
 __all__ = [
     "LONGEST_LABEL",
@@ -45,15 +42,17 @@ __all__ = [
 ]
 
 LONGEST_WORD = 40
-"""Letters of a word that may enter; longer ones are seldom words."""
+"""Maximum length of a released word."""
 LONGEST_LABEL = 100
-"""Characters of a label that may enter; what is longer is a text."""
+"""Maximum length of a released label."""
 _JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
 
 
 class LearnedVocabulary(Vocabulary):
-    """Words that were learned from people: not public, though they may be shown. Another release of these people, to
-    which they are given, has to count what they cost: it takes the `PrivateVocabulary`, which has the statement."""
+    """Words that were learned from users: not public, although they may be shown.
+
+    A further release of these users' data must count what the words cost: give it the `PrivateVocabulary`.
+    """
 
     __slots__ = ()
 
@@ -63,9 +62,8 @@ class PrivateVocabulary(Showing):
     """What `private_vocabulary` returns.
 
     Attributes:
-        words: the new words, folded (`dptext.text.tokens.fold`), most frequent first by their noisy counts. The counts
-            themselves are not kept.
-        statement: what was promised to the users.
+        words: the new words, folded (`dptext.text.tokens.fold`), by descending noisy count. The counts are not kept.
+        statement: the privacy statement.
     """
 
     words: tuple[str, ...]
@@ -73,11 +71,11 @@ class PrivateVocabulary(Showing):
 
     @property
     def vocabulary(self) -> LearnedVocabulary:
-        """The new words alone, and the unknown one."""
+        """The new words and the unknown word."""
         return LearnedVocabulary((*self.words, UNKNOWN))
 
     def after(self, known: Vocabulary) -> LearnedVocabulary:
-        """Known words, row by row as they are, and the new ones after them."""
+        """Return the known words, in their rows, followed by the new ones."""
         return LearnedVocabulary((*known.words, *(word for word in self.words if word not in known)))
 
     def _in_brief(self) -> Facts:
@@ -102,32 +100,30 @@ def private_vocabulary(
 ) -> PrivateVocabulary:
     """Learn words from users' own texts.
 
-    What may enter is what `dptext.text.tokens` calls a word, folded, of at most `LONGEST_WORD` characters without
-    white space, control characters and marks that nobody sees: what a vocabulary can hold and a file of vectors can
-    store.
+    A candidate is a word in the sense of `dptext.text.tokens`, folded, of at most `LONGEST_WORD` characters, without
+    white space, control characters and invisible marks. So a vocabulary and every vector format can hold it.
 
     Args:
         documents: with users, in any order (see `dptext.users.grouping.users_of`).
-        epsilon, delta: the budget of a user. Public, as all arguments.
-        words_per_user: L, how many different words a user may bring. More of them say more about their vocabulary, and
-            cost noise: the threshold grows as the root of L.
+        epsilon, delta: privacy budget per user. Public, as all arguments.
+        words_per_user: L, the maximum number of different words that a user contributes. A larger value covers more of
+            a user's vocabulary but raises the threshold, which grows as the square root of L.
         known: public words, or words that were released under a statement of their own.
-        public_users: a public number that the number of users does not exceed: a delta that is not below its inverse is
-            warned of (`dptext.privacy.budgets.DeltaWarning`).
-        processes: how many cut texts into words; the promise and the distribution do not depend on it.
-        seed: must be None: OpenDP draws its noise from the operating system and takes no seed.
-        folder: as in `users_of`.
+        public_users: public upper bound on the number of users, used to check delta: a
+            `dptext.privacy.budgets.DeltaWarning` is issued unless delta is below its inverse.
+        processes: number of processes that tokenise; the guarantee and the distribution do not depend on it.
+        seed: must be None: OpenDP takes its noise from the operating system and accepts no seed.
+        folder: folder of the temporary file; None: the system's.
 
-    **Guarantee** (unit user, add/remove, central): (epsilon, delta)-DP, as the statement says. That a word comes out
-    that only one user wrote has a probability of at most delta / words_per_user.
+    **Guarantee** (unit user, add/remove, central): (epsilon, delta)-DP, as in the statement. A word that only one user
+    wrote is released with a probability of at most delta / words_per_user.
 
-    Memory grows with the number of different words that are not known (100 bytes each, about), as their counts have to
-    be there; neither with the users nor with their texts.
+    Memory grows with the number of different unknown words (about 100 bytes each). The words of one user must fit.
 
     Raises:
         MissingExtraError: OpenDP is not installed.
-        ParameterError: an argument out of range; a seed.
-        DataError, StorageError: as in `users_of`.
+        ParameterError: an argument is out of range, or a seed is given.
+        DataError, StorageError: as in `dptext.users.grouping.users_of`.
     """
     if seed is not None:
         raise ParameterError(
@@ -135,15 +131,15 @@ def private_vocabulary(
         )
     warn_of_delta(delta, public_users=public_users)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
-    work = _NewWords(_folded(known))
+    indexer = _NewWords(_folded(known))
     return PrivateVocabulary(
-        words=_brought_by_many(documents, work, mechanism, words_per_user, processes=processes, folder=folder),
+        words=_released(documents, indexer, mechanism, words_per_user, processes=processes, folder=folder),
         statement=_statement(
             mechanism,
             Unit.USER,
             "private vocabulary",
             {"words_per_user": words_per_user},
-            {"longest_word": LONGEST_WORD, "known_words": len(work.known)},
+            {"longest_word": LONGEST_WORD, "known_words": len(indexer.known)},
             "the words that were known beforehand are public, or released under a statement of their own",
         ),
     )
@@ -154,10 +150,10 @@ class PrivateLabels(Showing):
     """What `private_labels` returns.
 
     Attributes:
-        column: the column that holds them.
-        names: the labels, spelled by `dptext.files.column.spelled_label`, most frequent first by their noisy counts.
-            The counts themselves are not kept.
-        statement: what was promised.
+        column: the column of the labels.
+        names: the labels, as `dptext.files.column.spelled_label` writes them, by descending noisy count. The counts
+            are not kept.
+        statement: the privacy statement.
     """
 
     column: str
@@ -184,76 +180,66 @@ def private_labels(
     public_users: int | None = None,
     folder: str | Path | None = None,
 ) -> PrivateLabels:
-    """Learn which labels occur, where no public list says so.
+    """Learn which labels occur, if there is no public list of them.
 
-    A set of labels that is read from a private file tells who is in it, if anybody has a rare one. Here a label comes
-    out that enough users have. What may enter is a text of at most `LONGEST_LABEL` characters without control
-    characters, line breaks and marks that nobody sees, or a number or truth value.
+    The set of labels of a private file reveals who is in it, if a user has a rare label. Here, a label is released
+    only if enough users have it. A candidate is a number, a truth value, or a text of at most `LONGEST_LABEL`
+    characters without control characters, line breaks and invisible marks.
 
     Args:
-        documents: with users, in any order (see `dptext.users.texts.texts_of`).
-        epsilon, delta: the budget of a user, to be added to that of each release that uses the labels (their
+        documents: with users, in any order (see `dptext.users.grouping.texts_of`).
+        epsilon, delta: privacy budget per user. It adds to the budget of each release that uses the labels (the
             statements compose). Public, as all arguments.
-        column: the column of the labels: a kept one (of `Document.attributes`), or where there is none of that name
-            the label of the documents.
-        labels_per_user: L, how many different labels a user may bring, chosen at random among theirs. More of them
-            cost noise: the threshold grows as the root of L. With ``unit="document"`` it is 1.
-        unit: who is protected: a user with all their documents, or a single document.
+        column: the column of the labels: a kept one (of `Document.attributes`), or if there is none of that name, the
+            label of the documents.
+        labels_per_user: L, the maximum number of different labels that a user contributes, chosen at random. The
+            threshold grows as the square root of L. With ``unit="document"`` it is 1.
+        unit: privacy unit: a user with all their documents, or a single document.
         public_users: as in `private_vocabulary`.
-        folder: as in `dptext.users.grouping.users_of`.
+        folder: folder of the temporary file; None: the system's.
 
-    **Guarantee** (that unit, add/remove, central): (epsilon, delta)-DP, as the statement says. That a label comes out
-    that only one user has, has a probability of at most delta / labels_per_user.
+    **Guarantee** (that unit, add/remove, central): (epsilon, delta)-DP, as in the statement. A label that only one user
+    has is released with a probability of at most delta / labels_per_user.
 
-    Memory grows with the number of different labels; neither with the users nor with their texts.
+    Memory grows with the number of different labels.
 
     Raises:
         MissingExtraError: OpenDP is not installed.
-        ParameterError: an argument out of range; the column is not read.
+        ParameterError: an argument is out of range, or the column is not read.
         DataError, StorageError: as in `dptext.users.grouping.users_of`.
     """
     checks.choice("unit", unit, get_args(UserUnit))
-    columns = LabelColumns((checks.text("column", column),))
+    columns = Columns((checks.text("column", column),))
     warn_of_delta(delta, public_users=public_users)
-    most = checks.whole("labels_per_user", labels_per_user, least=1) if unit == "user" else 1
-    mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=most)
+    limit = checks.whole("labels_per_user", labels_per_user, least=1) if unit == "user" else 1
+    mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=limit)
     return PrivateLabels(
         column=column,
-        names=_brought_by_many(documents, _numbered_labels, mechanism, most, columns=columns, unit=unit, folder=folder),
+        names=_released(documents, _Labels(), mechanism, limit, columns=columns, unit=unit, folder=folder),
         statement=_statement(
-            mechanism,
-            Unit(unit),
-            "private labels",
-            {"labels_per_user": most},
-            {"longest_label": LONGEST_LABEL},
+            mechanism, Unit(unit), "private labels", {"labels_per_user": limit}, {"longest_label": LONGEST_LABEL}
         ),
     )
 
 
-def _brought_by_many(
+def _released(
     documents: DocumentReader | Iterable[Document],
-    work: Callable[[Any], tuple[Rows, Lengths, list[str]]],
+    indexer: _NewWords | _Labels,
     mechanism: ThresholdedCounts,
-    most: int,
+    limit: int,
     **options: Any,
 ) -> tuple[str, ...]:
-    """The names that enough users brought, at most so many each, most frequent first.
-
-    Args:
-        work: from what documents hold to names, numbered within the block (`grouped_users`).
-        options: of `grouped_users`.
-    """
-    numbers = _Numbers()
+    """Return the names that enough users contribute, at most ``limit`` each, by descending noisy count."""
     bits = RandomBits()
-    with grouped_users(documents, work, numbers.of, **options) as users:
-        counts = np.zeros(len(numbers.names), dtype=np.int64)
-        for person in users:
-            distinct = reduce(np.union1d, (rows for rows, _ in person.chunks()), np.empty(0, dtype=np.int32))
-            counts[_some(distinct, most, bits)] += 1
-    brought = np.flatnonzero(counts)
-    noisy = mechanism.release(dict(zip(brought.tolist(), counts[brought].tolist(), strict=True)))
-    names = list(numbers.names)
-    # post-processing: the noisy counts decide about the order, and the alphabet between equal ones
+    with users_of(documents, indexer, **options) as users:
+        counts = np.zeros(len(indexer.numbers), dtype=np.int64)
+        for user in users:
+            rows = np.concatenate([rows for rows, _ in user.chunks()])
+            counts[_sample(np.unique(rows), limit, bits)] += 1
+    present = np.flatnonzero(counts)
+    noisy = mechanism.release(dict(zip(present.tolist(), counts[present].tolist(), strict=True)))
+    names = list(indexer.numbers)
+    # post-processing: ordered by noisy count, then alphabetically
     return tuple(name for _, name in sorted((-count, names[number]) for number, count in noisy.items()))
 
 
@@ -300,70 +286,66 @@ def _folded(known: Vocabulary | Iterable[str] | None) -> frozenset[str]:
     return frozenset(map(fold, words))
 
 
-def _some(numbers: npt.NDArray[np.int32], most: int, bits: RandomBits) -> npt.NDArray[np.int32]:
-    """At most so many of them, every choice as likely as every other (but for 2^-64 n^2, where two draws agree)."""
-    if numbers.size <= most:
+def _sample(numbers: npt.NDArray[np.int32], limit: int, bits: RandomBits) -> npt.NDArray[np.int32]:
+    """Choose at most ``limit`` numbers uniformly (up to n^2 / 2^64, the chance that two draws are equal)."""
+    if numbers.size <= limit:
         return numbers
-    return numbers[np.argpartition(bits.integers(numbers.size), most - 1)[:most]]
+    return numbers[np.argpartition(bits.integers(numbers.size), limit - 1)[:limit]]
 
 
-@dataclass
-class _Numbers:
-    """Numbers for names, in the order in which they come."""
+class _Names:
+    """Numbers of names. Subclasses are indexers (`dptext.users.grouping.Indexer`) that return names part by part."""
 
-    names: dict[str, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
 
-    def of(self, found: tuple[Rows, Lengths, list[str]]) -> tuple[Rows, Lengths]:
-        """The names of a block, numbered within it, under their numbers."""
-        rows, lengths, names = found
-        numbers = np.fromiter((self.names.setdefault(name, len(self.names)) for name in names), np.int32, len(names))
-        return numbers[rows], lengths
+    def settle(self, result: tuple[Rows, Lengths, list[str]]) -> tuple[Rows, Lengths]:
+        """Replace the numbers within the part by the numbers of all parts."""
+        rows, lengths, names = result
+        numbers = [self.numbers.setdefault(name, len(self.numbers)) for name in names]
+        return np.array(numbers, dtype=np.int32)[rows], lengths
 
 
-class _NewWords:
-    """The words of texts that may enter a vocabulary and are not known, numbered within the block."""
+class _NewWords(_Names):
+    """Candidate words of texts that are not known."""
 
     def __init__(self, known: frozenset[str]) -> None:
+        super().__init__()
         self.known = known
-        self._words: Remembered[str | None] = Remembered(self._word)
+        self._words: TokenCache[str | None] = TokenCache(self._word)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_NewWords, (self.known,))
 
     def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths, list[str]]:
         numbers: dict[str, int] = {}
-        rows: list[int] = []
-        lengths = []
-        for text in texts:
-            before = len(rows)
-            for token in pieces(text) if text else ():
-                word = self._words[token]
-                if word is not None:
-                    rows.append(numbers.setdefault(word, len(numbers)))
-            lengths.append(len(rows) - before)
-        return np.array(rows, dtype=np.int32), np.array(lengths, dtype=np.int64), list(numbers)
+
+        def number(token: str) -> int:
+            word = self._words[token]
+            return NO_WORD if word is None else numbers.setdefault(word, len(numbers))
+
+        return (*TokenRows(number)(texts), list(numbers))
 
     def _word(self, token: str) -> str | None:
         word = fold(token) if kind_of(token) is Kind.WORD else None
         return None if word is None or word in self.known or not _may_enter(word) else word
 
 
-def _numbered_labels(columns: Sequence[Sequence[Any]]) -> tuple[Rows, Lengths, list[str]]:
-    """The labels of one column that may enter, numbered within the block."""
-    (values,) = columns
-    numbers: dict[str, int] = {}
-    rows: list[int] = []
-    lengths = np.zeros(len(values), dtype=np.int64)
-    for place, value in enumerate(values):
-        label = spelled_label(value)
-        if label is not None and _may_be_label(label):
-            rows.append(numbers.setdefault(label, len(numbers)))
-            lengths[place] = 1
-    return np.array(rows, dtype=np.int32), lengths, list(numbers)
+class _Labels(_Names):
+    """Candidate labels of one column."""
+
+    def __call__(self, columns: Sequence[Sequence[Any]]) -> tuple[Rows, Lengths, list[str]]:
+        labels = [label if _may_be_label(label) else None for label in map(spelled_label, columns[0])]
+        numbers: dict[str, int] = {}
+        rows = [numbers.setdefault(label, len(numbers)) for label in labels if label is not None]
+        lengths = np.array([label is not None for label in labels], dtype=np.int64)
+        return np.array(rows, dtype=np.int32), lengths, list(numbers)
 
 
-def _may_be_label(label: str) -> bool:
-    return len(label) <= LONGEST_LABEL and not any(letter != " " and _is_no_letter(letter) for letter in label)
+def _may_be_label(label: str | None) -> bool:
+    if label is None or len(label) > LONGEST_LABEL:
+        return False
+    return not any(letter != " " and _is_no_letter(letter) for letter in label)
 
 
 def _may_enter(word: str) -> bool:
@@ -376,7 +358,7 @@ def _may_enter(word: str) -> bool:
 
 
 def _is_no_letter(letter: str) -> bool:
-    """White space (which stays with a mark that follows it), controls, marks of direction and what else nobody sees."""
+    """True for white space, control characters, marks of direction and other invisible characters."""
     if letter in _JOINERS:
         return False
     return letter.isspace() or unicodedata.category(letter) in ("Cc", "Cf", "Cs")
