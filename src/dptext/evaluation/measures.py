@@ -14,7 +14,7 @@ of paired answers (accuracy), comes from the same resamples of people (RMSE, MAE
 whose baseline is a constant). It is what decides whether a score is above its baseline.
 
 **Intervals** are about other people like those tested, *for the models as they were trained*: how much a score changes
-when other people train is seen over seeds and folds only (`dptext.evaluation.sweep`).
+when other people train is seen over seeds and folds only.
 """
 
 from __future__ import annotations
