@@ -174,7 +174,7 @@ class Releases:
         training = plan.training(self._store(plan, kind), plan.start(), NoiseKey(run))
         for step in range(STEPS):
             training.step(step)
-        return WordVectors(plan.words.words, plan.finish(training.settled(STEPS)))
+        return WordVectors(plan.words.words, plan.finish(training.tables.matrix))
 
     def training_plan(self, words: Sequence[str], kind: str) -> SkipGramPlan:
         """All that is decided before a text is read (but for the number of users, which counts as public here)."""

@@ -49,7 +49,7 @@ def iterates(plan, included, key):
         training = plan.training(store, tables[0].copy(), key)
         for step in range(STEPS):
             training.step(step)
-            tables.append(training.settled(step + 1).copy())
+            tables.append(training.tables.matrix.copy())
     return np.array(tables, dtype=np.float64)
 
 

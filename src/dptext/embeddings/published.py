@@ -278,7 +278,7 @@ class DPUGC(Showing):
         matrix = np.zeros((2 * count, self.dimension), dtype=np.float32)
         matrix[:count] = (bits.uniform(count, self.dimension) - 0.5) / self.dimension  # line 1
         rates = np.full(self.steps, self.learning_rate * self.clip / (self.lot * CELLS))  # eta / L, in units of the sum
-        tables = Tables(matrix, rates, CellNoise(self.noise_multiplier * CELLS), lazy=False)
+        tables = Tables(matrix, rates, CellNoise(self.noise_multiplier * CELLS))
         offsets = np.zeros(2 * count, dtype=np.float32)
         scratch = Scratch.of(2 * count, 2 + self.negatives, self.dimension)
         lots = _Lots(store, count, words.unknown_row, self, bits)
