@@ -28,7 +28,7 @@ from sorts import FROM_FILE, SORTS
 
 from dptext import Document, load_vectors
 from dptext.files.documents import read_documents
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users import grouping
 from dptext.users.grouping import Users, users_of
 

@@ -13,7 +13,7 @@ from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, Pure
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 

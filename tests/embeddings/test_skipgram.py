@@ -20,7 +20,7 @@ from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.private_vocabulary import PrivateVocabulary
 
 TOPICS = (("tea", "cup", "milk", "kettle"), ("tax", "law", "court", "judge"))

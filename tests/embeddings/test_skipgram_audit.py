@@ -11,7 +11,7 @@ from dptext import Document
 from dptext.audits import canary_loss
 from dptext.embeddings.skipgram import Run, SkipGram
 from dptext.privacy.randomness import NoiseKey
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
 from dptext.users.store import stored_users
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dptext.embeddings.context_features import UNIT, ContextFeatures, features_of_vectors, random_features
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.noise.clipped_sums import CELL
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 
 WORDS = Vocabulary([f"w{n}" for n in range(39)] + ["<unk>"])
 WINDOW = 3

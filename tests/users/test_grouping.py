@@ -17,8 +17,7 @@ from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.unit import Relation, Unit, canonical_id
 from dptext.release.people import TextsOfPeople
-from dptext.text.tokens import Kind, kind_of, pieces
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users import grouping, sorting
 from dptext.users.grouping import OUTSIDE, users_of
 from files.secrecy import MARKER
@@ -329,7 +328,7 @@ def test_memory_stays_flat_in_the_number_of_users():
         from dptext.users import sorting
         from dptext.users.grouping import users_of
         from dptext.files.documents import Document
-        from dptext.text.vocabulary import Vocabulary
+        from dptext.text.tokens import Vocabulary
         sorting.RUN_DOCUMENTS = 1 << 12
         sorting.PART_RECORDS = 1 << 10
         count = int(sys.argv[1])

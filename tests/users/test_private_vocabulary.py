@@ -15,8 +15,7 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.text.tokens import fold, is_single_word, pieces
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary, fold, is_single_word, pieces
 from dptext.users import private_vocabulary as module
 from dptext.users.private_vocabulary import LONGEST_LABEL, LONGEST_WORD, private_labels, private_vocabulary
 from dptext.vectors.word2vec import write_binary, write_text

@@ -13,7 +13,7 @@ from dptext.embeddings.published import DPUGC
 from dptext.embeddings.skipgram import SkipGram
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
 from dptext.users.store import stored_users
 from zoo.case import Case

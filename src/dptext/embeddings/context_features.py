@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.privacy.randomness import RandomBits, seed_bytes
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 
 __all__ = ["LARGEST", "UNIT", "ContextFeatures", "features_of_vectors", "public_frequencies", "random_features"]
 

@@ -54,7 +54,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.showing import Facts, Showing
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import ONE_NAME, users_of
 from dptext.users.store import DOCUMENT_END, UserStore, stored_users
 from dptext.vectors.formats import Source

@@ -35,7 +35,7 @@ from dptext.privacy.unit import Relation
 from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
 from dptext.showing import Showing
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import UserUnit, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.users.store import UserStore, stored_users

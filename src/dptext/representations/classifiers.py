@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dptext.checks import choice
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.layers import DeviceModel
 from dptext.representations.linear import fit_linear, linear_prior
@@ -19,7 +20,6 @@ from dptext.representations.networks import Epoch, Labels, TrainingOptions, trai
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.training import TRAININGS, Schedule, TrainingNoise
-from dptext.text.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
 
 __all__ = ["NoisyClassifier"]
 

@@ -31,8 +31,7 @@ from dptext.files.table_kinds import is_table
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import canonical_id
 from dptext.processes import in_order
-from dptext.text.tokens import Kind, kind_of, pieces
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users.sorting import Digests, Lengths, Prolific, Rows, SortedRuns
 
 __all__ = [

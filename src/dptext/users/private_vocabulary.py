@@ -30,8 +30,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
-from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of, pieces
 from dptext.users.grouping import LabelColumns, Remembered, UserUnit, grouped_users
 from dptext.users.sorting import Lengths, Rows
 

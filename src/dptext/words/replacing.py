@@ -1,7 +1,7 @@
 """Texts through a word mechanism: what becomes of each token, and back: which word stands where which one stood.
 
 Words go through the mechanism; a number, URL, e-mail address or handle becomes one fixed placeholder; punctuation and
-space stay, and so does the mark of what was taken out before (`dptext.text.placeholders`). Where two tokens touched
+space stay, and so does the mark of what was taken out before (`dptext.release.placeholders`). Where two tokens touched
 (``do`` + ``n't``, Han characters), a space is put between their replacements.
 """
 
@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.privacy.randomness import RandomBits
+from dptext.release.placeholders import shown
 from dptext.release.release import Tally
-from dptext.text.placeholders import shown
-from dptext.text.tokens import Kind, kind_of, letters_between, pieces
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Kind, Vocabulary, kind_of, letters_between, pieces
 
 if TYPE_CHECKING:
     from dptext.words.mechanism import WordMechanism
