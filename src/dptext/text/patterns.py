@@ -61,9 +61,7 @@ def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 class _Plain(dict[int, int]):
-    """One plain character for each, so that positions stay the same."""
-
-    def __missing__(self, code: int) -> int:
+    def __missing__(self, code: int) -> int:  # one character for one, so that positions stay the same
         letter = chr(code)
         by_category = {"Pd": "-", "Zs": " ", "Nd": str(unicodedata.decimal(letter, ""))}
         plain = by_category.get(unicodedata.category(letter)) or unicodedata.normalize("NFKC", letter)
@@ -72,8 +70,7 @@ class _Plain(dict[int, int]):
 
 
 _PLAIN = _Plain()
-_Match = Any  # the package regex has no types
-_Finder = Callable[[str], Iterator[_Match]]
+_Match, _Finder = Any, Callable[[str], Iterator[Any]]
 
 
 # so that a match is not a part of something longer
@@ -104,7 +101,6 @@ def _is_ip(match: _Match) -> bool:
 
 
 def _is_day(match: _Match) -> bool:
-    """Check a numeric date against the calendar, with the day or the month first."""
     if not match.groupdict():
         return True  # the month is written out
     year, *others = (int(match[name]) for name in ("year", "one", "two"))
@@ -130,7 +126,7 @@ _FINDERS: dict[str, _Finder] = {
     "ip": _by(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}", r"[0-9a-fA-F]{0,4}+(?::[0-9a-fA-F]{0,4}+){2,8}+", accept=_is_ip),
     "card": _by(r"[0-9]{12,19}", r"[0-9]{4}(?:[ \-][0-9]{2,6}){2,4}", accept=_has_luhn),
     "date": _by(
-        rf"(?P<year>{_YEAR})(?P<by>[\-/.])(?P<one>[0-9]{{1,2}})(?P=by)(?P<two>[0-9]{{1,2}})(?:T[0-9:.+\-Z]{{5,30}})?",
+        rf"(?P<year>{_YEAR})(?P<by>[\-/.])(?P<one>[0-9]{{1,2}})(?P=by)(?P<two>[0-9]{{1,2}})(?:[T ][0-9]{{2}}:[0-9:.+\-Z]{{2,27}})?",
         rf"(?P<one>[0-9]{{1,2}})(?P<by>[\-/.])(?P<two>[0-9]{{1,2}})(?P=by)(?P<year>{_YEAR}|[0-9]{{2}})",
         rf"{_DAY}(?: of)?[ \-]{_MONTH}(?:,?[ \-]{_YEAR})?",
         rf"{_MONTH} {_DAY}(?:,? {_YEAR})?",
@@ -141,6 +137,7 @@ _FINDERS: dict[str, _Finder] = {
         rf"\(?\+[0-9]{{1,3}}\)?(?:[ .\-]?\(?[0-9]++\)?){{1,7}}+{_EXTENSION}",
         rf"(?:1[ .\-])?(?:\([2-9][0-9]{{2}}\) ?|[2-9][0-9]{{2}}[ .\-])[2-9][0-9]{{2}}[ .\-][0-9]{{4}}{_EXTENSION}",
         r"\(?00?[1-9][0-9]{0,4}\)?(?:[ .\-/]{1,2}[0-9]{2,8}){1,5}",
+        r"\([0-9]{2,5}\) ?[0-9]{3,8}(?:[ \-][0-9]{2,6}){0,3}|[0-9]{2,4}(?: [0-9]{2,4}){2,5}",
         accept=lambda match: 8 <= len(_digits(match)) <= 21,
     ),
     # social security numbers, account numbers, keys, and all else that is too long to be a count
