@@ -28,7 +28,7 @@ import regex
 
 from dptext.files.column import is_missing
 from dptext.files.documents import first_rows
-from dptext.text.patterns import find
+from dptext.text.patterns import Span, find
 
 __all__ = ["ALL_DIFFERENT", "LOOKED_AT", "NAMES_SOMEBODY", "Column", "columns_of", "look_at"]
 
@@ -251,7 +251,10 @@ class _Sample:
 
 
 def _forms_in(text: str) -> set[str]:
-    spans = find(text)
+    spans: list[Span] = []
+    for span in sorted(find(text), key=lambda span: span.start - span.end):  # of overlapping ones the longest counts
+        if all(span.end <= other.start or other.end <= span.start for other in spans):
+            spans.append(span)
     if any(span.kind == "date" and span.start == 0 and _TIME.fullmatch(text[span.end :]) for span in spans):
         return {"date"}
     return {span.kind for span in spans} - {"date"}
