@@ -23,7 +23,7 @@ import numpy as np
 
 from dptext import Document, load_vectors
 from dptext.files.documents import read_documents
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
 
 ARCHIVE = "blog_authorship/blogs_subset.tar.xz"

@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--documents", type=float, nargs="*", default=[1e5, 1e6])
     parser.add_argument("--users", type=float, nargs="*", default=[1e5, 1e6])
     parser.add_argument("--only", nargs="*", default=[*WORDS, *USERS])
-    parser.add_argument("--folder", type=Path, help="keeps inputs and index for another run")
+    parser.add_argument("--folder", type=Path, help="keeps inputs for another run")
     parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()
     if options.run:
@@ -153,14 +153,14 @@ def cpu_of(processes: list[int]) -> float:
 # -- what is run ------------------------------------------------------------------------------------------------
 
 
-def mechanism(work: Path) -> dptext.TEM:
-    return dptext.TEM(dptext.load_vectors(SOURCE, limit=LIMIT), epsilon=EPSILON, index=work / "index")
+def mechanism() -> dptext.TEM:
+    return dptext.TEM(dptext.load_vectors(SOURCE, limit=LIMIT), epsilon=EPSILON)
 
 
 def plain(source: Path, work: Path) -> Callable[[], object]:
     from dptext.release.privatize import privatize_file
 
-    made = mechanism(work)
+    made = mechanism()
     files = sorted(source.glob("*.parquet"))
     out = work / "plain.parquet"
     return lambda: privatize_file(files, out, made, keep=["n"], processes=CORES, force=True)
@@ -187,7 +187,7 @@ def on_spark(how: str) -> Callable[[Path, Path], Callable[[], object]]:
     def run(source: Path, work: Path) -> Callable[[], object]:
         import dptext.spark.frames
 
-        made, spark = mechanism(work), spark_session()
+        made, spark = mechanism(), spark_session()
         frame = spark.read.parquet(str(source))
         out = str(work / f"{how}.parquet")
         if how == "scan":

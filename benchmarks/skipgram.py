@@ -21,7 +21,7 @@ import numpy as np
 
 from dptext.embeddings.dpsgd.noise import CellNoise
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.recipe import CELLS, NoiseForm, Recipe, Unit
+from dptext.embeddings.dpsgd.recipe import CELLS, Recipe, Unit
 from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.store import DOCUMENT_END, UserStore
@@ -30,14 +30,13 @@ DIMENSION, NEGATIVES, WINDOW = 100, 5, 5
 USERS, PAIRS, SINGLE_PAIRS, HOOKED = 1024, 500, 1024, 64
 NOISE, STEPS, RATE = 1.3, 1000, 0.05
 LENGTH = 2000  # words of a user
-KINDS: dict[str, tuple[Unit, NoiseForm, bool]] = {  # unit, noise, whether both tables are trained
-    "users, dense": ("user", "dense", True),
-    "users, dense, contexts alone": ("user", "dense", False),
-    "pairs, lazy": ("pair", "lazy", True),
-    "pairs, dense": ("pair", "dense", True),
-    "pairs, dense, contexts alone": ("pair", "dense", False),
+KINDS: dict[str, tuple[Unit, bool]] = {  # unit, whether both tables are trained
+    "users": ("user", True),
+    "users, contexts alone": ("user", False),
+    "pairs": ("pair", True),
+    "pairs, contexts alone": ("pair", False),
 }
-TIMED = ("users, dense", "pairs, lazy", "pairs, dense")
+TIMED = ("users", "pairs")
 HERE = Path(__file__).resolve().parent
 GENSIM, OPACUS = HERE.parent / ".venv-bench-gensim", HERE.parent / ".venv-bench-opacus"
 
@@ -91,7 +90,7 @@ def texts(words: int) -> UserStore:
 
 
 def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION) -> Training:
-    unit, noise, both = KINDS[kind]
+    unit, both = KINDS[kind]
     recipe = Recipe(
         unit=unit,
         pairs=PAIRS,
@@ -101,7 +100,6 @@ def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION
         clip=1.0,
         distance=100.0,
         most_words=10**6,
-        noise=noise,
     )
     # two thirds of the slots within a window hold a pair that stays, by its distance
     rate = RATE if unit == "user" else SINGLE_PAIRS / (len(store.rows) * 2 * WINDOW * 0.59)
@@ -118,9 +116,7 @@ def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION
         unknown=words - 1,
         offsets=np.zeros(2 * words, dtype=np.float32),
         clipped=True,
-        tables=Tables(
-            tables, recipe.rates(STEPS) / (USERS * CELLS), CellNoise(NOISE * CELLS), lazy=noise == "lazy", both=both
-        ),
+        tables=Tables(tables, recipe.rates(STEPS) / (USERS * CELLS), CellNoise(NOISE * CELLS), both=both),
         key=NoiseKey(1),
         parameters=b"benchmark",
     )
@@ -224,12 +220,12 @@ def report(words: int, ours: Any, peers: Any, pairs: Any) -> None:
     for name in ours:
         print(f"| {name} | {pairs[name]:,.0f} | {1000 * best[name]:.2f} | {pairs[name] / best[name]:,.0f} |")
     if "gensim" in best:
-        ratio = pairs["users, dense"] / best["users, dense"] * best["gensim"]
+        ratio = pairs["users"] / best["users"] * best["gensim"]
         pace = f"{1 / best['gensim']:,.0f} pairs a CPU-second"
         print(f"\ngensim, not private, one worker: {pace}; ours: {ratio:.2f} of it")
     for name, what in (("ghost", "ghost clipping"), ("hooks", f"hooks (extrapolated from {HOOKED} pairs)")):
         if name in best:
-            each = best["pairs, lazy"] / pairs["pairs, lazy"] * SINGLE_PAIRS
+            each = best["pairs"] / pairs["pairs"] * SINGLE_PAIRS
             print(
                 f"Opacus, {what}: {1000 * best[name]:,.1f} ms for {SINGLE_PAIRS:,} pairs; ours {1000 * each:.2f}: "
                 f"{best[name] / each:,.0f} times as fast"

@@ -9,7 +9,6 @@ import argparse
 import lzma
 import resource
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -38,12 +37,7 @@ def main() -> None:
     print("| mechanism | vocabulary | dimensions | seconds | words/s | peak memory so far |")
     print("|---|---:|---:|---:|---:|---:|")
     hundred = load_vectors("glove-6b-50d", limit=100_000)
-    with tempfile.TemporaryDirectory() as folder:
-        measure("TEM, cold", TEM(hundred, epsilon=EPSILON), words)
-        start = time.perf_counter()
-        TEM(hundred, epsilon=EPSILON, index=folder)
-        print(f"(the index took {time.perf_counter() - start:.1f} s)")
-        measure("TEM, with the index", TEM(hundred, epsilon=EPSILON, index=folder), words)
+    measure("TEM, cold", TEM(hundred, epsilon=EPSILON), words)
     for epsilon in OF_A_SELECTION:
         mechanism = SubsetSelection(hundred, epsilon=epsilon)
         measure(f"SubsetSelection, epsilon {epsilon:g} (k = {mechanism.size:,}), cold", mechanism, words)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from papers.sweep_file import Row
+from papers.sweeps import Progress
 
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.sweep import Progress
-from dptext.evaluation.sweep_file import Row
 
 __all__ = [
     "Rows",

@@ -13,7 +13,6 @@ import pytest
 import dptext
 from dptext import progress
 from dptext.errors import ParameterError
-from dptext.evaluation.sweep import sweep
 from dptext.progress import watched
 
 LONG = [
@@ -29,7 +28,6 @@ LONG = [
     dptext.TextBank,
     dptext.TextDistribution.generate,
     dptext.TextDistribution.sample,
-    sweep,
 ]
 
 

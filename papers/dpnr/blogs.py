@@ -20,9 +20,9 @@ from papers.blogs_posts import TASKS, posts_for
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, SCALAR, SMALLEST_GROUP, Device, measure
 from papers.dpnr.blogs_report import write_report
 from papers.running import options_of, say
+from papers.sweeps import sweep
 
 from dptext import load_vectors
-from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS = "glove-6b-50d", 50_000

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from papers.blogs_posts import INDUSTRY
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NONE, OURS, SCALAR
+from papers.sweep_file import Row
 
 from dptext.errors import extra
-from dptext.evaluation.sweep_file import Row
 
 if TYPE_CHECKING:
     from papers.dpnr.blogs_report import Rows

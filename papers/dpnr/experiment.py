@@ -19,8 +19,7 @@ from papers.dpnr.report import write_report
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, measure, measure_as_printed, measure_both
 from papers.dpnr.sets import AS_LARGE, IMDB, PRINTED_AS, SETS, Sources
 from papers.running import options_of, say
-
-from dptext.evaluation.sweep import sweep
+from papers.sweeps import sweep
 
 HERE = Path(__file__).resolve().parent
 PARTS = ("study", "printed", "dropout", "scalar", "ours", "epochs")

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from papers.dpnr.servers import TOKEN, true_epsilon
+from papers.sweeps import read_sweep
 
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.sweep import read_sweep
 
 __all__ = ["Rows", "at_true_epsilon", "decided", "reproduced"]
 

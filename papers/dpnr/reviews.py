@@ -25,9 +25,9 @@ from papers.dpnr.blogs_report import Rows, main_table
 from papers.dptext.attributed import Attributed
 from papers.dptext.trustpilot import AGES, read_reviews
 from papers.running import options_of, say, write_between
+from papers.sweeps import sweep
 
 from dptext import load_vectors
-from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- reviews: written by papers.dpnr.reviews -->", "<!-- end of the reviews -->"

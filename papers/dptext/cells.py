@@ -25,6 +25,7 @@ from papers.dptext.methods import ADV_ALL, NAMES, Labelled, Sender, sender
 from papers.numbers_of import named as _named
 from papers.numbers_of import of_groups
 from papers.running import say
+from papers.sweeps import sweep
 
 from dptext.attacks import author_reidentification
 from dptext.attacks.base import ATTACKERS, Attacker, Learner
@@ -32,7 +33,6 @@ from dptext.estimates import Estimate, over_people
 from dptext.evaluation.fairness import fairness
 from dptext.evaluation.folds import Fold, make_folds
 from dptext.evaluation.measures import measure as measured
-from dptext.evaluation.sweep import sweep
 from dptext.own_files import replacing
 
 __all__ = [

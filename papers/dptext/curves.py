@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from papers.dptext import methods
+from papers.sweep_file import Row
 
 from dptext.errors import extra
-from dptext.evaluation.sweep_file import Row
 
 if TYPE_CHECKING:
     from papers.dptext.rows import Rows

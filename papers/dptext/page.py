@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from papers.dptext import methods
 from papers.dptext.methods import NAMES
 from papers.dptext.rows import ATTRIBUTES
-
-from dptext.evaluation.sweep_file import Row
+from papers.sweep_file import Row
 
 if TYPE_CHECKING:
     from papers.dptext.rows import Rows

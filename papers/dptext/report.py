@@ -11,9 +11,9 @@ from papers.dptext.page import write_page
 from papers.dptext.printed import PRINTED, SET
 from papers.dptext.rows import ATTRIBUTES, Rows, files_of, signed, spelled
 from papers.running import write_between
+from papers.sweep_file import Row
 
 from dptext.errors import DataError
-from dptext.evaluation.sweep_file import Row
 
 __all__ = ["END", "START", "write_report"]
 

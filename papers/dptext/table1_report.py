@@ -10,9 +10,9 @@ from papers.dptext.methods import NAMES
 from papers.dptext.printed import PRINTED
 from papers.dptext.rows import Rows, spelled
 from papers.running import write_between
+from papers.sweep_file import Row
 
 from dptext.errors import DataError
-from dptext.evaluation.sweep_file import Row
 
 __all__ = ["END", "LEARNT", "NAME", "START", "write_report"]
 

@@ -99,7 +99,7 @@ class Compared(Models):
         training = plan.training(self._held, plan.start(), NoiseKey(run))
         for step in range(self._steps):
             training.step(step)
-        return plan.finish(training.settled(self._steps))
+        return plan.finish(training.tables.matrix)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,9 +24,9 @@ from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
 from papers.dpugc.semantic import GOLD, LISTS, Semantic
 from papers.running import options_of, say_by_name
+from papers.sweeps import sweep
 
 from dptext import load_vectors
-from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000

@@ -21,7 +21,7 @@ from dptext import WordVectors, load_vectors
 from dptext.embeddings.cooccurrence import Plan
 from dptext.embeddings.refinement import public_base
 from dptext.errors import MissingExtraError
-from dptext.text.vocabulary import UNKNOWN
+from dptext.text.tokens import UNKNOWN
 
 __all__ = ["DIMENSION", "LARGER", "Model", "Models", "Source", "has_word2vec", "processed", "word2vec"]
 

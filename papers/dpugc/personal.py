@@ -32,12 +32,12 @@ from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
 from papers.dpugc.trained import behaviour as behaviour_of_training
 from papers.dpugc.wishes import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, VECTOR, ColdStart, with_levels
 from papers.running import options_of, say_by_name
+from papers.sweeps import grid, sweep
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.published import DPUGC
 from dptext.embeddings.skipgram import SkipGramPlan
-from dptext.evaluation.sweep import grid, sweep
 from dptext.evaluation.utility import words_of
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import users_of
@@ -174,7 +174,7 @@ class Releases:
         training = plan.training(self._store(plan, kind), plan.start(), NoiseKey(run))
         for step in range(STEPS):
             training.step(step)
-        return WordVectors(plan.words.words, plan.finish(training.settled(STEPS)))
+        return WordVectors(plan.words.words, plan.finish(training.tables.matrix))
 
     def training_plan(self, words: Sequence[str], kind: str) -> SkipGramPlan:
         """All that is decided before a text is read (but for the number of users, which counts as public here)."""

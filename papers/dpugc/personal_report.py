@@ -7,10 +7,10 @@ from pathlib import Path
 from papers.dpugc.training_results import Found
 from papers.dpugc.wishes import BY, DEVICE, LEVELS, VECTOR
 from papers.running import write_between
+from papers.sweep_file import Setting
 
 from dptext.errors import DataError
 from dptext.estimates import Estimate
-from dptext.evaluation.sweep_file import Setting
 
 __all__ = ["write_report"]
 

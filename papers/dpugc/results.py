@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from papers.dpugc.intervals import crossed
 from papers.dpugc.models import LARGER, Model
+from papers.sweep_file import Row, Setting
+from papers.sweeps import read_sweep
 
 from dptext.estimates import Estimate, share
-from dptext.evaluation.sweep import read_sweep
-from dptext.evaluation.sweep_file import Row, Setting
 
 __all__ = ["ORDER", "Rows", "over_things", "share_over_things"]
 

@@ -17,10 +17,10 @@ from papers.dpugc.corpus import Corpus
 from papers.dpugc.intervals import crossed
 from papers.dpugc.models import Model, Models
 from papers.dpugc.neighbours import PAPER_QUERIES, map_score
+from papers.word_similarity import BENCHMARKS, RatedPair, read_pairs, similarity
 
 from dptext import WordVectors
 from dptext.errors import extra
-from dptext.evaluation.word_similarity import BENCHMARKS, RatedPair, read_pairs, similarity
 
 __all__ = ["LISTS", "Semantic", "correlation", "cosines_of", "ranks", "rated"]
 

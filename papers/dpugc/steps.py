@@ -13,7 +13,7 @@ from papers.dpugc.neighbours import PAPER_QUERIES, character_precision, map_scor
 from papers.dpugc.trained import Trainings
 
 from dptext import WordVectors
-from dptext.text.vocabulary import UNKNOWN
+from dptext.text.tokens import UNKNOWN
 
 __all__ = ["GOLD", "GOLD_SEED", "TOP", "Steps", "Stepwise"]
 

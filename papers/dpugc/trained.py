@@ -177,7 +177,7 @@ class Trainings:
         found = {}
         for step in range(marks[-1] + 1):
             if step in marks:
-                found[str(step)] = plan.finish(training.settled(step))
+                found[str(step)] = plan.finish(training.tables.matrix)
             if step < marks[-1]:
                 training.step(step)
         return found
@@ -205,7 +205,7 @@ def _with_less_noise(training: Training, plan: SkipGramPlan, how: Kind) -> Train
     participation = plan.participation
     rates = plan.recipe.rates(participation.steps) / (plan.denominator * CELLS)
     noise = CellNoise(participation.noise_multiplier * CELLS / how.times)
-    tables = Tables(training.tables.matrix, rates, noise, lazy=plan.form == "lazy", both=plan.both)
+    tables = Tables(training.tables.matrix, rates, noise, both=plan.both)
     return replace(training, tables=tables)
 
 

@@ -25,9 +25,9 @@ from papers.dpugc.trained import KINDS, Schedule, Trainings, behaviour
 from papers.dpugc.training_report import write_report
 from papers.made_up_users import imdb_users, text8_users, wikitext_users
 from papers.running import options_of, say_by_name
+from papers.sweeps import grid, sweep
 
 from dptext import Document, load_vectors
-from dptext.evaluation.sweep import grid, sweep
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000

@@ -11,10 +11,10 @@ from papers.dpugc.trained import KINDS, PAIRS, USERS
 from papers.dpugc.training_figure import draw
 from papers.dpugc.training_results import Found
 from papers.running import write_between
+from papers.sweep_file import Setting
 
 from dptext.errors import DataError
 from dptext.estimates import Estimate
-from dptext.evaluation.sweep_file import Setting
 
 __all__ = ["CORPORA", "write_report"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from papers.dpugc.neighbours import PAPER_QUERIES
 from papers.dpugc.results import over_things
+from papers.sweep_file import Row, Setting
+from papers.sweeps import read_sweep
 
 from dptext.estimates import Estimate
-from dptext.evaluation.sweep import read_sweep
-from dptext.evaluation.sweep_file import Row, Setting
 
 __all__ = ["Found"]
 

@@ -23,8 +23,8 @@ from papers.ome.perceptron import BitPerceptron
 from papers.ome.printed import HERE, HIDDEN, RUNS, SENTIMENT, SETS, Experiment
 from papers.ome.printed_report import DECAY, ROW
 from papers.running import say_by_name
+from papers.sweeps import sweep
 
-from dptext.evaluation.sweep import sweep
 from dptext.representations.networks import TrainingOptions
 
 __all__ = ["READINGS", "measure"]

@@ -26,8 +26,8 @@ from papers.ome.projections import Projection, principal
 from papers.ome.settings import split
 from papers.ome.vectors import encode
 from papers.running import say
+from papers.sweeps import sweep
 
-from dptext.evaluation.sweep import sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.domains import Domain

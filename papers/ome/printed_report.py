@@ -11,11 +11,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from papers.ome.mechanisms import BITS, OURS, PUBLISHED, true_epsilon
 from papers.running import write_between
+from papers.sweep_file import Row
+from papers.sweeps import read_sweep
 
 from dptext.errors import DataError
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.sweep import read_sweep
-from dptext.evaluation.sweep_file import Row
 from dptext.representations.published import oue_chances, p1, p2, q, sue_chances
 
 START, END = "<!-- printed tables: written by the experiment -->", "<!-- end of the printed tables -->"

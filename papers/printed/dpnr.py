@@ -14,9 +14,9 @@ from papers.dpnr.servers import DROPOUT_AT, true_epsilon
 from papers.dpnr.sets import AG_NEWS, AS_LARGE, IMDB, YELP
 from papers.printed import leakage
 from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
+from papers.sweep_file import Row
 
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.sweep_file import Row
 
 __all__ = ["sections"]
 

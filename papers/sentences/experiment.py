@@ -17,8 +17,7 @@ from papers.running import options_of, say_by_name
 from papers.sentences.cells import Bench
 from papers.sentences.report import write_report
 from papers.sentences.shown import write_shown
-
-from dptext.evaluation.sweep import sweep
+from papers.sweeps import sweep
 
 HERE = Path(__file__).resolve().parent
 PARTS = ("sentences", "news", "reviews")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from papers.running import Rows, by_settings, estimate_of, mean_of, number_of, seeds_of, write_between
+from papers.sweeps import read_sweep
 
 from dptext.errors import extra
-from dptext.evaluation.sweep import read_sweep
 
 __all__ = ["write_report"]
 

@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 from papers.data_sets import snips
 from papers.running import number_of, options_of, say_by_name, write_between
+from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.cells import DELTA, _words
 from papers.synthesis.kept import KeptSentences
 
 import dptext
 from dptext.errors import extra
-from dptext.evaluation.sweep import Row, read_sweep, sweep
 from dptext.features.features import UNIT
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.sampling import VARIETY, choose

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from papers.running import options_of, say_by_name
+from papers.sweeps import sweep
 from papers.synthesis.cells import Bench
 from papers.synthesis.report import write_report
-
-from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 VARIETIES = (0.0, 0.25, 0.75, 1.0)

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from papers.running import number_of, options_of, say_by_name, write_between
+from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.cells import DELTA, Bench, _rows, _split
 from papers.synthesis.private_evolution import noisy_votes
 
 import dptext
-from dptext.evaluation.sweep import Row, read_sweep, sweep
 
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- peers: written by papers.synthesis.peers -->", "<!-- end of the peers -->"

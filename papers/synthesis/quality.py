@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from papers.data_sets import yelp
 from papers.running import by_settings, number_of, options_of, say_by_name, write_between
+from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.baselines import DESCRIPTIONS, _split, _unit_rows, label_names
 from papers.synthesis.cells import DELTA
@@ -27,7 +28,6 @@ from papers.synthesis.kept import KeptSentences
 
 import dptext
 from dptext.evaluation.corpus_quality import compare
-from dptext.evaluation.sweep import Row, read_sweep, sweep
 from dptext.features.features import UNIT
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.sentence_encoder import MINILM_ONNX

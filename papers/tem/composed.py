@@ -18,13 +18,13 @@ import numpy as np
 from papers.dpugc.mechanism import DELTA, plan_of, released, total_of
 from papers.imdb import Review, reviews
 from papers.running import Rows, by_settings, mean_of, number_of, write_between
+from papers.sweeps import Sweep, read_sweep
 from papers.tem.cells import Settings, recovered, trained
 from papers.tem.corpus import Corpus, quarters, read_corpus
 from papers.tem.fasttext import Ragged
 from papers.tem.trials import run_trials
 
 from dptext import Cooccurrence, Document, WordVectors, calibrate, statement_with_training
-from dptext.evaluation.sweep import Sweep, read_sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
 

@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from papers.data_sets import LabelledTexts, yelp
 from papers.running import options_of, say_by_name, torch_device, write_between
+from papers.sweep_file import Row
+from papers.sweeps import read_sweep, sweep
 from papers.synthesis.corpus import shuffled
 from papers.synthesis.kept import KeptSentences
 
 from dptext import TEM, CusText, Madlib, SentenceEncoder, SubsetSelection, WordVectors, load_vectors
 from dptext.errors import extra
 from dptext.estimates import mean_over_runs
-from dptext.evaluation.sweep import read_sweep, sweep
-from dptext.evaluation.sweep_file import Row
 from dptext.words.mechanism import WordMechanism
 
 __all__ = ["Bench", "settings_of", "write_report"]

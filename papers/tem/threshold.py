@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from papers.imdb import reviews
 from papers.running import Rows, by_settings, estimate_of, mean_of, number_of, write_between
+from papers.sweeps import Sweep, read_sweep
 from papers.tem.cells import Settings, recovered, trained
 from papers.tem.corpus import Corpus, quarters, read_corpus
 from papers.tem.fasttext import Ragged
@@ -24,7 +25,6 @@ from papers.tem.trials import run_trials
 
 from dptext import TEM, Madlib, WordVectors
 from dptext.errors import extra
-from dptext.evaluation.sweep import Sweep, read_sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
 

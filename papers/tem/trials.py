@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from papers.running import options_of, say_by_name
+from papers.sweeps import sweep
 
 from dptext import WordVectors, load_vectors
-from dptext.evaluation.sweep import sweep
 
 __all__ = ["run_trials"]
 

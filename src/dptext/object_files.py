@@ -27,13 +27,12 @@ _ALIGNED = 64
 _SMALL = 4096  # bytes of an array that is not worth a place of its own
 
 
-def write_object(thing: object, folder: Path, *, pickler: type[pickle.Pickler] = pickle.Pickler) -> Path:
+def write_object(thing: object, folder: Path) -> Path:
     """Write an object into a folder, under the digest of what it holds; what is there already stays.
 
     Args:
         thing: what can be pickled. Arrays of a subclass (a memory map that is none but in name) go into the pickle.
         folder: where.
-        pickler: that says how it is taken apart.
 
     Raises:
         ParameterError: it cannot be written (a function that was made on the spot, an open file).
@@ -50,7 +49,7 @@ def write_object(thing: object, folder: Path, *, pickler: type[pickle.Pickler] =
 
     stream = io.BytesIO()
     try:
-        pickler(stream, protocol=5, buffer_callback=aside).dump(thing)
+        pickle.Pickler(stream, protocol=5, buffer_callback=aside).dump(thing)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ParameterError(
             f"a {type(thing).__name__} cannot be sent to other processes ({type(error).__name__}): functions in it "

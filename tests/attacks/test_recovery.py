@@ -5,12 +5,12 @@ Statistical lines are exact binomial quantiles at 1e-6.
 
 import numpy as np
 import pytest
+from papers.guessing import guess_rate
 from scipy import stats
 
 from dptext import TEM, Madlib, SanText, deniability, load_vectors
 from dptext.attacks import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
 from dptext.calibration.deniability import zipf_weights
-from dptext.calibration.guessing import guess_rate
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
@@ -35,7 +35,7 @@ def drawn(mechanism, prior, count, seed):
 @pytest.mark.parametrize("build", [TEM, SanText])
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 9.0])
 def test_recovery_and_guessing_speak_of_one_number(small, build, epsilon):
-    """`dptext calibrate --compare` and the attack agree exactly for the exponential family, at every epsilon."""
+    """The formula and the attack agree exactly for the exponential family, at every epsilon."""
     mechanism = build(small, epsilon=epsilon)
     prior = zipf_weights(len(small))
     attack, measured = expected_recovery(channel_of(mechanism), prior), guess_rate(mechanism)

@@ -8,7 +8,7 @@ import pytest
 import dptext
 from dptext import TEM, Madlib, deniability
 from dptext.calibration import deniability as frequency
-from dptext.calibration.deniability import MEASURES, sample_words, weighted_quantile, zipf_weights
+from dptext.calibration.deniability import MEASURES, replacements, sample_words, weighted_quantile, zipf_weights
 from dptext.errors import ParameterError
 
 THREE = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
@@ -217,3 +217,19 @@ def test_tiny_samples_are_samples_too(most):
     sample = sample_words(zipf_weights(100), most)
     assert 1 <= len(sample.rows) <= most
     assert sample.weights.sum() == pytest.approx(1.0)
+
+
+def test_replacements_are_the_likeliest_words(small, sampled_only):
+    word = small.words[5]
+    mechanism = TEM(small, epsilon=3.0)
+    shares = mechanism.probabilities(word)
+    found = replacements(mechanism, word, most=3)
+    assert found.keep == shares[5]
+    others = np.delete(shares, 5)
+    assert [share for _, share in found.likeliest] == sorted(others.tolist(), reverse=True)[:3]
+    assert (found.known, found.draws) == (True, None)
+    drawn = replacements(sampled_only(small, epsilon=3.0), word, draws=4000, seed=1)
+    assert drawn.draws == 4000
+    assert drawn.keep == pytest.approx(found.keep, abs=0.04)
+    assert len(drawn.likeliest) == 5
+    assert not replacements(mechanism, "zzz").known

@@ -43,7 +43,7 @@ def test_json_holds_everything(run):
     code, out, err = run("--json", "--quiet", "--support", 30)
     assert (code, err) == (0, "")
     answer = json.loads(out)
-    assert set(answer) == {"vectors", "found", "epsilons", "words", "compared", "figure"}
+    assert set(answer) == {"vectors", "found", "epsilons", "words", "figure"}
     found = answer["found"]
     assert (found["target"], found["wanted"], found["error"]) == ("support", 30, None)
     assert 30 <= found["reached"] <= 32
@@ -91,19 +91,6 @@ def test_a_pure_epsilon_is_the_worst_case_that_is_promised(run):
     assert "never more than e^16." in " ".join(out.split())
 
 
-@pytest.mark.slow
-def test_mechanisms_are_compared(run, monkeypatch):
-    monkeypatch.setattr("dptext.cli.calibrate._COMPARED_WORDS", 60)
-    monkeypatch.setattr("dptext.cli.calibrate._COMPARED_DRAWS", 4000)
-    code, out, _ = run("--epsilon", 3, "--compare", "--json", "-q")
-    assert code == 0
-    compared = json.loads(out)["compared"]
-    assert [each["mechanism"] for each in compared] == ["TEM", "Madlib"] * 3
-    code, out, _ = run("--epsilon", 3, "--compare")
-    assert max(map(len, out.splitlines())) <= 80
-    assert "who names the most frequent word, is right" in " ".join(out.split())
-
-
 def test_options_come_from_a_config_file(run, tmp_path):
     (tmp_path / "run.toml").write_text('[calibrate]\nkeep-rate = 0.3\nword = ["government"]\n')
     code, out, _ = run("--config", "run.toml", "--json", "-q")
@@ -137,7 +124,6 @@ def test_a_figure_is_drawn(run, tmp_path):
         (["--mechanism", "madlib", "--pure-epsilon", "3"], 2, "the mechanism madlib has no --pure-epsilon"),
         (["--pure-epsilon", "1"], 2, "out of reach"),
         (["--metric", "cosine"], 2, "use 'angular'"),
-        (["--beta", "0.1", "--compare"], 2, "leave out the options of TEM"),
         (["--figure", "x.jpg"], 2, "ends in .png"),
         (["--rows", "1", "--epsilon", "3"], 2, "rows must be an integer of at least 2"),
         (["--eta", "0", "--epsilon", "3"], 2, "eta must be a number above 0 and below 1"),

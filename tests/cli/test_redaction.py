@@ -1,6 +1,7 @@
 """``--redact`` and its options: what comes out, what is refused, and what attacks and audits make of it."""
 
 import csv
+import sys
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_pieces_become_placeholders_and_the_list_stays_with_its_owner(run, work)
     code, _, said = privatize(run, "--redact", "--redact-list", "list.txt")
     assert code == 0, said
     out = (work / "out.csv").read_text()
-    assert out.count("<name>") == out.count("<phone>") == out.count("<listed>") == 40
+    assert out.count("<phone>") == out.count("<listed>") == 40
     statement = (work / "out.csv.privacy.json").read_text()
     assert SECRET not in statement + said and "after redaction" in statement
     assert run("audit", "out.csv", "--samples", 200)[0] == 0
@@ -45,28 +46,29 @@ def test_pieces_become_placeholders_and_the_list_stays_with_its_owner(run, work)
 
 
 @pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        (["--redact-kinds", "phone"], ("<phone>",)),
-        (["--redact-list", "list.txt"], ("<listed>",)),
-        (["--redact-kinds", "name,phone"], ("<name>", "<phone>")),
-    ],
+    ("more", "expected"), [(["--redact"], ("<phone>",)), (["--redact-list", "list.txt"], ("<listed>",))]
 )
 def test_only_what_is_asked_for_is_redacted(run, work, more, expected):
     assert privatize(run, *more)[0] == 0
     out = (work / "out.csv").read_text()
-    assert {each for each in ("<name>", "<phone>", "<listed>") if each in out} == set(expected)
+    assert {kind for kind in ("<phone>", "<listed>") if kind in out} == set(expected)
 
 
-@pytest.mark.parametrize(
-    ("more", "code", "said"),
-    [
-        (["--redact-kinds", "names"], 2, "--redact-kinds"),
-        (["--redact-kinds", ","], 2, "--redact-kinds"),
-        (["--redact-language", "de"], 2, "--redact-presidio"),
-        (["--redact-list", "missing.txt"], 4, "missing.txt"),
-    ],
-)
+def test_names_are_not_recognised_by_patterns_and_the_statement_says_so(run, work):
+    code, _, said = run(
+        "privatize", "in.csv", "-o", "out.csv", "--vectors", "small.txt", "--epsilon", 3, "--force", "--redact"
+    )
+    assert code == 0 and "patterns recognise no names" in " ".join(said.split())
+    assert "patterns recognise no names" in (work / "out.csv.privacy.json").read_text()
+
+
+def test_presidio_needs_its_extra(run, work, monkeypatch):
+    monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
+    code, _, said = privatize(run, "--redact-presidio")
+    assert code != 0 and 'pip install "dptext[presidio]"' in said
+
+
+@pytest.mark.parametrize(("more", "code", "said"), [(["--redact-list", "missing.txt"], 4, "missing.txt")])
 @pytest.mark.usefixtures("work")
 def test_what_cannot_be_is_refused(run, more, code, said):
     found, _, error = privatize(run, *more)

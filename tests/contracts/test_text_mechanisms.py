@@ -35,7 +35,7 @@ MECHANISMS = {
     "words by distance": dptext.TEM(OF_WORDS, epsilon=1.5),
     "words by subset": dptext.SubsetSelection(OF_WORDS, epsilon=1.5),
     "words once redacted": dptext.Redacted(dptext.TEM(OF_WORDS, epsilon=1.5), words=["tea cup"]),
-    "documents once redacted": dptext.Redacted(OF_BANK["documents"], kinds=["name", "url"]),
+    "documents once redacted": dptext.Redacted(OF_BANK["documents"], kinds=["date", "url"]),
     **OF_BANK,
 }
 FIXED = {"documents": 1, "documents once redacted": 1, "documents of three sentences": 3}

@@ -12,7 +12,7 @@ from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 

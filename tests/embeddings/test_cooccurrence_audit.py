@@ -11,7 +11,7 @@ from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.noise.gaussian_sums import CELL, noisy_matrix
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 
 SIGMA = 0.6529354064
 DELTA = 1e-12

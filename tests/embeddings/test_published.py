@@ -11,7 +11,7 @@ from dptext.embeddings.published import DPUGC, _Lots
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.randomness import RandomBits
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
 from dptext.users.store import stored_users
 

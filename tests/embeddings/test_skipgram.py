@@ -19,7 +19,7 @@ from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import ApproxDP, NoGuarantee, Relation, Trust, Unit
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.private_vocabulary import PrivateVocabulary
 
 TOPICS = (("tea", "cup", "milk", "kettle"), ("tax", "law", "court", "judge"))
@@ -250,25 +250,10 @@ def test_a_seed_does_not_repeat_its_noise_on_other_texts(vectors):
     assert (fitted(documents, vectors, **options).vectors_.matrix == one.vectors_.matrix).all()
 
 
-@pytest.mark.slow
-def test_a_seed_does_not_repeat_lazy_noise_at_other_checkpoints(vectors, tmp_path):
-    """Lazy noise is caught up before a checkpoint: the same numbers would come to the tables in other sizes, and two
-    multiples of one noise give away what is below them."""
-    silent = [dptext.Document("", user="a")]
-    options = {"dimension": 4, "noise": "lazy", "steps": 9}
-    start = fitted(silent, vectors, **options, mode="clipped").vectors_.matrix
-    noise = []
-    for every in (4, 2):
-        fit = model(vectors, **options).fit(silent, checkpoint=tmp_path / "run", checkpoint_every=every)
-        noise.append(fit.vectors_.matrix - start)
-    one, other = (each[:38].ravel() for each in noise)
-    assert abs(np.corrcoef(one, other)[0, 1]) < 0.42  # of 152 numbers: a probability of 1e-7; with one noise it was .59
-
-
 def test_a_hostile_text_raises_nothing(vectors):
     texts = ["tea " * 100_000, "", None, "\0", "tea", "tea cup " * 3, "🜁" * 1000, "tax"]
     documents = [dptext.Document(text, user=str(user)) for user, text in enumerate(texts)]
-    for options in ({}, {"dimension": 3, "noise": "lazy"}, {"unit": "document"}, {"unit": "pair"}):
+    for options in ({}, {"dimension": 3}, {"unit": "document"}, {"unit": "pair"}):
         assert np.isfinite(fitted(documents, vectors, **options).vectors_.matrix).all()
 
 
@@ -307,9 +292,8 @@ def interrupted(vectors, path, at, **options):
         model(vectors, **options).fit(people(20), checkpoint=path, checkpoint_every=3, progress=progress)
 
 
-@pytest.mark.parametrize("options", [{}, {"dimension": 4}, {"dimension": 4, "noise": "lazy", "pairs": 1}])
+@pytest.mark.parametrize("options", [{}, {"dimension": 4, "pairs": 1}])
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(vectors, tmp_path, options):
-    """With a seed. Lazy noise is caught up before a checkpoint, so there both runs keep checkpoints."""
     path = tmp_path / "run"
     interrupted(vectors, path, 8, **options)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -323,8 +307,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(vectors, tmp_path, o
     assert (resumed.vectors_.matrix == whole.vectors_.matrix).all()
 
 
-@pytest.mark.parametrize("noise", ["dense", "lazy"])
-def test_no_stream_of_random_bits_is_used_twice(vectors, tmp_path, monkeypatch, noise):
+def test_no_stream_of_random_bits_is_used_twice(vectors, tmp_path, monkeypatch):
     used = []
     stream = NoiseKey.stream
     monkeypatch.setattr(
@@ -332,8 +315,8 @@ def test_no_stream_of_random_bits_is_used_twice(vectors, tmp_path, monkeypatch, 
         "stream",
         lambda key, digest, place, content: used.append(place) or stream(key, digest, place, content),
     )
-    model(vectors, noise=noise).fit(people(20), checkpoint=tmp_path / "run", checkpoint_every=3)
-    assert len(used) == len(set(used)) >= 34  # coins, keys and noise of ten steps, three checkpoints, the end
+    model(vectors).fit(people(20), checkpoint=tmp_path / "run", checkpoint_every=3)
+    assert len(used) == len(set(used)) >= 30  # coins, keys and noise of ten steps
 
 
 def test_a_checkpoint_holds_no_texts_no_users_no_seed_and_no_key(vectors, tmp_path):
@@ -441,7 +424,6 @@ def test_progress_tells_what_was_spent(vectors):
         ({"delta": 1.0}, "delta must be"),
         ({"unit": "word"}, "unit must be one of"),
         ({"mode": "public"}, "mode must be one of"),
-        ({"noise": "none"}, "noise must be one of"),
         ({"steps": 0}, "steps must be"),
         ({"sampling_rate": 1.5}, "sampling_rate must be"),
         ({"sampling_rate": 0.0}, "sampling_rate must be"),
@@ -475,17 +457,6 @@ def test_no_documents_and_wrong_ones(vectors):
         fitted("tea", vectors)
     with pytest.raises(DataError, match="row 1 must be a Document"):
         fitted(["tea"], vectors)
-
-
-@pytest.mark.slow
-def test_lazy_noise_is_not_taken_where_single_precision_shows_beside_it(vectors):
-    """There one user more decides how a number is rounded, and the noise that comes after it moves nothing."""
-    few = {"dimension": 4, "pairs": 1, "sampling_rate": 0.01, "public_users": 10}
-    assert model(vectors, **few).plan().form == "lazy"
-    assert model(vectors, **few, distance=1e-4).plan().form == "dense"
-    assert model(vectors, **few, distance=1e-4, mode="clipped").plan().form == "lazy"
-    with pytest.raises(ParameterError, match="leave out noise='lazy'"):
-        model(vectors, **few, distance=1e-4, noise="lazy").plan()
 
 
 def test_a_delta_too_large_for_so_many_users(vectors):

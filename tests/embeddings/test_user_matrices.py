@@ -17,7 +17,7 @@ from dptext.embeddings.user_matrices import (
     random_features,
 )
 from dptext.noise.gaussian_sums import CELL
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 
 WORDS = Vocabulary([f"w{n}" for n in range(39)] + ["<unk>"])
 WINDOW = 3

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from dptext import TEM
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -29,3 +31,14 @@ def check_settings():
         assert len({frozenset(each) for each in settings}) == 1
 
     return check
+
+
+class SampledOnly(TEM):
+    """A mechanism with known distributions that does not offer them, so that samples can be compared with them."""
+
+    distributions = None
+
+
+@pytest.fixture
+def sampled_only():
+    return SampledOnly

@@ -374,7 +374,7 @@ def test_the_smallest_epsilon_that_helps(papers, tmp_path):
         for epsilon in lows
         for name in names
     ]
-    from dptext.evaluation.sweep import sweep
+    from papers.sweeps import sweep
 
     sweep(measure, settings, [1], path=tmp_path / "difference.jsonl", name="made up")
     rows = papers.results.Rows(tmp_path / "difference.jsonl")
@@ -386,8 +386,7 @@ def test_the_smallest_epsilon_that_helps(papers, tmp_path):
 def test_the_figure(papers, tmp_path):
     pytest.importorskip("matplotlib")
     from papers.dpugc.figure import draw
-
-    from dptext.evaluation.sweep import sweep
+    from papers.sweeps import sweep
 
     pairs = papers.probes.PAIRS
 

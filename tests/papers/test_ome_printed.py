@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
+from papers.sweeps import sweep
 
 from dptext.errors import ParameterError
-from dptext.evaluation.sweep import sweep
 from dptext.representations.networks import TrainingOptions, train_mlp
 
 PAPERS = ("ome.decay", "ome.perceptron", "ome.printed", "ome.printed_report", "running")

@@ -5,8 +5,7 @@ import json
 
 import numpy as np
 import pytest
-
-from dptext.evaluation.sweep import sweep
+from papers.sweeps import sweep
 
 PAPERS = ("sentences.cells", "sentences.corpus", "sentences.experiment", "sentences.report")
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from dptext.evaluation.sweep import sweep
+from papers.sweeps import sweep
 
 PAPERS = ("synthesis.baselines",)
 CLASSES, SIZE = 3, 20

@@ -1,8 +1,7 @@
 """The quality table of papers/synthesis: its settings, and a report from the rows that are there."""
 
 import numpy as np
-
-from dptext.evaluation.sweep import sweep
+from papers.sweeps import sweep
 
 PAPERS = ("synthesis.quality",)
 

@@ -6,10 +6,10 @@ import tarfile
 
 import numpy as np
 import pytest
+from papers.sweeps import read_sweep
 
 import dptext
 from dptext.errors import DataError, ParameterError
-from dptext.evaluation.sweep import read_sweep
 
 PAPERS = ("tem.cells", "tem.composed", "tem.corpus", "tem.experiment", "tem.report", "tem.threshold")
 WORDS = [f"word{'abcdefghij'[n % 10]}{'abcdefghij'[n // 10]}" for n in range(80)]

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from papers.sweeps import sweep
 
 import dptext
-from dptext.evaluation.sweep import sweep
 
 PAPERS = ("tem.pure",)
 

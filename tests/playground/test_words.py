@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from papers.guessing import guess_rate
 
 from dptext import TEM, Madlib, SubsetSelection
-from dptext.calibration.guessing import guess_rate
 from dptext.playground.rays import Rays
 from dptext.playground.words import Words
 from dptext.privacy.randomness import RandomBits

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext.errors import DataError
-from dptext.text.tokens import fold
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Vocabulary, fold
 
 WORDS = ["doctor", "l'", "café", "straße", UNKNOWN, "don't", "сова"]
 

@@ -18,8 +18,7 @@ from dptext.files.documents import Document, read_documents
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP, Relation, Unit, canonical_id
 from dptext.release.people import TextsOfPeople
-from dptext.text.tokens import Kind, kind_of, pieces
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users import grouping, partition
 from dptext.users.grouping import MAX_CLASSES, OUTSIDE, texts_of, users_of
 from files.secrecy import MARKER

@@ -14,8 +14,7 @@ from dptext.own_files import HashedFile
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.tokens import fold, is_single_word, pieces
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary, fold, is_single_word, pieces
 from dptext.users import private_vocabulary as module
 from dptext.users.private_vocabulary import LONGEST_LABEL, LONGEST_WORD, private_labels, private_vocabulary
 from dptext.vectors.word2vec import write_binary, write_text

@@ -7,7 +7,7 @@ import pytest
 
 from dptext import Document
 from dptext.errors import StorageError
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users import store as user_store
 from dptext.users.grouping import users_of
 from dptext.users.store import DOCUMENT_END, stored_users

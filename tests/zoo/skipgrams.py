@@ -13,7 +13,7 @@ from dptext.embeddings.published import DPUGC
 from dptext.embeddings.skipgram import SkipGram
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
 from dptext.users.store import stored_users
 from zoo.case import Case
@@ -49,7 +49,7 @@ def iterates(plan, included, key):
         training = plan.training(store, tables[0].copy(), key)
         for step in range(STEPS):
             training.step(step)
-            tables.append(training.settled(step + 1).copy())
+            tables.append(training.tables.matrix.copy())
     return np.array(tables, dtype=np.float64)
 
 

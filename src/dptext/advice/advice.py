@@ -19,7 +19,7 @@ from dptext.advice.words import words
 from dptext.errors import ParameterError
 from dptext.own_files import is_same
 from dptext.privacy.wording import Strength
-from dptext.text.identifying import Column
+from dptext.text.identifiers import Column
 
 __all__ = ["Advice", "advise", "advised"]
 

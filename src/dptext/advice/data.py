@@ -21,7 +21,7 @@ from dptext.files.formats import announced_by, file_format
 from dptext.files.streams import is_pipe
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
-from dptext.text.identifying import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at
+from dptext.text.identifiers import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at
 
 __all__ = ["MOST_ROWS", "Column", "Data", "Roles", "files_of", "look"]
 

@@ -17,7 +17,6 @@ from rich.table import Table
 from dptext.calibration import calibration
 from dptext.calibration.calibration import COMPARED, Calibration, Family
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
-from dptext.calibration.guessing import Compared, compare
 from dptext.cli import options
 from dptext.cli.console import print_json, stdout
 from dptext.errors import ParameterError
@@ -42,7 +41,6 @@ _LONGEST_WORD = 14
 _AROUND = (0.5, 0.7, 0.85, 1.2, 1.4, 2.0)  # epsilons beside the one that was found
 _CURVE = (0.4, 0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.9)  # the same, for a figure
 _WORDS = ("doctor", "london", "angry", "paid")
-_COMPARED_WORDS, _COMPARED_DRAWS = 1000, 100_000
 _USUAL_KEEP_RATE = 0.5
 _EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 _SEED = 0  # no private word has a part in this, so the same question may get the same answer
@@ -55,7 +53,6 @@ class _Answer:
     epsilons: list[Deniability]
     words: list[list[Replacements]] = field(default_factory=list)
     found: Calibration | None = None
-    compared: list[Compared] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +137,6 @@ def calibrate(
         float | None, typer.Option(help="Find the epsilon at which half of them could become so many words.")
     ] = None,
     word: Annotated[tuple[str, ...], typer.Option(help="Show what this word becomes (may be repeated).")] = (),
-    compared: Annotated[
-        bool,
-        typer.Option("--compare", help="Compare the mechanisms where an attacker guesses equally well (a minute)."),
-    ] = False,
     figure: Annotated[
         Path | None, typer.Option(metavar="OUT.png", help="Draw it (.png, .pdf, .svg; needs the extra report).")
     ] = None,
@@ -155,7 +148,7 @@ def calibrate(
     With --bank: how often a text of a bank is traced back at an epsilon, and which one keeps --relinking.
     """
     if texts.bank is not None:
-        others = {"keep-rate": keep_rate, "support": support, "word": word, "compare": compared, "figure": figure}
+        others = {"keep-rate": keep_rate, "support": support, "word": word, "figure": figure}
         others |= {each.name.replace("_", "-"): _given(of, each.name) for each in fields(of)}
         others |= {each.name: _given(measure, each.name) for each in fields(measure) if each.name != "seed"}
         _refuse(others, "for words: leave it out with a bank")
@@ -168,8 +161,6 @@ def calibrate(
         figure_format(figure)
         check_target(figure, replace=True, apart_from={"the vectors": [of.vectors]})
     options = of.of_tem
-    if compared and options:
-        raise ParameterError("--compare takes the mechanisms as they are by default: leave out the options of TEM")
     public = load_vectors(of.vectors, limit=of.limit)
     family = Family(public, of.mechanism, **options)
     how = asdict(measure)
@@ -187,10 +178,6 @@ def calibrate(
         [replacements(each, name, eta=measure.eta, seed=measure.seed) for each in built]
         for name in (word or _usual_words(public))
     ]
-    if compared:
-        few = load_vectors(of.vectors, limit=min(of.limit, _COMPARED_WORDS))
-        output.say(f"Comparing {', '.join(COMPARED)} on its {len(few):,} most frequent words ...")
-        answer.compared = compare(few, COMPARED, draws=_COMPARED_DRAWS, seed=measure.seed)
     if figure is not None:
         output.say(f"Drawing {figure} ...")
         _draw(figure, public, of.mechanism, options, answer, how)
@@ -310,8 +297,6 @@ def _print(answer: _Answer, vectors: WordVectors) -> None:
     console = stdout()
     _print_epsilons(console, answer.epsilons, source=f"{vectors.source}, {len(vectors):,} words")
     _print_words(console, answer.words)
-    if answer.compared is not None:
-        _print_comparison(console, answer.compared)
     if answer.found is not None:
         _print_found(console, answer.found)
 
@@ -331,7 +316,6 @@ def _as_json(answer: _Answer, vectors: WordVectors, figure: Path | None) -> dict
         },
         "epsilons": [each.as_dict() for each in answer.epsilons],
         "words": [asdict(each) for row in answer.words for each in row],
-        "compared": None if answer.compared is None else [asdict(each) for each in answer.compared],
         "figure": None if figure is None else str(figure),
     }
 
@@ -407,27 +391,6 @@ def _outputs(each: Replacements) -> str:
     words = f"{'' if each.draws is None else '>= '}{each.support_low:,} word{'s' * (each.support_low > 1)}"
     lines.append(f"{1 - each.eta:.0%}: {words}")
     return escape("\n".join(lines))
-
-
-def _print_comparison(console: Console, compared: Sequence[Compared]) -> None:
-    """The mechanisms where an attacker does equally well."""
-    console.print("\nWhere the best attacker, who knows how frequent words are, guesses equally often")
-    table = _table()
-    for name in ("guessed", "mechanism", "epsilon", "stays", "mean distance"):
-        table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
-    for each in compared:
-        spread = (each.guess.high - each.guess.low) / 2
-        table.add_row(
-            _with_error(each.guess.rate, spread),
-            each.mechanism,
-            f"{each.epsilon:.4g}",
-            _with_error(each.keep, each.keep_error),
-            _with_error(each.distance, each.distance_error),
-        )
-    console.print(table)
-    blind = compared[0].guess.blind
-    without = f"the attacker, who names the most frequent word, is right {blind:.3f} of the time."
-    _say(console, f"Without any output {without}")
 
 
 def _print_found(console: Console, found: Calibration) -> None:

@@ -27,7 +27,7 @@ from dptext.release.job import Job
 from dptext.release.people import promise_to
 from dptext.release.release import Release, Tally, rejects_path, statement_path
 from dptext.release.run import check_output
-from dptext.text.identifying import Column, columns_of
+from dptext.text.identifiers import Column, columns_of
 
 __all__ = [
     "as_input",

@@ -53,7 +53,7 @@ __all__ = ["privatize"]
 
 
 BANK = "bank"
-_WITH_A_NAME = ("metric", "beta", "threshold", "pure_epsilon", "document_epsilon", "max_words", "index")
+_WITH_A_NAME = ("metric", "beta", "threshold", "pure_epsilon", "document_epsilon", "max_words")
 _SETTINGS = {
     name: [option for option in options_of(each) if option not in _WITH_A_NAME] for name, each in MECHANISMS.items()
 } | {BANK: ["size"]}
@@ -81,10 +81,6 @@ class WordOptions:
         ),
     ] = None
     unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
-    index: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="TEM: keep an index of the vocabulary there; later runs start fast."),
-    ] = None
 
     def build(self, name: str, epsilon: float, settings: options.Settings) -> WordMechanism:
         """The word mechanism of a name.

@@ -1,4 +1,4 @@
-"""What is redacted before a mechanism sees a text: the options, for every command that needs the same map again."""
+"""Options of the redaction before a mechanism, for every command that needs the same redaction again."""
 
 from __future__ import annotations
 
@@ -29,67 +29,52 @@ RedactedList = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class RedactionOptions:
-    """What is looked for, and by what."""
+    """What is recognised, and by what."""
 
     redact: Annotated[
         bool,
         typer.Option(
             "--redact",
-            help="First replace what patterns recognise (addresses, numbers, dates, names after a title) by "
-            "placeholders such as <email>. Recognition promises nothing.",
+            help="First replace addresses, phone numbers, cards, long numbers and dates, found by patterns, by "
+            "placeholders such as <email>. Patterns find no names. Recognition promises nothing.",
         ),
     ] = False
-    redact_kinds: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Only these kinds, parted by commas (email, phone, name, ...)."),
-    ] = None
+    redact_presidio: Annotated[
+        bool,
+        typer.Option(
+            "--redact-presidio",
+            help="Also replace names, places and other entities that Presidio recognises in English texts (extra "
+            "presidio). Implies --redact.",
+        ),
+    ] = False
     redact_list: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also redact these terms: UTF-8, one a line. No statement says which."),
     ] = None
-    redact_presidio: Annotated[
-        bool, typer.Option("--redact-presidio", help="Also redact what Presidio's default analyzer recognises.")
-    ] = False
-    redact_language: Annotated[str, typer.Option(help="Of the texts, for Presidio.")] = "en"
 
     def check_apart(self, outs: Iterable[Path]) -> None:
-        """Whether outputs leave the list as it is, also with ``--force``.
-
-        Raises:
-            ParameterError: one of them is the list.
-        """
-        if self.redact_list is not None and self.redact_list.resolve() in (each.resolve() for each in outs):
+        """Raise `ParameterError` if an output would overwrite the list."""
+        if self.redact_list is not None and self.redact_list.resolve() in (out.resolve() for out in outs):
             raise ParameterError(
                 f"{self.redact_list.name!r} is the list of what to redact: choose another name for OUT"
             )
 
     def around(self, mechanism: TextMechanism) -> TextMechanism:
-        """The mechanism, behind the redaction that is asked for, if any is.
+        """Return the mechanism, behind the redaction if one was asked for.
 
         Raises:
-            ParameterError: another kind; a list that is none; a language without Presidio.
+            ParameterError: the list holds no terms.
             MissingExtraError: Presidio is not installed.
             StorageError: the list cannot be read.
         """
-        asked = self.redact or self.redact_presidio or self.redact_kinds is not None or self.redact_list is not None
-        if self.redact_language != "en" and not self.redact_presidio:
-            raise ParameterError("--redact-language is for Presidio: add --redact-presidio, or leave it out")
-        if not asked:
+        if not (self.redact or self.redact_presidio or self.redact_list):
             return mechanism
         from dptext.release.redaction import PRESIDIO, Redacted, read_terms
-        from dptext.text.recognition import KINDS
+        from dptext.text.patterns import KINDS
 
-        kinds = [each.strip() for each in (self.redact_kinds or "").split(",") if each.strip()]
-        if unknown := [each for each in kinds if each not in KINDS] or (self.redact_kinds is not None and not kinds):
-            raise ParameterError(
-                f"--redact-kinds: expected some of {', '.join(KINDS)}, parted by commas"
-                + (f", got {len(unknown)} others" if isinstance(unknown, list) else ", got none")
-            )
-        only_list = self.redact_list is not None and not (self.redact or self.redact_presidio or kinds)
         return Redacted(
             mechanism,
-            kinds=kinds or (() if only_list else KINDS),
+            kinds=KINDS if self.redact or self.redact_presidio else (),
             words=() if self.redact_list is None else read_terms(self.redact_list),
             analyzer=PRESIDIO if self.redact_presidio else None,
-            language=self.redact_language,
         )

@@ -31,7 +31,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.showing import Showing
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import UserUnit, UserWords, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.formats import Source

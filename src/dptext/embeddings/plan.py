@@ -24,7 +24,7 @@ from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ApproxDP, Guarantee, Relation, Trust, Unit, as_approx, rounded_up
 from dptext.privacy.prior import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import ONE_NAME, UserUnit, users_of
 from dptext.users.private_vocabulary import LearnedVocabulary, PrivateVocabulary
 from dptext.vectors.formats import Source, load_vectors

@@ -26,7 +26,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, PrivacyStatement, new_release_id, of_release
 from dptext.showing import Facts, Showing
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import ONE_NAME, users_of
 from dptext.users.store import DOCUMENT_END, UserStore, stored_users
 from dptext.vectors.formats import Source
@@ -201,7 +201,7 @@ class DPUGC(Showing):
         matrix = np.zeros((2 * count, self.dimension), dtype=np.float32)
         matrix[:count] = (bits.uniform(count, self.dimension) - 0.5) / self.dimension  # line 1
         rates = np.full(self.steps, self.learning_rate * self.clip / (self.lot * CELLS))  # eta / L, in units of the sum
-        tables = Tables(matrix, rates, CellNoise(self.noise_multiplier * CELLS), lazy=False)
+        tables = Tables(matrix, rates, CellNoise(self.noise_multiplier * CELLS))
         offsets = np.zeros(2 * count, dtype=np.float32)
         scratch = Scratch.of(2 * count, 2 + self.negatives, self.dimension)
         lots = _Lots(store, count, words.unknown_row, self, bits)

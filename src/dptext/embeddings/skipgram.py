@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dptext.checks import choice, chosen_epsilon, whole
 from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, LAZY, NoiseForm, Recipe, Unit
+from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, Recipe, Unit
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
@@ -34,7 +34,7 @@ from dptext.privacy.statement import Parameter
 from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
 from dptext.showing import Showing
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import UserUnit, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.users.store import UserStore, stored_users
@@ -52,7 +52,6 @@ Singles = npt.NDArray[np.float32]
 _MOST_DIMENSIONS, _MOST_TRAINED, _MOST_USERS = 1000, 10**7, 2**63 - 1
 _DIMENSION = 100
 _FROM_PUBLIC, _FROM_NOTHING = 400.0, 1000.0  # how far tables go
-_LEAST_LAZY = 2.0**-12  # of noise in all, where tables go as far as they do by default: a thousand single roundings
 _SCALE = 3.0  # the length of public vectors in the training: scores w.c then reach as far as they have to
 _WITHOUT = {
     "clipped": "trained without noise, for comparison: gradients are bounded, and nothing hides them",
@@ -93,25 +92,11 @@ class SkipGramPlan(ReleasePlan):
         return np.concatenate([np.zeros(count, dtype=np.float32), contexts])
 
     @property
-    def form(self) -> NoiseForm:
-        """Dense or lazy noise."""
-        form = self.recipe.form(len(self.rows), self.denominator)
-        least = _LEAST_LAZY * max(1.0, self.recipe.distance / _FROM_NOTHING)
-        if form == "dense" or self.mode != "private" or self.noise_of_tables >= least:
-            return form
-        if self.recipe.noise == "lazy":
-            raise ParameterError(
-                "lazy noise comes to numbers of single precision, and here it is so little that their rounding shows "
-                "beside it: leave out noise='lazy'"
-            )
-        return "dense"
-
-    @property
     def fingerprint(self) -> bytes:
         """Digest of all of it, and of the version of the code."""
         spent = self.participation
         said = {
-            "recipe": asdict(self.recipe),
+            "recipe": asdict(self.recipe) | {"noise": None},  # the streams of a seed depend on every key here
             "participation": [spent.noise_multiplier, spent.steps, spent.delta],
             "rates": dict(spent.rates),
             "default": spent.default,
@@ -158,12 +143,11 @@ class SkipGramPlan(ReleasePlan):
         trained = np.nan_to_num(tables[len(self.rows) :].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         return hidden_by_noise(learned_bands(trained, self.noise_of_tables), public=True)
 
-    def training(self, store: UserStore, tables: Singles, key: NoiseKey, *, done: int = 0, every: int = 0) -> Training:
-        """The training on these users, with tables that it changes in place, after so many steps."""
+    def training(self, store: UserStore, tables: Singles, key: NoiseKey) -> Training:
+        """The training on these users, with tables that it changes in place."""
         from dptext.embeddings.dpsgd.noise import CellNoise  # needs numba
         from dptext.embeddings.dpsgd.training import Tables, Training
 
-        caught_up = b"%d" % every if self.form == "lazy" else b""
         participation = self.participation
         return Training(
             store=store,
@@ -176,13 +160,11 @@ class SkipGramPlan(ReleasePlan):
                 tables,
                 self.recipe.rates(participation.steps) / (self.denominator * CELLS),  # for sums in units of C / CELLS
                 CellNoise(participation.noise_multiplier * CELLS) if self.mode == "private" else None,
-                lazy=self.form == "lazy",
                 both=self.both,
-                done=done,
             ),
             key=key,
             parameters=self.fingerprint,
-            content=store.digest() + caught_up if key.seeded else b"",
+            content=store.digest() if key.seeded else b"",
         )
 
     @property
@@ -233,7 +215,7 @@ class SkipGramPlan(ReleasePlan):
                 "delta": participation.delta,
                 "noise_multiplier": participation.noise_multiplier,
             }
-            said |= self._substituted(level) | {"noise": self.form}
+            said |= self._substituted(level)
         said |= {"mode": self.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
         if self.mode != "plain":
             said["sensitivity"] = clipping.norm
@@ -266,8 +248,6 @@ class SkipGramPlan(ReleasePlan):
             "that the corpus holds at least one document may be known",
             IEEE,
         ]
-        if self.form == "lazy":
-            said.append(LAZY)
         if self.unit == "pair":
             said.append("chances of single pairs to take part are as double precision has them")
         return tuple(said)
@@ -352,17 +332,14 @@ class Run:
         """All steps that are left, on these users; the tables with all noise."""
         done = 0 if self._found is None else self._found.steps
         tables = self.plan.start() if self._found is None else self._found.tables
-        every = 0 if self.checkpoint is None else self.every
-        training = self.plan.training(store, tables, key, done=done, every=every)
+        training = self.plan.training(store, tables, key)
         steps = self.plan.participation.steps
         progress(done)
         for step in range(done, steps):
             training.step(step)
             if self.checkpoint is not None and (step + 1) % self.every == 0 and step + 1 < steps:
-                settled = training.settled(step + 1)
-                write_checkpoint(self.checkpoint, Checkpoint(settled, step + 1), self.plan.fingerprint)
+                write_checkpoint(self.checkpoint, Checkpoint(tables, step + 1), self.plan.fingerprint)
             progress(step + 1)
-        tables = training.settled(steps)
         if self.checkpoint is not None:
             self.checkpoint.unlink(missing_ok=True)
         return tables
@@ -425,8 +402,6 @@ class SkipGram(Shareable, Showing):
         clip: C; or one norm for each table (words, contexts), for which C is the root of the sum of their squares.
         distance: how far the tables may go in all steps together, see `dptext.embeddings.dpsgd.recipe.Recipe`. None:
             400 from public vectors, 1000 from a random start.
-        noise: "dense" (noise on all rows in each step), "lazy" (when a row is due, to the same effect: see
-            `dptext.embeddings.dpsgd.training`), or None: what is less work, by public numbers.
         most_words: of a user that are looked at: the first ones.
         processes: how many cut texts into words.
         seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
@@ -476,7 +451,6 @@ class SkipGram(Shareable, Showing):
         subsample: float = 1e-4,
         clip: float | tuple[float, float] = 1.0,
         distance: float | None = None,
-        noise: NoiseForm | None = None,
         most_words: int = 1_000_000,
         processes: int = 1,
         seed: int | None = None,
@@ -485,7 +459,7 @@ class SkipGram(Shareable, Showing):
         self.unit, self.mode, self.level, self.vocabulary = unit, mode, level, vocabulary
         self.trained_words, self.steps, self.sampling_rate = trained_words, steps, sampling_rate
         self.public_users, self.pairs, self.window, self.negatives = public_users, pairs, window, negatives
-        self.subsample, self.clip, self.distance, self.noise = subsample, clip, distance, noise
+        self.subsample, self.clip, self.distance = subsample, clip, distance
         self.most_words, self.processes, self.seed = most_words, processes, seed
 
     def fit(
@@ -568,7 +542,6 @@ class SkipGram(Shareable, Showing):
             clip=self.clip,
             distance=distance,
             most_words=self.most_words,
-            noise=self.noise,
         )
         choice("mode", self.mode, get_args(Mode))
         trained_words = whole("trained_words", self.trained_words, least=1, most=_MOST_TRAINED)
@@ -599,7 +572,6 @@ class SkipGram(Shareable, Showing):
             levels=Levels.of(self.level, participation.rates, participation.default, recipe.unit),
             listed=loaded if public is None else None,
         )
-        _ = plan.form  # may refuse
         plan.check()
         return plan
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dptext.noise.gaussian_sums import Floats, Integers, clipped_matrices
 from dptext.privacy.randomness import RandomBits, seed_bytes
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Vocabulary
 
 __all__ = [
     "LARGEST",

@@ -1,1 +1,1 @@
-"""What private text and private vectors are still good for, beside the trivial baseline; fairness; sweeps."""
+"""What private text and private vectors are still good for, beside the trivial baseline; fairness."""

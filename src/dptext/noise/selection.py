@@ -5,27 +5,19 @@ Derivation: docs/mechanisms/sampler.md#noise-selection
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import math
-import os
-import struct
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError, StorageError
+from dptext.errors import ParameterError
 from dptext.noise.kept_rows import KeptRows
-from dptext.own_files import whole_file
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import available_cores, for_each_block
 
-__all__ = ["BoundsIndex", "DistanceTable", "IndexPlace", "TruncatedExponential", "count_at_most", "largest_exponent"]
+__all__ = ["DistanceTable", "TruncatedExponential", "count_at_most", "largest_exponent"]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -91,7 +83,6 @@ class TruncatedExponential:
         rate: float,
         threshold: float,
         coarse: DistanceTable | None = None,
-        index: IndexPlace | None = None,
     ) -> None:
         size = len(distances)
         if size > _MAX_SIZE:
@@ -133,12 +124,6 @@ class TruncatedExponential:
                 self._bounds, self._inflation = coarse, inflation
                 self._coarse_most = threshold / coarse.step
                 self._coarse_factor = np.float32(-rate * coarse.step)
-        self._index: BoundsIndex | None = None
-        if index is not None:
-            place = IndexPlace(index.folder, f"{index.of}, {size} words, rate {rate!r}, threshold {threshold!r}")
-            self._index = BoundsIndex(
-                place, (size, self._blocks), lambda start, stop: self._bounds_of(np.arange(start, stop))
-            )
         self._kept = KeptRows(size, most_bytes=_CACHE_BYTES, sums=((self._blocks,), np.uint64))
 
     def __len__(self) -> int:
@@ -184,11 +169,10 @@ class TruncatedExponential:
 
     def _find_bounds(self, rows: Rows, slots: Rows) -> None:
         """Put the cumulative block bounds of these rows into the slots."""
-        bounds = self._bounds_of(rows) if self._index is None else self._index.rows(rows)
-        self._kept["sums"][slots] = np.cumsum(bounds, axis=1, dtype=np.uint64)
+        self._kept["sums"][slots] = np.cumsum(self._bounds_of(rows), axis=1, dtype=np.uint64)
 
     def _bounds_of(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """(n, blocks) `_block_bounds`, rounded up to float32, which an index holds."""
+        """(n, blocks) `_block_bounds`, rounded up to float32."""
         bounds = np.empty((rows.size, self._blocks), dtype=np.float32)
         # many rows share the conversion of a tile of columns, but every core gets some
         rows_a_task = min(_MOST_ROWS_A_TASK, max(_BATCH, -(-rows.size // available_cores())))
@@ -233,7 +217,6 @@ class TruncatedExponential:
         block = count_at_most(sums, slots, number)
         before = np.where(block > 0, sums[slots, np.maximum(block - 1, 0)], np.uint64(0))
         rest = (number - before).astype(np.float64)  # exact below 2^53, and no true sum is larger
-        bound = sums[slots, block] - before
         # an occurrence needs the weights of one block of its row; each (block, row) is computed once
         pairs, pair = np.unique(block * len(self) + rows, return_inverse=True)
         order = np.argsort(pair, kind="stable")
@@ -254,8 +237,6 @@ class TruncatedExponential:
             weights = self._weigh(self._distances.rows(pair_row[start:stop]), columns)
             cumulative = np.cumsum(weights, axis=1, dtype=np.float64)
             here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
-            if (cumulative[pair[here] - start, -1] > bound[here]).any():
-                raise StorageError("the index of the sampler holds bounds that are none: delete it, it is built again")
             place = count_at_most(cumulative, pair[here] - start, rest[here])
             drawn[here] = np.where(place < cumulative.shape[1], first + place, -1)
 
@@ -297,93 +278,3 @@ def count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[
         low = np.where(right, middle + 1, low)
         high = np.where(right, high, middle)
     return low
-
-
-_logger = logging.getLogger(__name__)
-_MAGIC = b"dptext bounds 1\n"
-_HEADER = struct.Struct("<16s32sQQ32s")  # magic, fingerprint, rows, blocks, SHA-256 of the content
-_ROWS_AT_A_TIME = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class IndexPlace:
-    """The folder of an index (made if it is not there, mode 0700), and what all its bounds follow from."""
-
-    folder: Path
-    of: str
-
-
-class BoundsIndex:
-    """(rows, blocks) upper bounds, from a file where it is whole, built and written where it is not."""
-
-    def __init__(self, place: IndexPlace, shape: tuple[int, int], build: Callable[[int, int], Tile]) -> None:
-        fingerprint = hashlib.sha256(place.of.encode()).digest()
-        self.path = place.folder / f"{fingerprint.hex()[:32]}.bounds"
-        try:
-            place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not _is_whole(self.path, fingerprint, shape):
-                _logger.info("building the index %s of %d rows", self.path.name, shape[0])
-                _write(self.path, fingerprint, shape, build)
-            self._bounds = _opened(self.path, shape)
-        except OSError as error:
-            raise StorageError.of("write", self.path, error) from None
-
-    def rows(self, rows: npt.NDArray[np.int64]) -> Tile:
-        """(n, blocks) bounds of the given rows."""
-        return np.asarray(self._bounds[rows])
-
-    @property
-    def array(self) -> Tile:
-        """(rows, blocks) all of it, as it lies in the file."""
-        bounds: Tile = self._bounds
-        return bounds
-
-    @classmethod
-    def of_array(cls, path: Path, bounds: Tile) -> BoundsIndex:
-        """The index again where its file is not: from what `array` gave."""
-        index = cls.__new__(cls)
-        index.path, index._bounds = path, bounds
-        return index
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopened, (self.path, self._bounds.shape))  # the file, not its content
-
-
-def _reopened(path: Path, shape: tuple[int, int]) -> BoundsIndex:
-    index = BoundsIndex.__new__(BoundsIndex)
-    index.path = path
-    try:
-        index._bounds = _opened(path, shape)
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
-    return index
-
-
-def _opened(path: Path, shape: tuple[int, int]) -> Any:
-    return np.memmap(path, dtype="<f4", mode="r", offset=_HEADER.size, shape=shape)
-
-
-def _is_whole(path: Path, fingerprint: bytes, shape: tuple[int, int]) -> bool:
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(_HEADER.size)
-            if len(head) < _HEADER.size or os.fstat(stream.fileno()).st_size != _HEADER.size + 4 * shape[0] * shape[1]:
-                return False
-            magic, found, rows, blocks, digest = _HEADER.unpack(head)
-            if (magic, found, (rows, blocks)) != (_MAGIC, fingerprint, shape):
-                return False
-            return bool(hashlib.file_digest(stream, "sha256").digest() == digest)
-    except FileNotFoundError:
-        return False
-
-
-def _write(path: Path, fingerprint: bytes, shape: tuple[int, int], build: Callable[[int, int], Tile]) -> None:
-    digest = hashlib.sha256()
-    with whole_file(path, owner_only=True) as stream:
-        stream.write(bytes(_HEADER.size))
-        for start in range(0, shape[0], _ROWS_AT_A_TIME):
-            data = build(start, min(start + _ROWS_AT_A_TIME, shape[0])).astype("<f4").tobytes()
-            digest.update(data)
-            stream.write(data)
-        stream.seek(0)
-        stream.write(_HEADER.pack(_MAGIC, fingerprint, *shape, digest.digest()))

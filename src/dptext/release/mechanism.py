@@ -46,7 +46,7 @@ class TextMechanism(Showing, ABC):
 
     name: ClassVar[str]
     keeps_marks: ClassVar[bool] = False
-    """Whether what stands between its parts stays, so that marks (`dptext.text.placeholders`) become placeholders."""
+    """Whether the text between its parts stays, so that marks (`dptext.release.placeholders`) become placeholders."""
 
     def _freeze(self) -> None:
         """The last step of every constructor: from now on nothing can drift away from the statement."""

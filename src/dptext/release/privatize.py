@@ -54,7 +54,7 @@ def privatize(
         keep: of a table, columns to keep; their values are exposed as they are. All others are dropped, and so is all
             that a table carries besides the values of its rows (`dptext.strip_metadata` says what). The commands refuse
             columns that look like identifiers; this function does not.
-            `dptext.text.identifying.look_at` says which do, and why.
+            `dptext.text.identifiers.look_at` says which do, and why.
         user: of a table, the column that says who wrote a text. The promise is one for each text, and those of a person
             add up: `Release.most_texts` says for the owner alone how many one has, `Release.for_user` what they are
             promised.
@@ -164,7 +164,7 @@ def privatize_file(
             are done: what was sent is sent, and nothing can be resumed.
         mechanism: what replaces texts, as in `privatize`.
         text, keep, on_error, suffix: see `dptext.release.run.TextFiles`. No column to keep is refused here, as with
-            `privatize`; `dptext.text.identifying.columns_of` says which look like identifiers.
+            `privatize`; `dptext.text.identifiers.columns_of` says which look like identifiers.
         seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
         to: of a stream, suffixes that say its format (``".jsonl"``).
         statement_file: of a stream, where the statement goes when all is sent or the run stops.

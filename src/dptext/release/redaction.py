@@ -1,4 +1,4 @@
-"""What is recognised in a text is taken out before a mechanism sees it, and the promise says so (`Redacted`)."""
+"""Redaction before a mechanism: what is recognised in a text becomes a placeholder (`Redacted`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,10 +23,10 @@ from dptext.privacy.restating import after_redaction
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import before_redaction
 from dptext.release.mechanism import Replacing, TextMechanism
+from dptext.release.placeholders import mark, placeholder, shown, unmarked
 from dptext.release.release import Tally
 from dptext.showing import Facts
-from dptext.text.placeholders import mark, placeholder, shown, unmarked
-from dptext.text.recognition import KINDS, VERSION, Found, checked_kinds, matches
+from dptext.text.patterns import KINDS, VERSION, Span, check_kinds, find
 from dptext.text.tokens import fold, letters_between
 
 __all__ = [
@@ -42,155 +43,127 @@ __all__ = [
     "public_form",
     "read_terms",
     "redaction_of",
+    "united",
 ]
 
-LISTED = "listed"
-"""The kind of what stands on the list of the owner."""
-UNREAD = "unread"
-"""The kind of a whole text on which an analyzer fails."""
-OTHER = "other"
-"""The kind of what an analyzer finds and did not announce."""
+LISTED, UNREAD, OTHER = "listed", "unread", "other"
+"""Kinds: a term of the owner's list; a text on which the analyzer failed; an entity that it had not announced."""
 PRESIDIO = "presidio"
-ON_THE_LIST = "what stands on the list"
-_MOST_TERMS, _LONGEST_TERM, _WIDEST_GAP = 5_000_000, 32, 3
+_MOST_WORDS, _WIDEST_GAP = 32, 3  # words of a term; characters between two of them
 _KIND_OF = {
     "PERSON": "name",
     "EMAIL_ADDRESS": "email",
     "PHONE_NUMBER": "phone",
     "CREDIT_CARD": "card",
-    "IBAN_CODE": "iban",
     "IP_ADDRESS": "ip",
     "DATE_TIME": "date",
     "LOCATION": "place",
 }
-"""What the entities of Presidio are called here."""
+"""Kinds of Presidio's entities; of others the name in small letters."""
 _KNOWN_KINDS = frozenset((*KINDS, *_KIND_OF.values()))
+_PARAMETERS = ("redacted_by", "redacted_kinds", "redacted_entities", "redacted_list")
 _logger = logging.getLogger(__name__)
-# scripts that put no space between words: each letter is looked up by itself
-_RUN = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*"
-    r"|[[\p{L}\p{N}\p{M}]--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]+",
-    regex.V1,
-)
-
-
+# scripts without spaces between words: each letter is a word
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_WORD = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+", regex.V1)
 _ATTACHED: Any = regex.compile(r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+", regex.V1)
 
 
 class Analyzer(Protocol):
-    """What finds entities in a text, as Presidio's ``AnalyzerEngine`` does. Its answer depends on the text alone."""
+    """Finds entities in a text, as Presidio's ``AnalyzerEngine`` does. The result must depend on the text alone."""
 
     def analyze(self, *, text: str, language: str, entities: list[str] | None) -> Iterable[Any]:
-        """Results with ``start``, ``end`` and ``entity_type``."""
+        """Return results with ``start``, ``end`` and ``entity_type``."""
         ...
 
 
-# -- terms of a list ------------------------------------------------------------------------------------------
-
-
 class Terms:
-    """Terms that are found wherever they stand as whole words: case folded, with any short gap between their words.
-
-    Args:
-        terms: names, code words, anything. A text takes time that does not depend on how many there are.
+    """Terms that are found as whole words: in any case, with a short gap between their words.
 
     Raises:
-        ParameterError: one string; an entry that is no string, or has no letter or digit, or more than 32 words.
+        ParameterError: one string; an entry that is not a string, or has no letter or digit, or more than 32 words.
 
-    >>> terms = Terms(["Ann Lee", "ACME"])
-    >>> list(terms.found("ann-lee of Acme, not acmes"))
-    [Found(start=0, end=7, kind='listed'), Found(start=11, end=15, kind='listed')]
+    >>> list(Terms(["Ann Lee", "ACME"]).find("ann-lee of Acme, not acmes"))
+    [Span(start=0, end=7, kind='listed'), Span(start=11, end=15, kind='listed')]
     """
 
     def __init__(self, terms: Iterable[str]) -> None:
         if isinstance(terms, str):
             raise ParameterError("words must be a list of terms, got one string: put it into a list")
-        known: set[tuple[str, ...]] = set()
-        for place, term in enumerate(terms, 1):
+        self._lengths: dict[str, set[int]] = {}  # of the terms, by their first words
+        known = set()
+        for number, term in enumerate(terms, 1):
             if not isinstance(term, str):
-                raise ParameterError(f"words must be strings, entry {place:,} is {type(term).__name__}")
-            words = tuple(fold(found[0]) for found in _RUN.finditer(term))
-            if not 1 <= len(words) <= _LONGEST_TERM:
+                raise ParameterError(f"words must be strings, entry {number:,} is {type(term).__name__}")
+            words = tuple(fold(match[0]) for match in _WORD.finditer(term))
+            if not 1 <= len(words) <= _MOST_WORDS:
                 raise ParameterError(
-                    f"entry {place:,} of words has {len(words):,} words: expected 1 to {_LONGEST_TERM} of them, of "
-                    "letters and digits"
+                    f"entry {number:,} of words has {len(words):,} words of letters and digits, expected 1 to "
+                    f"{_MOST_WORDS}"
                 )
-            if place > _MOST_TERMS:
-                raise ParameterError(f"expected at most {_MOST_TERMS:,} words to redact, got more")
             known.add(words)
+            self._lengths.setdefault(words[0], set()).add(len(words))
         self._known = frozenset(known)
-        lengths: dict[str, set[int]] = {}
-        for words in self._known:
-            lengths.setdefault(words[0], set()).add(len(words))
-        self._lengths = {first: tuple(sorted(each, reverse=True)) for first, each in lengths.items()}
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
-    def found(self, text: str) -> Iterator[Found]:
-        """The longest term at each place, from the left, without overlap."""
-        spans = [found.span() for found in _RUN.finditer(text)]
+    def find(self, text: str) -> Iterator[Span]:
+        """Yield the longest term at each position, from the left, without overlap."""
+        spans = [match.span() for match in _WORD.finditer(text)]
         words = [fold(text[start:end]) for start, end in spans]
-        place = 0
-        while place < len(words):
-            length = self._length_at(place, words, spans)
+        index = 0
+        while index < len(words):
+            length = next((n for n in self._lengths_at(words, index) if _is_close(spans[index : index + n])), 0)
             if length:
-                yield Found(spans[place][0], spans[place + length - 1][1], LISTED)
-            place += length or 1
+                yield Span(spans[index][0], spans[index + length - 1][1], LISTED)
+            index += length or 1
 
-    def _length_at(self, place: int, words: list[str], spans: list[tuple[int, int]]) -> int:
-        for length in self._lengths.get(words[place], ()):
-            if tuple(words[place : place + length]) in self._known:
-                near = range(place, place + length - 1)
-                if all(spans[each + 1][0] - spans[each][1] <= _WIDEST_GAP for each in near):
-                    return length
-        return 0
+    def _lengths_at(self, words: list[str], index: int) -> Iterator[int]:
+        lengths = sorted(self._lengths.get(words[index], ()), reverse=True)
+        return (length for length in lengths if tuple(words[index : index + length]) in self._known)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the terms. Whoever has it can test guesses: it is for their owner alone."""
+        """SHA-256 of the terms. It lets anybody test guesses: it is for their owner alone."""
         spelled = "\n".join(sorted("\t".join(words) for words in self._known))
         return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _is_close(spans: list[tuple[int, int]]) -> bool:
+    return all(after[0] - before[1] <= _WIDEST_GAP for before, after in pairwise(spans))
+
+
 def read_terms(file: Any) -> list[str]:
-    """The terms in a file of UTF-8 text, one a line; empty lines are left out.
+    """Return the terms in a UTF-8 file with one term per line; empty lines are skipped.
 
     Raises:
-        ParameterError: there is none, it is not UTF-8, or a line has no letter or digit; the line is named, its content
-            never is.
-        StorageError: it cannot be read.
+        ParameterError: there is no term, the file is not UTF-8, or a line is not a term (its number is named, never its
+            content).
+        StorageError: the file cannot be read.
     """
-    named = path("the list of what to redact", file)
+    source = path("the list of what to redact", file)
     try:
-        lines = Path(named).read_text(encoding="utf-8-sig").split("\n")
+        lines = Path(source).read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError:
-        raise ParameterError(f"{named.name}: expected UTF-8 text with one term a line") from None
+        raise ParameterError(f"{source.name}: expected UTF-8 text with one term a line") from None
     except OSError as error:
-        raise StorageError.of("read", named, error) from None
-    terms = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        if not 1 <= sum(1 for _ in _RUN.finditer(line)) <= _LONGEST_TERM:
+        raise StorageError.of("read", source, error) from None
+    terms = {number: line.strip() for number, line in enumerate(lines, 1) if line.strip()}
+    for number, term in terms.items():
+        try:
+            Terms([term])
+        except ParameterError:
             raise ParameterError(
-                f"{named.name}, line {number:,}: expected a term of 1 to {_LONGEST_TERM} words of letters and digits"
-            )
-        terms.append(line.strip())
+                f"{source.name}, line {number:,}: expected a term of 1 to {_MOST_WORDS} words of letters and digits"
+            ) from None
     if not terms:
-        raise ParameterError(f"{named.name}: expected one term a line, got none")
-    return terms
-
-
-# -- the map of texts -------------------------------------------------------------------------------------------
+        raise ParameterError(f"{source.name}: expected one term a line, got none")
+    return list(terms.values())
 
 
 class Redaction:
-    """What is taken out of a text: a map that makes of a text what depends on this text alone.
-
-    Args:
-        kinds, words, analyzer, language, entities: as in `Redacted`.
-    """
+    """A map of texts: the result depends on the text alone. Arguments as in `Redacted`."""
 
     def __init__(
         self,
@@ -201,29 +174,26 @@ class Redaction:
         language: str = "en",
         entities: Iterable[str] | None = None,
     ) -> None:
-        self.kinds = checked_kinds(kinds)
+        self.kinds = check_kinds(kinds)
         self.terms = words if isinstance(words, Terms) else Terms(words)
         if analyzer is None and entities is not None:
             raise ParameterError("entities are those of an analyzer: give one, or leave them out")
         if isinstance(analyzer, str) and analyzer != PRESIDIO:
             raise ParameterError(f"analyzer must be {PRESIDIO!r}, or an object that analyzes texts as Presidio's does")
-        self._given = analyzer
-        self.language = language
-        self.entities: tuple[str, ...] | None = None
-        self._made: Any = None
-        if analyzer is not None:
-            self.entities = self._checked(entities)
+        self._given, self.language = analyzer, language
+        self._engine: Any = None
+        self.entities = None if analyzer is None else self._check_analyzer(entities)
         if not self.kinds and not self.terms and analyzer is None:
             raise ParameterError(f"nothing is to be redacted: name kinds ({', '.join(KINDS)}), words or an analyzer")
 
     @property
     def _analyzer(self) -> Any:
-        if self._made is None:
-            self._made = _default_analyzer() if isinstance(self._given, str) else self._given
-        return self._made
+        if self._engine is None:
+            self._engine = _default_analyzer() if isinstance(self._given, str) else self._given
+        return self._engine
 
-    def _checked(self, entities: Iterable[str] | None) -> tuple[str, ...]:
-        """What the analyzer looks for; it is asked once, so that one that cannot answer is refused before a text."""
+    def _check_analyzer(self, entities: Iterable[str] | None) -> tuple[str, ...]:
+        """Return the entities to look for, after a try on a public text."""
         if isinstance(entities, str):
             raise ParameterError("entities must be a list of names, got one string: put it into a list")
         analyzer, language = self._analyzer, self.language
@@ -231,18 +201,16 @@ class Redaction:
             raise ParameterError(f"analyzer must have analyze(text=, language=, entities=), got {_type_of(analyzer)}")
         try:
             known = getattr(analyzer, "get_supported_entities", lambda **_: ())(language=language)
-            found = tuple(dict.fromkeys(map(str, known if entities is None else entities)))
-            list(analyzer.analyze(text="A public text.", language=language, entities=list(found) or None))
-        except Exception as error:  # noqa: BLE001  it is anybody's
+            names = tuple(dict.fromkeys(map(str, known if entities is None else entities)))
+            list(analyzer.analyze(text="A public text.", language=language, entities=list(names) or None))
+        except Exception as error:  # noqa: BLE001  it may raise anything
             raise ParameterError(
                 f"the analyzer fails on a public text in the language {language!r} ({type(error).__name__}): it needs "
                 "recognisers and a model for this language, and entities that it knows"
             ) from None
-        return found
+        return names
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        state["_made"] = None  # of the default, each process makes its own
         if self._given is not None and not isinstance(self._given, str):
             try:
                 pickle.dumps(self._given)
@@ -250,44 +218,45 @@ class Redaction:
                 raise ParameterError(
                     f"the analyzer ({_type_of(self._given)}) cannot be sent to another process: use one process"
                 ) from None
-        return state
+        return self.__dict__ | {"_engine": None}  # each process makes the default analyzer anew
 
-    def pieces(self, text: str) -> list[Found]:
-        """What is taken out: pieces that overlap are one, of the kind of the longest."""
-        candidates = [*self.terms.found(text), *matches(text, self.kinds)]
+    def spans(self, text: str) -> list[Span]:
+        """Return what to redact: overlapping spans are merged, with the kind of the longest."""
+        spans = [*self.terms.find(text), *find(text, self.kinds)]
         if self._given is not None:
             try:
-                candidates += self._analyzed(text)
-            except (Exception, SystemExit) as error:  # noqa: BLE001  nothing private decides whether a release ends in an error
+                spans += self._analyzed(text)
+            except (Exception, SystemExit) as error:  # noqa: BLE001  no private text may end a release
                 _logger.warning("the analyzer failed on a text (%s): all of it was redacted", type(error).__name__)
-                return [Found(0, len(text), UNREAD)]
-        return united(_with_what_attaches(text, each) for each in candidates)
+                return [Span(0, len(text), UNREAD)]
+        # accents and joiners after a span belong to its last letter, and would else attach to the placeholder
+        return united(span._replace(end=_ATTACHED.match(text, span.end).end()) for span in spans)
 
-    def _analyzed(self, text: str) -> list[Found]:
-        asked = None if not self.entities else list(self.entities)
-        found = []
-        for each in self._analyzer.analyze(text=text, language=self.language, entities=asked):
-            start, end = max(0, int(each.start)), min(len(text), int(each.end))
-            if start < end:
-                found.append(Found(start, end, self._kind_of(str(each.entity_type))))
-        return found
+    def _analyzed(self, text: str) -> list[Span]:
+        entities = list(self.entities) if self.entities else None
+        results = self._analyzer.analyze(text=text, language=self.language, entities=entities)
+        spans = [
+            Span(max(0, int(result.start)), min(len(text), int(result.end)), self._kind_of(str(result.entity_type)))
+            for result in results
+        ]
+        return [span for span in spans if span.start < span.end]
 
     def _kind_of(self, entity: str) -> str:
-        """Of one that was not announced: a public name, or one for all others. It may be made of the text."""
+        # a name that was not announced may be made of the text
         kind = kind_of_entity(entity)
         return kind if entity in (self.entities or ()) or kind in _KNOWN_KINDS else OTHER
 
     def applied(self, text: str, stands: Callable[[str], str] = placeholder) -> str:
-        """The text, with what ``stands`` for a kind in place of each piece."""
+        """Return the text with ``stands(kind)`` in place of each span."""
         parts, done = [], 0
-        for start, end, kind in self.pieces(text):
+        for start, end, kind in self.spans(text):
             parts += [unmarked(text[done:start]), stands(kind)]
             done = end
         return "".join((*parts, unmarked(text[done:])))
 
     @property
     def recogniser(self) -> str:
-        """By what things are recognised."""
+        """What recognises, in words."""
         by = [f"patterns of dptext, version {VERSION}"] if self.kinds else []
         if self._given is not None:
             by.append(f"{_type_of(self._analyzer)}, language {self.language}")
@@ -298,47 +267,38 @@ class Redaction:
     @property
     def looked_for(self) -> str:
         """The kinds, in words."""
-        named = [_BY_FORM.get(each, each) if self._given is None else each for each in self.kinds]
-        if self.entities:
-            named += [each for each in self.entities if each not in named]
-        return ", ".join((*named, *([ON_THE_LIST] if self.terms else [])))
+        return _in_words(self.kinds, self.entities, has_list=bool(self.terms))
 
 
-_BY_FORM = {"name": 'name (after a title or "my name is" alone: list others with --redact-list)'}
-"""What a kind is where patterns alone look for it: whoever reads "name" would expect every name to be found."""
+def _in_words(kinds: Iterable[str], entities: Iterable[str] | None, *, has_list: bool) -> str:
+    named = [*dict.fromkeys((*kinds, *(entities or ()))), *(["what stands on the list"] if has_list else [])]
+    return ", ".join(named) + ("" if entities is not None else "; patterns recognise no names")
 
 
-def _with_what_attaches(text: str, found: Found) -> Found:
-    """The piece with the accents, joiners and modifiers after it: they are of its last letter, and would else be of
-    the last letter of its mark, which would be none any more."""
-    return found._replace(end=_ATTACHED.match(text, found.end).end())
-
-
-def united(candidates: Iterable[Found]) -> list[Found]:
-    """Pieces that overlap as one piece, of the kind of the longest of them; in order."""
-    groups: list[list[Found]] = []
+def united(spans: Iterable[Span]) -> list[Span]:
+    """Merge overlapping spans; a merged span has the kind of its longest one."""
+    merged: list[list[Span]] = []
     end = 0
-    for each in sorted(candidates, key=lambda found: found.start):
-        if groups and each.start < end:
-            groups[-1].append(each)
+    for span in sorted(spans, key=lambda span: span.start):
+        if merged and span.start < end:
+            merged[-1].append(span)
         else:
-            groups.append([each])
-        end = max(end, each.end)
+            merged.append([span])
+        end = max(end, span.end)
     return [
-        Found(group[0].start, max(each.end for each in group), max(group, key=lambda one: one.end - one.start).kind)
-        for group in groups
+        Span(group[0].start, max(span.end for span in group), max(group, key=lambda span: span.end - span.start).kind)
+        for group in merged
     ]
 
 
 def kind_of_entity(entity: str) -> str:
-    """What an entity of Presidio is called in a placeholder.
+    """Return the kind of an entity of Presidio.
 
     >>> kind_of_entity("PERSON"), kind_of_entity("US_DRIVER_LICENSE"), kind_of_entity("Type 2")
     ('name', 'us_driver_license', 'type__')
     """
-    if entity in _KIND_OF:
-        return _KIND_OF[entity]
-    return "".join(each if "a" <= each <= "z" else "_" for each in entity.lower())[:40] or "_"
+    plain = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
+    return _KIND_OF.get(entity, plain or "_")
 
 
 def _default_analyzer() -> Any:
@@ -360,55 +320,50 @@ def _type_of(analyzer: object) -> str:
         return f"{type(analyzer).__name__} of {package}"
 
 
-# -- the mechanism ----------------------------------------------------------------------------------------------
-
-
 class Redacted(TextMechanism):
     """A mechanism that sees a text only after what is recognised in it was replaced by placeholders (``<name>``).
 
-    **Guarantee.** Let r be the redaction: a map of texts, which makes of a text what depends on this text alone. Then
+    **Guarantee.** Let r be the redaction: a map of texts, whose result depends on the text alone. Then
 
         P(M(r(x)) = z) <= e^L(r(x), r(x')) P(M(r(x')) = z)
 
     with the loss L that M promises between two texts (`dptext.privacy.restating.after_redaction`). *Recognition
     promises nothing*: what it does not find goes through M like every other word, and the bound of M is all there is.
 
-    - Where M promises one epsilon for **any two texts** (a bank with ``unit="document"``), r(x) and r(x') are two, and
-      the promise is the same.
-    - Where the loss grows with a distance, or the promise is for texts of equal layout or length, for a word or a
-      sentence, it is one **between the texts as they are once redacted**. It does not bound what tells x from x'. One
-      letter can decide whether something is recognised, so that texts at a small distance can become texts at a large
-      one, or of another layout; a recogniser that looks at context may find other things anywhere in the text. The
-      statement says so: its condition and its metric are about redacted texts (``AfterRedaction``).
+    - Where M promises one epsilon for **any two texts** (a bank with ``unit="document"``), r(x) and r(x') are two
+      texts, and the guarantee is the same.
+    - Where the loss grows with a distance, or the guarantee is for texts of equal layout or length, for a word or a
+      sentence, it is a guarantee **between the redacted texts**. It does not bound what distinguishes x from x'. One
+      letter can decide whether something is recognised, so texts at a small distance can become texts at a large one,
+      or of another layout. The statement says so: its condition and its metric are about redacted texts
+      (``AfterRedaction``).
 
-    A placeholder shows that something of its kind was recognised at its place. Words are put in its stead by nobody: it
-    stands as it is in texts of a word mechanism. A bank sees it as part of the sentence, and whole texts of the bank
-    come out.
+    A placeholder shows that something of its kind was recognised at its place. It stands as it is in the output of a
+    word mechanism. A bank sees it as part of the sentence, and its output is whole texts of the bank.
 
     Assumptions: recognisers and list were fixed without regard to the texts of the release, and what is recognised in a
-    text depends on nothing else. A list made of the very texts can show, by what is a placeholder, what stands in them.
+    text depends on nothing else. A list made from the same texts can reveal, by its placeholders, what they contain.
 
     Args:
-        mechanism: what replaces the texts afterwards, such as `dptext.TEM` or `dptext.BankRewriter`.
-        kinds: what patterns look for (`dptext.text.recognition`); none: only words, or the analyzer.
-        words: terms to redact, whole words, whatever their case (``--redact-list``): names of clients, code words. The
-            statement says that there is a list; neither what stands on it nor how long it is.
-        analyzer: an ``AnalyzerEngine`` of Presidio with recognisers and models of the caller's, or ``"presidio"`` for
-            its default (English, where installed); used beside the patterns. A text on which it fails is redacted as a
-            whole.
+        mechanism: replaces the texts afterwards, such as `dptext.TEM` or `dptext.BankRewriter`.
+        kinds: what patterns look for, some of `dptext.text.patterns.KINDS`. Patterns find no names.
+        words: terms to redact as whole words in any case (``--redact-list``): names of clients, code words. The
+            statement says that there is a list, but neither its terms nor its length.
+        analyzer: a Presidio ``AnalyzerEngine`` with your recognisers and models, or ``"presidio"`` for its default
+            (English), used together with the patterns. A text on which it fails is redacted as a whole.
         language: of the texts, for the analyzer.
-        entities: what the analyzer looks for, by its names (``"PERSON"``); None: all that it knows.
+        entities: entities for the analyzer (``"PERSON"``); None: all that it knows.
 
     Raises:
-        ParameterError: a mechanism that redacts already; another kind; nothing to redact; an analyzer that fails on a
-            public text.
+        ParameterError: a mechanism that redacts already; an unknown kind; nothing to redact; an analyzer that fails on
+            a public text.
         MissingExtraError: Presidio is not installed.
 
     >>> from dptext import TEM, load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
-    >>> mechanism = Redacted(TEM(vectors, epsilon=200.0, threshold=0.2), kinds=["name", "phone"], words=["rex"])
-    >>> mechanism.sample(["Dr. Ann Lee (212-555-0187): Rex, a dog"])
-    ['<unk>. <name> (<phone>): <listed>, <unk> dog']
+    >>> mechanism = Redacted(TEM(vectors, epsilon=200.0, threshold=0.2), kinds=["phone"], words=["Ann Lee", "rex"])
+    >>> mechanism.sample(["Ann Lee (212-555-0187): Rex, a dog"])
+    ['<listed> (<phone>): <listed>, <unk> dog']
     >>> print(mechanism.statement.neighbours)
     any two words that could stand at one place of the text, the unknown word among them, once it is redacted
     """
@@ -431,9 +386,7 @@ class Redacted(TextMechanism):
                 f"{type(mechanism).__name__}"
             )
         if isinstance(mechanism, Redacted):
-            raise ParameterError(
-                "the mechanism redacts already: give all kinds and words to one Redacted around what is inside of it"
-            )
+            raise ParameterError("the mechanism redacts already: give all kinds and words to one Redacted")
         self.mechanism = mechanism
         self.redaction = Redaction(kinds=kinds, words=words, analyzer=analyzer, language=language, entities=entities)
         self._freeze()
@@ -449,15 +402,15 @@ class Redacted(TextMechanism):
         return (("redacted_by", self.redaction.recogniser), ("mechanism", self.mechanism))
 
     def redact(self, text: str) -> str:
-        """The text as it is once redacted, with placeholders; no noise is in it, and no promise covers it."""
+        """Return the redacted text, with placeholders; it has no noise, and no guarantee covers it."""
         return self.redaction.applied(text)
 
     def seen_by_mechanism(self, text: str) -> str:
-        """The text as the mechanism sees it: with marks, where it keeps them (`dptext.text.placeholders`)."""
+        """Return the text as the mechanism sees it: with marks, where it keeps them (`dptext.release.placeholders`)."""
         return self.redaction.applied(text, mark if self.mechanism.keeps_marks else placeholder)
 
     def sample(self, texts: Iterable[str], *, seed: int | None = None) -> list[str]:
-        """One private text for each text; without a statement (`dptext.privatize` gives one).
+        """Return one private text for each text; without a statement (`dptext.privatize` gives one).
 
         Args:
             texts: strings.
@@ -465,13 +418,11 @@ class Redacted(TextMechanism):
         """
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got one string: put it into a list")
-        given = list(texts)
-        for place, text in enumerate(given, 1):
+        originals = list(texts)
+        for number, text in enumerate(originals, 1):
             if not isinstance(text, str):
-                raise ParameterError(f"texts must be strings, entry {place} is {type(text).__name__}")
-        return self.replacing()(given, RandomBits(seed))[0]
-
-    # -- the promise ------------------------------------------------------------------------------------------
+                raise ParameterError(f"texts must be strings, entry {number} is {type(text).__name__}")
+        return self.replacing()(originals, RandomBits(seed))[0]
 
     @property
     def statement(self) -> PrivacyStatement:
@@ -486,12 +437,10 @@ class Redacted(TextMechanism):
         return as_redacted(statement, self._own_parameters(), shows_placeholders=self.mechanism.keeps_marks)
 
     def _own_parameters(self) -> dict[str, Parameter]:
-        return {
-            "redacted_by": self.redaction.recogniser,
-            "redacted_kinds": ", ".join(self.redaction.kinds),
-            "redacted_entities": None if self.redaction.entities is None else ", ".join(self.redaction.entities),
-            "redacted_list": bool(self.redaction.terms),
-        }
+        redaction = self.redaction
+        entities = None if redaction.entities is None else ", ".join(redaction.entities)
+        values = (redaction.recogniser, ", ".join(redaction.kinds), entities, bool(redaction.terms))
+        return dict(zip(_PARAMETERS, values, strict=True))
 
     def parameters(self) -> dict[str, Parameter]:
         """See `TextMechanism`."""
@@ -516,8 +465,6 @@ class Redacted(TextMechanism):
             or isinstance(self.statement.guarantee, MetricDP),
         )
 
-    # -- the work ---------------------------------------------------------------------------------------------
-
     def replacing(self) -> Replacing:
         """See `TextMechanism`."""
         return _Replacing(self)
@@ -527,7 +474,7 @@ class Redacted(TextMechanism):
         return self.mechanism.warning(tally)
 
     def parts_in(self, private_text: str) -> int:
-        """See `TextMechanism`: of the redacted text. A placeholder counts as a part, where there is none."""
+        """See `TextMechanism`: of the redacted text. A placeholder counts as a part."""
         return self.mechanism.parts_in(private_text)
 
     def most_parts(self, private_texts: Iterable[str]) -> int:
@@ -536,8 +483,6 @@ class Redacted(TextMechanism):
 
 
 class _Replacing:
-    """See `dptext.release.mechanism.Replacing`."""
-
     def __init__(self, redacted: Redacted) -> None:
         self._redacted, self._inner = redacted, redacted.mechanism.replacing()
 
@@ -546,23 +491,18 @@ class _Replacing:
         return list(map(shown, private)) if self._redacted.mechanism.keeps_marks else private, tally
 
 
-# -- from a statement ---------------------------------------------------------------------------------------------
-
-
 def as_redacted(
     statement: PrivacyStatement, parameters: Mapping[str, Parameter], *, shows_placeholders: bool
 ) -> PrivacyStatement:
-    """What a mechanism promises behind a redaction (`Redacted`).
+    """Return the statement of a mechanism behind a redaction.
 
     Args:
         statement: of the mechanism.
-        parameters: what the redaction is, as among the parameters of its statement.
-        shows_placeholders: whether placeholders come out.
+        parameters: the parameters of the redaction, as `Redacted.parameters` has them.
+        shows_placeholders: whether placeholders stand in the output.
     """
-    by = parameters["redacted_by"]
-    named = [parameters["redacted_kinds"], parameters["redacted_entities"]]
-    kinds = list(dict.fromkeys(each for some in named if some for each in str(some).split(", ")))
-    looked_for = ", ".join((*kinds, *([ON_THE_LIST] if parameters["redacted_list"] else [])))
+    by, kinds, entities, has_list = (parameters[name] for name in _PARAMETERS)
+    looked_for = _in_words(_split(kinds), None if entities is None else _split(entities), has_list=bool(has_list))
     assumed = [
         "what recognises things in a text was fixed without regard to the texts of the release, and depends on nothing "
         "but the text that it looks at",
@@ -584,75 +524,75 @@ def as_redacted(
     )
 
 
-_PARAMETERS = ("redacted_by", "redacted_kinds", "redacted_entities", "redacted_list")
+def _split(names: Parameter) -> list[str]:
+    return [name for name in str(names or "").split(", ") if name]
 
 
 def is_redacted(statement: PrivacyStatement) -> bool:
-    """Whether the statement speaks of texts that were redacted first."""
+    """Return whether the statement is about texts that were redacted first."""
     return all(name in statement.parameters for name in _PARAMETERS)
 
 
 def is_listed(statement: PrivacyStatement) -> bool:
-    """Whether they were redacted by a list of the owner."""
+    """Return whether they were redacted by a list of the owner."""
     return is_redacted(statement) and bool(statement.parameters["redacted_list"])
 
 
 def behind(statement: PrivacyStatement) -> str:
-    """The name of the mechanism that saw the texts, redacted or not."""
+    """Return the name of the mechanism that saw the texts, redacted or not."""
     return statement.mechanism.removeprefix(f"{Redacted.name} ") if is_redacted(statement) else statement.mechanism
 
 
 def placeholders_of(statement: PrivacyStatement) -> frozenset[str]:
-    """The runs of letters that stand in placeholders of the redaction of a statement."""
+    """Return the runs of letters in the placeholders that a statement allows."""
     if not is_redacted(statement):
         return frozenset()
-    said = statement.parameters
-    kinds = [*str(said["redacted_kinds"] or "").split(", "), LISTED, UNREAD]
-    if said["redacted_entities"] is not None:
-        kinds += [*_KNOWN_KINDS, OTHER]
-    kinds += [kind_of_entity(each) for each in str(said["redacted_entities"] or "").split(", ") if each]
+    entities = statement.parameters["redacted_entities"]
+    kinds = [*_split(statement.parameters["redacted_kinds"]), LISTED, UNREAD, *map(kind_of_entity, _split(entities))]
+    kinds += [] if entities is None else [*_KNOWN_KINDS, OTHER]
     return frozenset(run for kind in kinds for run in letters_between(kind))
 
 
 def public_form(mechanism: TextMechanism, statement: PrivacyStatement) -> TextMechanism | None:
-    """The mechanism with as much of the redaction of a statement as everybody may see: without the list.
+    """Return the mechanism with the public part of a statement's redaction: without the list.
 
-    None: an analyzer redacted, or other patterns, so that texts of today would show something else.
+    None: an analyzer redacted, or other patterns, so that texts would look different today.
     """
     if not is_redacted(statement):
         return mechanism
-    said = statement.parameters
-    kinds = [each for each in str(said["redacted_kinds"] or "").split(", ") if each]
-    by = Redaction(kinds=KINDS).recogniser
-    if said["redacted_entities"] is not None or (kinds and by not in str(said["redacted_by"])):
+    kinds = _split(statement.parameters["redacted_kinds"])
+    patterns = Redaction().recogniser
+    if statement.parameters["redacted_entities"] is not None or (
+        kinds and patterns not in str(statement.parameters["redacted_by"])
+    ):
         return None
     return Redacted(mechanism, kinds=kinds) if kinds else mechanism
 
 
 def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> Redaction | None:
-    """The redaction of which a statement speaks; None: nothing was redacted.
+    """Return the redaction that a statement is about; None: nothing was redacted.
 
     Args:
         statement: of a release of texts.
         words: the list that was used, which no statement holds.
 
     Raises:
-        DataError: it was another version's, or an analyzer's, which no statement holds; or there was a list, and it
-            is not given; or there was none, and one is.
+        DataError: an analyzer or other patterns redacted; there was a list, and it is missing; or the reverse.
     """
     if not is_redacted(statement):
         return None
-    said, terms = statement.parameters, Terms(words)
-    if said["redacted_entities"] is not None:
+    by, kinds, entities, has_list = (statement.parameters[name] for name in _PARAMETERS)
+    terms = Terms(words)
+    if entities is not None:
         raise DataError(
             "the texts were redacted by an analyzer, which no statement holds: what the mechanism saw cannot be made "
             "again from the originals; redact them yourself (Redacted(...).redact), and compare with those"
         )
-    if said["redacted_list"] and not terms:
+    if has_list and not terms:
         raise DataError("the texts were redacted by a list, which no statement holds: give it again (--redact-list)")
-    if terms and not said["redacted_list"]:
+    if terms and not has_list:
         raise DataError("the texts were redacted without a list: leave it out")
-    found = Redaction(kinds=[each for each in str(said["redacted_kinds"]).split(", ") if each in KINDS], words=terms)
-    if found.recogniser != said["redacted_by"] or ", ".join(found.kinds) != said["redacted_kinds"]:
+    redaction = Redaction(kinds=[kind for kind in _split(kinds) if kind in KINDS], words=terms)
+    if redaction.recogniser != by or ", ".join(redaction.kinds) != kinds:
         raise DataError("the texts were redacted by other patterns: use the version that the statement names")
-    return found
+    return redaction

@@ -12,7 +12,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.mechanism import TextMechanism
 from dptext.release.rewriting import Rewriter
-from dptext.text.scikit_learn import TextEstimator, TransformerMixin, check_is_fitted
+from dptext.release.scikit_learn import TextEstimator, TransformerMixin, check_is_fitted
 
 __all__ = ["TextPrivatizer"]
 

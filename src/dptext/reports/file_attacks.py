@@ -32,13 +32,13 @@ from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import percent_at_most
 from dptext.release.mechanism import TextMechanism
+from dptext.release.placeholders import mark, placeholder
 from dptext.release.redaction import is_listed, is_redacted, redaction_of
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.inputs import Rows
 from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter
-from dptext.text.placeholders import mark, placeholder
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release

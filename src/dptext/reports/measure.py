@@ -46,7 +46,7 @@ from dptext.representations.files import VECTOR
 from dptext.sentences.origins import Likelihoods, alike
 from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.distribution import is_described
-from dptext.text.identifying import columns_of as columns_in
+from dptext.text.identifiers import columns_of as columns_in
 from dptext.text.tokens import Kind, fold, split
 from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
 from dptext.words.registry import mechanism_from_statement

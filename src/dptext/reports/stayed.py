@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dptext.release.placeholders import unmarked
 from dptext.release.redaction import Terms, united
-from dptext.text.placeholders import unmarked
-from dptext.text.recognition import matches
+from dptext.text.patterns import find
 from dptext.text.tokens import fold, letters_between
 
 __all__ = ["Stayed", "stayed"]
@@ -34,12 +34,12 @@ def stayed(
     for before, after in zip(originals, private, strict=True):
         if not before:
             continue
-        found = united([*terms.found(before), *matches(before)])
-        if not found:
+        spans = united([*terms.find(before), *find(before)])
+        if not spans:
             continue
         runs = list(_runs(after or ""))
         there, joined = set(runs), f" {' '.join(runs)} "
-        for start, end, kind in found:
+        for start, end, kind in spans:
             piece = list(_runs(before[start:end]))
             count = counts.setdefault(kind, [0, 0, 0])
             count[0] += 1

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dptext.checks import choice
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import (
@@ -28,7 +29,6 @@ from dptext.representations.networks import (
 )
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
-from dptext.text.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
 
 __all__ = [
     "Covariance",

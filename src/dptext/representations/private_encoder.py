@@ -12,6 +12,12 @@ from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.privacy.wording import warn_unprotected
+from dptext.release.scikit_learn import (
+    ClassNamePrefixFeaturesOutMixin,
+    TextEstimator,
+    TransformerMixin,
+    check_is_fitted,
+)
 from dptext.representations.bounds import BOUNDS, NATURAL, Bound, fit_bound
 from dptext.representations.device_encoder import DeviceEncoder, encoder_of
 from dptext.representations.dimension import USUAL, Kept, best_dimension, kept_of
@@ -19,12 +25,6 @@ from dptext.representations.encoders import TextEncoder, checked_texts
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
-from dptext.text.scikit_learn import (
-    ClassNamePrefixFeaturesOutMixin,
-    TextEstimator,
-    TransformerMixin,
-    check_is_fitted,
-)
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["PrivateEncoder"]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits, seed_bytes
+from dptext.release.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
 from dptext.representations.bounds import TRAINED_INTO, bound_into
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.domains import Domain
@@ -21,7 +22,6 @@ from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNoise, TrainingOptions, train_split
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import randomizer_of
-from dptext.text.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
 
 __all__ = ["SplitClassifier"]
 

@@ -25,7 +25,7 @@ from dptext.spark.session import check_frame, plain_errors, session
 from dptext.spark.shared_vectors import fit
 from dptext.spark.tables import to_nodes
 from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows, named
-from dptext.text.identifying import LOOKED_AT, Column, look_at
+from dptext.text.identifiers import LOOKED_AT, Column, look_at
 
 __all__ = [
     "KINDS",
@@ -267,7 +267,7 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
 
 
 def look_at_columns(df: Any, names: Sequence[str], *, most: int = LOOKED_AT) -> list[Column]:
-    """Some columns by their first rows: whether they look like identifiers (`dptext.text.identifying`).
+    """Some columns by their first rows: whether they look like identifiers (`dptext.text.identifiers`).
 
     Args:
         df: a DataFrame of pyspark.

@@ -1,4 +1,4 @@
-"""Split a text into tokens and join them again, without loss, in any script.
+"""Split a text into tokens and join them again, without loss, in any script; public vocabularies of words.
 
 Boundaries are those of Unicode Standard Annex 29 (word boundaries), with three additions: addresses (URL, e-mail,
 handle) stay whole, English clitics (``don't`` -> ``do`` + ``n't``) and short elisions (``l'ami`` -> ``l'`` +
@@ -13,15 +13,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
 import regex
 
+from dptext.errors import DataError
+
 __all__ = [
     "ADDRESSES",
+    "UNKNOWN",
     "Kind",
     "Token",
+    "Vocabulary",
     "fold",
     "is_single_word",
     "join",
@@ -206,3 +211,53 @@ def is_single_word(word: str) -> bool:
     if word in _LONE_CLITICS or _LONE_ELISION.fullmatch(word):
         return True
     return kind_of(word) is Kind.WORD and pieces(word) == [word]
+
+
+UNKNOWN = "<unk>"
+"""An element of every vocabulary: any word outside counts as this one, and any word may become it."""
+
+
+class Vocabulary:
+    """Words and their rows, frozen. Look-ups fold case and normalise (`fold`).
+
+    Args:
+        words: distinct under folding, `UNKNOWN` among them.
+
+    Raises:
+        DataError: a word stands twice, or `UNKNOWN` is missing.
+    """
+
+    __slots__ = ("_rows", "_unknown_row", "_words")
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = tuple(words)
+        self._rows: dict[str, int] = {}
+        for row, word in enumerate(self._words):
+            first = self._rows.setdefault(fold(word), row)
+            if first != row:
+                raise DataError(
+                    f"words must be distinct (case folded); rows {first} and {row} hold the same word: remove one"
+                )
+        if UNKNOWN not in self._rows:
+            raise DataError(f"a vocabulary must hold {UNKNOWN!r}, the word for all others; load_vectors adds it")
+        self._unknown_row = self._rows[UNKNOWN]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, row by row."""
+        return self._words
+
+    @property
+    def unknown_row(self) -> int:
+        """The row of `UNKNOWN`."""
+        return self._unknown_row
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def __contains__(self, word: str) -> bool:
+        return fold(word) in self._rows
+
+    def row(self, word: str) -> int:
+        """The row of a word, the row of `UNKNOWN` for every string outside."""
+        return self._rows.get(fold(word), self._unknown_row)

@@ -29,8 +29,7 @@ from dptext.files.table_kinds import is_table
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.processes import in_order
-from dptext.text.tokens import Kind, kind_of, pieces
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users.partition import Slab, UserPartition
 
 __all__ = [

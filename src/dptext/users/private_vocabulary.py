@@ -27,9 +27,17 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
-from dptext.text.tokens import Kind, fold, is_single_word, kind_of
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.grouping import NO_WORD, Columns, Lengths, Rows, TokenCache, TokenRows, UserUnit, users_of
+from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of
+from dptext.users.grouping import (
+    NO_WORD,
+    Columns,
+    Lengths,
+    Rows,
+    TokenCache,
+    TokenRows,
+    UserUnit,
+    users_of,
+)
 
 __all__ = [
     "LONGEST_LABEL",

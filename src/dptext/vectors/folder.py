@@ -18,7 +18,7 @@ from dptext.errors import DataError, StorageError
 from dptext.files.streams import open_stored, read_stored
 from dptext.own_files import check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.vocabulary import UNKNOWN
+from dptext.text.tokens import UNKNOWN
 from dptext.vectors.word2vec import encoded_words
 from dptext.vectors.word_vectors import RowStream, SourceRows, WordVectors, select_words
 

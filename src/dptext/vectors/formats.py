@@ -17,7 +17,7 @@ from dptext import checks
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
 from dptext.own_files import replacing
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.vocabulary import UNKNOWN
+from dptext.text.tokens import UNKNOWN
 from dptext.vectors.folder import load_folder, save_folder
 from dptext.vectors.word2vec import binary_rows, format_suffix, text_rows, write_binary, write_text
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words

@@ -18,8 +18,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
-from dptext.text.tokens import fold, is_single_word
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import UNKNOWN, Vocabulary, fold, is_single_word
 
 __all__ = ["Floats", "RowStream", "Similarity", "SourceRows", "WordVectors", "check_shape", "select_words"]
 

@@ -26,8 +26,7 @@ from dptext.privacy.wording import before_words
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
 from dptext.showing import Facts, arguments_of
-from dptext.text.tokens import letters_between
-from dptext.text.vocabulary import UNKNOWN
+from dptext.text.tokens import UNKNOWN, letters_between
 from dptext.threads import available_cores, for_each_block
 from dptext.vectors.formats import VectorsLike, word_vectors
 from dptext.vectors.metrics import MetricSpace

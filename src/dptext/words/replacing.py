@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.privacy.randomness import RandomBits
+from dptext.release.placeholders import shown
 from dptext.release.release import Tally
-from dptext.text.placeholders import shown
-from dptext.text.tokens import Kind, kind_of, letters_between, pieces
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.tokens import Kind, Vocabulary, kind_of, letters_between, pieces
 
 if TYPE_CHECKING:
     from dptext.words.mechanism import WordMechanism

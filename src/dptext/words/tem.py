@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError
-from dptext.noise.selection import DistanceTable, IndexPlace, TruncatedExponential
+from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
 from dptext.privacy.statement import Parameter
 from dptext.vectors.formats import VectorsLike
@@ -58,8 +56,6 @@ class TEM(SelectingMechanism):
         document_epsilon: a pure budget for a document, together with ``max_words``.
         max_words: how many words of a document the budget covers.
         beyond: what becomes of the words after these, ``"unk"`` or ``"drop"``.
-        index: a folder for an index of the whole vocabulary (`dptext.noise.selection`): built once for these
-            vectors and this epsilon, it makes the first draw of a word as fast as a later one. Same words either way.
 
     Raises:
         ParameterError: a number out of range; a threshold whose probabilities the sampler cannot represent; a
@@ -91,7 +87,6 @@ class TEM(SelectingMechanism):
         max_words: int | None = None,
         beyond: BeyondWords = "unk",
         unknown: UnknownWords = "unk",
-        index: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         vectors = self.vectors
@@ -121,7 +116,6 @@ class TEM(SelectingMechanism):
             rate=self.epsilon / 2,
             threshold=min(self.threshold, self._space.diameter),
             coarse=self._space.coarse,
-            index=None if index is None else IndexPlace(Path(index), f"{vectors.fingerprint}, {self.metric}"),
         )
         self._freeze()
 

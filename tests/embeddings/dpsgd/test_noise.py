@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dptext.embeddings.dpsgd import noise as module
-from dptext.embeddings.dpsgd.noise import CellNoise, drift, normals
+from dptext.embeddings.dpsgd.noise import CellNoise, normals
 from dptext.embeddings.dpsgd.recipe import CELLS
 from dptext.embeddings.dpsgd.sums import Sums
 from dptext.embeddings.dpsgd.training import Tables
@@ -76,9 +76,9 @@ def test_the_fallback_reads_the_same_words_in_the_same_way():
 
 
 def many(seed, count):
-    tables = np.zeros((count // 100, 100), dtype=np.float32)
-    drift(tables, np.arange(len(tables), dtype=np.int32), np.ones(len(tables)), RandomBits(seed))
-    return tables.ravel().astype(np.float64)
+    words = np.empty(-(-count // (2 * PAIRS)) * 2 * PAIRS, dtype=np.uint64)
+    RandomBits(seed).fill(words)
+    return np.concatenate([made(block) for block in words.reshape(-1, 2 * PAIRS)])
 
 
 def test_normals_are_normal_and_uncorrelated():
@@ -158,15 +158,13 @@ def test_what_is_in_doubt_is_settled_to_the_same_number(monkeypatch):
     assert (found[0][0] == found[1][0]).all()
 
 
-def run_of_noise(steps, *, lazy, key, read=()):
+def run_of_noise(steps, *, key):
     """The noise of a whole run on which nobody had any influence, in standard deviations."""
     rates = np.linspace(1.0, 0.1, steps)
     tables = np.zeros((20_000, 100), dtype=np.float32)
-    made = Tables(tables, rates, CellNoise(SIGMA), lazy=lazy)
+    made = Tables(tables, rates, CellNoise(SIGMA))
     for step in range(steps):
-        made.read(step, np.array(read, dtype=np.int32)[: 1 + step], key(step, 0))
         made.descend(step, key(step, 1))
-    made.settled(steps, key(steps, 0))
     return tables / (SIGMA * math.sqrt((rates**2).sum()))
 
 
@@ -184,25 +182,20 @@ def within_half_a_percent(values):
     return abs(float((values.astype(np.float64) ** 2).mean()) - 1) < 0.005
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-def test_the_noise_of_a_whole_run_has_the_promised_size(lazy):
-    read = np.random.default_rng(1).permutation(20_000)[:200]
-    values = run_of_noise(20, lazy=lazy, key=fresh, read=read)
-    assert within_half_a_percent(values)
-    if lazy:  # rows that were read in some steps and not in others have it too: .02 is 5 standard deviations
-        assert abs(float((values[read[:20]] ** 2).mean()) - 1) < 0.16
+def test_the_noise_of_a_whole_run_has_the_promised_size():
+    assert within_half_a_percent(run_of_noise(20, key=fresh))
 
 
 def test_a_reused_counter_is_detected():
     """It adds 3 per cent to the variance."""
-    values = run_of_noise(20, lazy=False, key=reused)
+    values = run_of_noise(20, key=reused)
     assert not within_half_a_percent(values)
     assert not within_half_a_percent(values / math.sqrt(1.02))
 
 
 def test_no_two_rows_or_steps_share_noise():
-    values = run_of_noise(1, lazy=False, key=fresh)
+    values = run_of_noise(1, key=fresh)
     assert len(np.unique(values[:, :3], axis=0)) == 20_000
-    one, other = (run_of_noise(1, lazy=False, key=lambda step, use, n=n: fresh(step + n, use)) for n in (0, 5))
+    one, other = (run_of_noise(1, key=lambda step, use, n=n: fresh(step + n, use)) for n in (0, 5))
     # correlation of independent numbers: 7e-4 each; 5 of them with probability below 1e-6
     assert abs(float((one * other).mean())) < 5 / math.sqrt(one.size)

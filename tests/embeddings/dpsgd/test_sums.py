@@ -1,10 +1,6 @@
 """What is added up does not depend on how it is kept: numbers of 16 bits, and of 32 where these are too few."""
 
-import mmap
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,16 +53,3 @@ def test_a_factor_of_0_touches_nothing():
     sums, row = Sums.of(2, 2, DIMENSION), np.array([1], dtype=np.int32)
     add_cells(sums, row, np.full((1, DIMENSION), np.nan, dtype=np.float32), np.zeros(1))
     assert (sums.places == NOWHERE).all()
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read as Linux says it")
-def test_memory_is_that_of_touched_rows():
-    """Pages that nobody has written to are not there."""
-    sums = Sums.of(40_000, 40_000, 500, few=True)
-    before = resident()
-    add_cells(sums, np.arange(1000, dtype=np.int32), np.ones((1000, 500), dtype=np.float32), np.ones(1000))
-    assert resident() - before < 4 * 2**20  # 1 MB was written to, of 40 and 80 that are reserved
-
-
-def resident():
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE

@@ -36,9 +36,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.compiled import compiled, prefetch
+from dptext.embeddings.dpsgd.compiled import compiled
 from dptext.embeddings.dpsgd.recipe import Limits
-from dptext.embeddings.dpsgd.sums import Sums, add_cells, prefetch_cells
+from dptext.embeddings.dpsgd.sums import Sums, add_cells
 
 __all__ = ["Scratch", "add_clipped", "follow_unclipped", "unit_gradient"]
 
@@ -46,7 +46,6 @@ Rows = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
 
 _SHORTER = 1 - 2.0**-20
-_AHEAD, _FEW = 2, 4  # pairs that are fetched before their turn; pairs of a small unit
 _ONE = np.float32(1.0)
 
 
@@ -97,10 +96,6 @@ def unit_gradient(
     by_word = gradient[len(gradient) - 1]
     for number in range(first, last):
         pair = pairs[number]
-        if number + _AHEAD < len(pairs):
-            for row in pairs[number + _AHEAD]:
-                if row >= 0:
-                    prefetch(tables, row)
         word = tables[pair[0]]
         for place in range(contexts):
             product = np.float32(0.0)
@@ -202,11 +197,6 @@ def add_clipped(
     factors = np.empty(len(touched), dtype=np.float64)
     first = 0
     for number in range(len(ends)):
-        if ends[number] - first < _FEW:
-            for place in range(first, ends[number]):
-                for row in pairs[place]:
-                    if row >= 0:
-                        prefetch_cells(sums, row)
         count = unit_gradient(tables, offsets, pairs, first, ends[number], both, scratch)
         first = ends[number]
         of_words, of_contexts = _squared_lengths(gradient, count, touched, half)

@@ -29,13 +29,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.compiled import compiled, prefetch
+from dptext.embeddings.dpsgd.compiled import compiled
 from dptext.embeddings.dpsgd.recipe import MOST
-from dptext.embeddings.dpsgd.sums import NOWHERE, Sums, cells_of, prefetch_cells
+from dptext.embeddings.dpsgd.sums import NOWHERE, Sums, cells_of
 from dptext.noise.gaussian_sums import normal_pair, settle
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["CellNoise", "drift", "move"]
+__all__ = ["CellNoise", "move"]
 
 Rows = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
@@ -44,7 +44,6 @@ Words = npt.NDArray[np.uint64]
 
 _PAIRS = 512  # made together: they stay in the nearest cache
 _AT_ONCE = 1 << 16  # numbers whose random bits are drawn together: half a megabyte
-_AHEAD = 4  # rows that are fetched before their turn
 _STEPS = 12  # the grid is 2^-12 of the noise, or finer
 _DOUBT = 2.0**-36
 _SHORTEST, _LEAST_LEAD = 2.0**-12, 2.0**38
@@ -239,8 +238,6 @@ def _descend(
         while done < size:
             slot, axis = divmod(first + start + done, dimension)
             run = min(dimension - axis, size - done)
-            if slot + _AHEAD < len(rows):
-                prefetch_cells(sums, rows[slot + _AHEAD])
             into, place = tables[rows[slot]], places[rows[slot]]
             if place >= 0:
                 few = narrow[place]
@@ -276,36 +273,7 @@ def move(tables: Singles, rows: Rows, sums: Sums, rate: float) -> None:
     """tables[rows] -= rate * sums[rows], without noise, for distinct rows."""
     cells = np.empty(tables.shape[1], dtype=np.int32)
     for slot in range(len(rows)):
-        if slot + _AHEAD < len(rows):
-            prefetch(tables, rows[slot + _AHEAD])
         into = tables[rows[slot]]
         cells_of(sums, rows[slot], 0, len(into), cells)
         for axis in range(len(into)):
             into[axis] -= np.float32(cells[axis] * rate)
-
-
-def drift(tables: Singles, rows: Rows, spreads: Floats, bits: RandomBits) -> None:
-    """tables[rows] += N(0, spreads^2), a spread a row, for distinct rows: the noise of several steps, in double
-    precision, from bits of this call alone."""
-    for first, last, words in _pieces(len(rows) * tables.shape[1], bits):
-        _add_noise(tables, rows, spreads, first, last, words)
-
-
-@compiled
-def _add_noise(tables: Singles, rows: Rows, spreads: Floats, first: int, last: int, words: Words) -> None:
-    """Numbers ``first`` to ``last`` of the rows, one row after the other."""
-    dimension = tables.shape[1]
-    values = np.empty(2 * _PAIRS, dtype=np.float64)
-    for start in range(0, last - first, 2 * _PAIRS):
-        normals(words[start : start + 2 * _PAIRS], values, False)
-        size = min(2 * _PAIRS, last - first - start)
-        done = 0
-        while done < size:
-            slot, axis = divmod(first + start + done, dimension)
-            run = min(dimension - axis, size - done)
-            if slot + _AHEAD < len(rows):
-                prefetch(tables, rows[slot + _AHEAD])
-            into, spread = tables[rows[slot]], float(spreads[slot])
-            for i in range(run):
-                into[axis + i] += np.float32(values[done + i] * spread)
-            done += run

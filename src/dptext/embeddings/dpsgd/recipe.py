@@ -13,10 +13,9 @@ from dptext.checks import choice, number, whole
 from dptext.embeddings.user_matrices import public_frequencies
 from dptext.errors import ParameterError
 
-__all__ = ["CELLS", "IEEE", "LAZY", "MOST", "Clipping", "Limits", "NoiseForm", "Recipe", "Unit"]
+__all__ = ["CELLS", "IEEE", "MOST", "Clipping", "Limits", "Recipe", "Unit"]
 
 Unit: TypeAlias = Literal["user", "document", "pair"]
-NoiseForm: TypeAlias = Literal["dense", "lazy"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 CELLS = 2**18
@@ -24,17 +23,12 @@ CELLS = 2**18
 MOST = 2**30
 """No number of the sum goes beyond; it takes 4096 units that agree on one coordinate alone."""
 
-# What the proofs of a training take for granted, in the words of a statement: of all trainings, and of lazy noise.
+# What the proof takes for granted, in the words of a statement.
 IEEE = "this machine's arithmetic is that of IEEE 754: each operation and square root is rounded to the nearest number"
-LAZY = (
-    "noise comes to a row when the row is next read; that rows are rounded to single precision before it comes, and at "
-    "times that hang on the texts, adds nothing"
-)
 
 _MOST = {"window": 100, "negatives": 100, "pairs": 10_000, "most_words": 10_000_000}
 _FARTHEST = 1e20  # far from where numbers of single precision, and squares, end
 _SHORTEST_CLIP, _LONGEST_CLIP = 1e-20, 1e20  # the same: the cells of a length of 1 must be a number there
-_LAZY_BELOW = 0.35  # of the rows are touched: then noise when it is due is less work than noise on all rows
 
 
 class Limits(NamedTuple):
@@ -95,7 +89,6 @@ class Recipe:
         distance: the sum of the learning rates of all steps: so far the tables go at most, in Euclidean length, if in
             every step as many units take part as are expected, and all pull in one direction. The learning rate falls
             in a straight line to nothing.
-        noise: "dense" or "lazy" (`dptext.embeddings.dpsgd.training.Tables`); None: the one that is less work.
 
     Raises:
         ParameterError: a number out of range.
@@ -109,12 +102,9 @@ class Recipe:
     clip: float | tuple[float, float]
     distance: float
     most_words: int
-    noise: NoiseForm | None
 
     def __post_init__(self) -> None:
         choice("unit", self.unit, get_args(Unit))
-        if self.noise is not None:
-            choice("noise", self.noise, get_args(NoiseForm))
         for name, most in _MOST.items():
             object.__setattr__(self, name, whole(name, getattr(self, name), least=1, most=most))
         if self.unit == "pair":
@@ -134,15 +124,6 @@ class Recipe:
         falling = np.arange(steps, 0, -1, dtype=np.float64)
         rates: Floats = self.distance * falling / falling.sum()
         return rates
-
-    def form(self, words: int, units: float) -> NoiseForm:
-        """Dense or lazy noise: the given one, or what is less work where so many units are expected in a step.
-
-        It follows from public numbers: the choice says nothing about the texts.
-        """
-        if self.noise is not None:
-            return self.noise
-        return "lazy" if self.touched_share(words, units) < _LAZY_BELOW else "dense"
 
     def kept(self, words: int) -> Floats:
         """(words,) the chance that a word stays, by its public rank (as word2vec.c has it)."""
@@ -166,10 +147,3 @@ class Recipe:
         """
         beside, negative = self.contexts(words)
         return np.log(beside / (self.negatives * negative)).astype(np.float32)
-
-    def touched_share(self, words: int, units: float) -> float:
-        """Which share of the rows a step is expected to touch, if words are used as their public ranks say."""
-        beside, negative = self.contexts(words)
-        pairs = units * self.pairs
-        untouched = np.exp(-pairs * beside) + np.exp(-pairs * (beside + self.negatives * negative))
-        return float(1 - untouched.mean() / 2)

@@ -10,16 +10,15 @@ where sums are large: those of the most frequent words.
 
 from __future__ import annotations
 
-import mmap
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.compiled import compiled, prefetch
+from dptext.embeddings.dpsgd.compiled import compiled
 from dptext.embeddings.dpsgd.recipe import MOST
 
-__all__ = ["NOWHERE", "Sums", "add_cells", "cells_of", "prefetch_cells"]
+__all__ = ["NOWHERE", "Sums", "add_cells", "cells_of"]
 
 Rows = npt.NDArray[np.int32]
 Cells = npt.NDArray[np.int32]
@@ -29,7 +28,6 @@ Floats = npt.NDArray[np.float64]
 NOWHERE = -1
 """The place of a row that nobody has touched."""
 _NARROW, _SIGN = np.int32(2**15 - 1), np.int32(31)
-_ROWS_AHEAD = 6  # rows that are fetched before their turn
 _MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
 
 
@@ -49,11 +47,11 @@ class Sums(NamedTuple):
     used: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: int, most: int, dimension: int, *, few: bool = False) -> Sums:
-        """Of so many rows, of which at most so many are touched in a step; ``few``: and as a rule far fewer."""
+    def of(cls, rows: int, most: int, dimension: int) -> Sums:
+        """Return empty sums of ``rows`` rows, at most ``most`` of which are touched in a step."""
         # large pages, as numpy asks for, where most of them are used: with small ones the processor looks up an address
         # for nearly every row, which was a fifth of a training
-        narrow = _reserved(most, dimension, np.int16) if few else np.empty((most, dimension), dtype=np.int16)
+        narrow = np.empty((most, dimension), dtype=np.int16)
         wide = np.empty((most, dimension), dtype=np.int32)
         return cls(np.full(rows, NOWHERE, dtype=np.int32), narrow, wide, np.zeros(2, dtype=np.int64))
 
@@ -62,26 +60,10 @@ class Sums(NamedTuple):
         """Rows that somebody has touched."""
         return np.flatnonzero(self.places != NOWHERE).astype(np.int32)
 
-    def clear(self, rows: Rows | slice = slice(None)) -> None:
-        """All rows are 0 again, and nobody has touched them; ``rows``: others are so already."""
-        self.places[rows] = NOWHERE
+    def clear(self) -> None:
+        """Set all rows to 0."""
+        self.places[:] = NOWHERE
         self.used[:] = 0
-
-
-def _reserved(rows: int, dimension: int, kind: type[np.generic]) -> npt.NDArray[Any]:
-    """Memory that is there page by page, and in small pages, when it is written to."""
-    size = rows * dimension * np.dtype(kind).itemsize
-    return np.frombuffer(mmap.mmap(-1, max(size, 1)), dtype=kind, count=rows * dimension).reshape(rows, dimension)
-
-
-@compiled
-def prefetch_cells(sums: Sums, row: int) -> None:
-    """Ask for the numbers of a row before its turn; nothing else happens."""
-    place = sums.places[row]
-    if place >= 0:
-        prefetch(sums.narrow, place)
-    elif place < NOWHERE:
-        prefetch(sums.wide, -2 - place)
 
 
 @compiled
@@ -121,12 +103,6 @@ def add_cells(sums: Sums, rows: Rows, parts: Singles, factors: Floats) -> None:
     """
     places, narrow, wide, used = sums
     for number in range(len(rows)):
-        if number + _ROWS_AHEAD < len(rows):
-            place = places[rows[number + _ROWS_AHEAD]]
-            if place >= 0:
-                prefetch(narrow, place)
-            elif place < NOWHERE:
-                prefetch(wide, -2 - place)
         part, scale = parts[number], np.float32(factors[number])
         if scale == 0.0:
             continue

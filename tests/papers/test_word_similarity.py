@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from papers.word_similarity import compare_similarity, read_pairs, similarity
 from scipy import stats
 
 from dptext import WordVectors
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.evaluation.word_similarity import compare_similarity, read_pairs, similarity
 
 QUICK = {"resamples": 100, "seed": 1}
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers.fingerprints import fingerprint_of
+from papers.sweeps import grid, read_sweep, sweep
 from scipy import stats
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.evaluation.fingerprint import fingerprint_of
-from dptext.evaluation.sweep import grid, read_sweep, sweep
-from evaluation.sweeping import dying, killed_once, noisy, stumbling, threads
+from papers.sweeping import dying, killed_once, noisy, stumbling, threads
 
 SETTINGS = grid(epsilon=[1.0, 2.0])
 
@@ -70,7 +70,7 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_table(path, tmp_path, proce
         "PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path]),
         "PATH": os.environ["PATH"],
     }
-    script = [sys.executable, "-m", "evaluation.sweeping", str(path), str(processes)]
+    script = [sys.executable, "-m", "papers.sweeping", str(path), str(processes)]
     killed = subprocess.run(script, env=environment, capture_output=True, timeout=1200)
     assert killed.returncode == -9
     there = len(path.read_bytes().splitlines())
@@ -321,7 +321,7 @@ def test_values_that_hold_themselves_come_to_an_end():
 
 def test_another_version_of_the_software_is_refused(path, monkeypatch):
     run(path)
-    monkeypatch.setattr("dptext.evaluation.sweep_file.version", lambda package: "999")
+    monkeypatch.setattr("papers.sweep_file.version", lambda package: "999")
     with pytest.raises(RefusedError, match=r"software\.dptext"):
         run(path)
 

@@ -10,7 +10,7 @@ import pytest
 from dptext.errors import DataError
 from dptext.files.documents import DocumentWriter
 from dptext.own_files import HashedFile
-from dptext.text.identifying import Column, columns_of, look_at
+from dptext.text.identifiers import Column, columns_of, look_at
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from dptext.text.identifying import Column, columns_of, look_at
         *("author", "author_id", "bookAuthor", "USER_ID", "userName", "customer-name", "reviewerID", "patient"),
         *("e-mail", "Email Address", "phoneNumber", "ssn", "ip", "IPAddress", "zip_code", "ZIPCode", "latitude"),
         *("dateOfBirth", "birth_year", "dob", "id", "tweet_id", "uuid", "name", "full_name"),
-        *("Nachname", "Straße", "PLZ", "Geburtsdatum", "prénom", "teléfono", "usuario", "indirizzo", "Имя", "用户名"),
+        *("Nachname", "Straße", "PLZ", "Geburtsdatum", "prénom", "teléfono", "usuario", "indirizzo"),
     ],
 )
 def test_a_name_says_it_by_a_whole_part(name):
@@ -112,8 +112,6 @@ def test_names_of_people_are_seen_where_there_are_ten():
         ("4111 1111 1111 1111", "card numbers"),
         ("192.0.2.17", "addresses of machines"),
         ("https://example.org/ann", "web addresses"),
-        ("@ann_lee", "names of accounts"),
-        ("12 Elm Street", "postal addresses"),
     ],
 )
 def test_a_tenth_of_the_values_is_enough(value, what):

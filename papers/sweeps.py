@@ -6,7 +6,7 @@
 where it was, more settings or seeds add to what is there. Its `Sweep` has a mean and an interval for each setting, and
 the difference of two settings seed by seed. What else decides about the numbers (which data, which
 vectors) belongs into ``constants``: a file of other constants, of a function whose code differs or of another version
-of dptext is refused (`dptext.evaluation.sweep_file`). The values that the function holds (its defaults, what it closes
+of dptext is refused (`papers.sweep_file`). The values that the function holds (its defaults, what it closes
 over, the arguments of a partial, the instance of a method) count by their content; one that cannot be compared has to
 be named in ``not_compared``. Code that it *calls*, and global names that it reads, are not looked at.
 
@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from papers.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
 from threadpoolctl import threadpool_limits
 
 from dptext.checks import choice, number, whole
@@ -41,7 +42,6 @@ from dptext.checks import number as checked_number
 from dptext.drawing import checked_axes, in_letters, labelled, next_style
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
 from dptext.processes import begin_worker
 from dptext.progress import How, watched
 from dptext.showing import Facts, Showing

@@ -41,7 +41,7 @@ def killed_once(settings, seed):
 
 
 def main(path, processes):
-    from dptext.evaluation.sweep import grid, sweep
+    from papers.sweeps import grid, sweep
 
     os.environ["SWEEP_PROCESS"] = str(os.getpid())
     settings = grid(epsilon=[1.0, 2.0])

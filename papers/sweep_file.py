@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from papers.fingerprints import fingerprint_of
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.evaluation.fingerprint import fingerprint_of
 from dptext.own_files import lock, open_own, sync_folder
 
 __all__ = ["Row", "Setting", "SweepFile", "cell_name", "checked_settings", "experiment_of", "read_rows"]

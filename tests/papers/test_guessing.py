@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from papers.guessing import compare, guess_rate
 
 from dptext import TEM, Madlib, deniability
-from dptext.calibration.deniability import replacements, zipf_weights
-from dptext.calibration.guessing import compare, guess_rate
+from dptext.calibration.deniability import zipf_weights
 from dptext.errors import ParameterError
 
 
@@ -70,19 +70,3 @@ def test_targets_out_of_reach_are_explained(small):
         compare(small, ["tem"], targets=(0.9999,))
     with pytest.raises(ParameterError, match="draws must be an integer of at least 100"):
         guess_rate(Madlib(small, epsilon=1.0), draws=10)
-
-
-def test_replacements_are_the_likeliest_words(small, sampled_only):
-    word = small.words[5]
-    mechanism = TEM(small, epsilon=3.0)
-    shares = mechanism.probabilities(word)
-    found = replacements(mechanism, word, most=3)
-    assert found.keep == shares[5]
-    others = np.delete(shares, 5)
-    assert [share for _, share in found.likeliest] == sorted(others.tolist(), reverse=True)[:3]
-    assert (found.known, found.draws) == (True, None)
-    drawn = replacements(sampled_only(small, epsilon=3.0), word, draws=4000, seed=1)
-    assert drawn.draws == 4000
-    assert drawn.keep == pytest.approx(found.keep, abs=0.04)
-    assert len(drawn.likeliest) == 5
-    assert not replacements(mechanism, "zzz").known

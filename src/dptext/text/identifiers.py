@@ -1,0 +1,284 @@
+"""Columns that may identify somebody: by their names, by the form of their values, by how many values are different.
+
+These are heuristics and promise nothing: a column that no rule notices may identify people all the same, above all
+together with other columns. Missing and blank values count nowhere.
+
+- *Name.* A whole part of the name (``author`` of ``author_id`` and ``bookAuthor``, not of ``authority``) is a word for
+  a person, an address or number, a birth or a key. ``user_rating`` and ``country_name`` name something else.
+- *A value per row.* At least 90% of 50 values or more are different.
+- *Form.* A tenth of the values holds something that `dptext.text.patterns` finds; most values are codes, and 20 of them
+  are different; most look like names, and 10 are different.
+- *Free text.* Eight words and 40 characters on average, and at least half of the values are different.
+- *Exact dates.* Most values are dates; at least five, or half of the values, are different.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import regex
+
+from dptext.files.column import is_missing
+from dptext.files.documents import first_rows
+from dptext.text.patterns import Span, find
+
+__all__ = ["ALL_DIFFERENT", "LOOKED_AT", "NAMES_SOMEBODY", "Column", "columns_of", "look_at"]
+
+LOOKED_AT = 10_000
+"""Default number of rows that are read."""
+NAMES_SOMEBODY = "its name says that it tells who somebody is"
+ALL_DIFFERENT = "nearly every row has a value of its own, which links rows to other tables"
+
+_MAX_COLUMNS = 10_000  # keys of JSON may differ in each row
+_MAX_LETTERS, _MAX_SEARCHED, _MAX_LEAVES = 500, 1000, 50  # of a value; values of a column; items in a nested value
+_MOST, _SOME, _NEARLY_ALL = 0.6, 0.1, 0.9  # shares of values
+_MIN_ROWS, _MIN_CODES, _MIN_NAMES, _MIN_DATES = 50, 20, 10, 5  # different values
+_TEXT_WORDS, _TEXT_LETTERS = 8, 40
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column holds, as far as some rows show.
+
+    Attributes:
+        name: of the column.
+        rows, present, distinct: rows that were read, those with a value, and different values.
+        kind: what most values are: ``"text"``, ``"number"``, ``"date"``, ``"category"`` (few different values),
+            ``"identifier"``, ``"nested"`` (lists, structures), or ``"empty"``.
+        reasons: why it may identify somebody, without any value or count.
+    """
+
+    name: str
+    rows: int
+    present: int
+    distinct: int
+    kind: str
+    reasons: tuple[str, ...]
+
+    @property
+    def identifies(self) -> bool:
+        """Whether there is a reason to think that it identifies somebody."""
+        return bool(self.reasons)
+
+
+def columns_of(
+    paths: Sequence[Path], *, suffix: str | None = None, most: int = LOOKED_AT, only: Collection[str] | None = None
+) -> list[Column]:
+    """Return the columns of files, from their first rows, in order of appearance.
+
+    Args:
+        paths: files of any supported format; a pipe is skipped, because it can be read only once.
+        suffix: the format where a name does not say it (``".jsonl"``).
+        most: number of rows to read, of all files together.
+        only: return these columns alone, even if no row has them.
+
+    Raises:
+        StorageError, DataError, ParameterError, MissingExtraError: a file cannot be opened or has another format.
+            Single rows that cannot be read are skipped.
+    """
+    samples = {} if only is None else {name: _Sample(name) for name in only}
+    for row in islice(first_rows(paths, suffix=suffix, only=only), most):
+        for name, value in row.items():
+            if only is None and name not in samples and len(samples) < _MAX_COLUMNS:
+                samples[name] = _Sample(name)
+            if name in samples:
+                samples[name].add(value)
+    return [sample.column() for sample in samples.values()]
+
+
+def look_at(name: str, values: Iterable[object]) -> Column:
+    """Return a column by its name and some of its values.
+
+    >>> look_at("rating", [5, 4, 5, 1, 3]).identifies
+    False
+    >>> look_at("reviewer_name", []).reasons
+    ('its name says that it tells who somebody is',)
+    """
+    sample = _Sample(name)
+    for value in values:
+        sample.add(value)
+    return sample.column()
+
+
+# parts of names in small letters without accents: English, and the common ones of German, French, Spanish, Italian
+_PERSON, _CONTACT, _BIRTH, _NAME, _KEY, _OTHER = (
+    frozenset(words.split())
+    for words in (
+        "account annotator author autor auteur benutzer client customer device employee kunde login member"
+        " nickname nutzer participant patient person poster profile reviewer sender session speaker student user"
+        " username usuario utente worker writer",
+        "address addresses addr adresse anschrift correo direccion email emails fax gps iban imei indirizzo ip"
+        " ipaddress konto lat latitude lng lon longitude mail mobile passport phone phonenumber plz postal postcode"
+        " ssn strasse street tel telefon telefono telephone twitter zip zipcode",
+        "birth birthdate birthday dob geburtsdatum naissance nacimiento nascita",
+        "firstname fullname lastname nachname vorname name names nom nombre nome prenom surname",
+        "guid id ids identifier key uid userid uuid",
+        "age app attribute book brand category class color column count counts country course dataset event"
+        " feature field film gender genre group item label lang language level locale model movie product rank"
+        " rating ratings role score segment sex shop song species split stars status store tag task team topic"
+        " total type unit verified version year",
+    )
+)
+_COUNTED = frozenset(("is", "has", "num", "n", "count", "total", "avg", "mean", "number", "share"))
+_PARTS = regex.compile(r"\p{Lu}++(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]++|\p{Lu}", regex.V1)
+
+
+def _reason_of_name(name: str) -> str | None:
+    parts = [_plain(part) for part in _PARTS.findall(name)]
+    words = {*parts, "".join(parts)}
+    is_measured = bool(parts) and (parts[-1] in _OTHER or parts[0] in _COUNTED)
+    if words & _BIRTH:
+        return "its name says that it tells when somebody was born"
+    if words & _CONTACT and not is_measured:
+        return "its name says that it holds an address or a number of somebody"
+    if (words & _PERSON and not is_measured) or (words & _NAME and not words & _OTHER):
+        return NAMES_SOMEBODY
+    if words & _KEY and not words & _OTHER:
+        return "its name says that it is a key, which links rows to other tables"
+    return None
+
+
+def _plain(part: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", part.casefold())
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+
+
+_NUMBER = regex.compile(r"[+-]?(?:[0-9]{1,15}(?:[.,][0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
+_SHORT_NUMBER = regex.compile(r"[+-]?(?:[0-9]{1,6}(?:[.,][0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
+_CODE = regex.compile(r"(?=.*[0-9].*[0-9])[\p{L}0-9_.:/#\-]{6,64}", regex.V1)
+_PERSON_NAME = regex.compile(
+    r"(?:\p{Lu}[\p{L}\p{M}'’\-]{1,30}|\p{Lu}\.)"
+    r"(?:,? (?:(?:van|von|de|der|den|del|della|di|da|dos|la|le|bin|al) ){0,2}"
+    r"(?:\p{Lu}[\p{L}\p{M}'’\-]{1,30}|\p{Lu}\.)){1,2}",
+    regex.V1,
+)
+_TIME = regex.compile(r"[\sT,]{0,2}(?:[0-9]{1,2}:[0-9]{2}\S{0,24}(?: ?\S{1,6})?)?")
+_FORMS = {
+    "email": "e-mail addresses",
+    "phone": "telephone numbers",
+    "card": "card numbers",
+    "ip": "addresses of machines",
+    "url": "web addresses",
+    "number": "numbers or keys of people or things",
+}
+
+
+class _Sample:
+    """Counts over the values of a column; of a value only a digest is kept."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._rows = name, 0
+        self._digests: set[bytes] = set()
+        self._counts: Counter[str] = Counter()
+
+    def add(self, value: object) -> None:
+        self._rows += 1
+        if isinstance(value, np.generic):
+            value = value.item()
+        if is_missing(value):
+            return
+        is_nested = isinstance(value, Mapping | list | tuple | set | frozenset | np.ndarray)
+        text = _leaves(value) if is_nested else _to_text(value)
+        if not text or text.isspace():
+            return
+        self._digests.add(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+        counts, start = self._counts, text[:_MAX_LETTERS].strip()
+        counts["present"] += 1
+        counts["letters"] += len(text)
+        counts["words"] += text[:_MAX_LETTERS].count(" ") + 1
+        counts["nested"] += is_nested
+        counts["booleans"] += isinstance(value, bool) or text in ("true", "false", "True", "False")
+        counts["numbers"] += _NUMBER.fullmatch(start) is not None
+        is_short = _SHORT_NUMBER.fullmatch(start) is not None
+        counts["codes"] += not is_short and _CODE.fullmatch(start) is not None
+        counts["names"] += _PERSON_NAME.fullmatch(start) is not None
+        if counts["searched"] < _MAX_SEARCHED:
+            counts["searched"] += 1
+            counts.update(set() if is_short else _forms_in(start))
+
+    def column(self) -> Column:
+        counts, distinct, present = self._counts, len(self._digests), self._counts["present"]
+        is_text = (
+            present > 0
+            and counts["words"] >= _TEXT_WORDS * present
+            and counts["letters"] >= _TEXT_LETTERS * present
+            and 2 * distinct >= present
+        )
+        is_date = counts["searched"] > 0 and counts["date"] >= _MOST * counts["searched"]
+        reasons = self._reasons_of_values(is_text=is_text, is_date=is_date)
+        kinds = (
+            ("empty", not present),
+            ("nested", self._is_most("nested")),
+            ("text", is_text),
+            ("date", is_date),
+            ("identifier", bool(reasons)),
+            ("category", self._is_most("booleans")),
+            ("number", self._is_most("numbers")),
+            ("text", counts["words"] >= _TEXT_WORDS * present or 2 * distinct > max(40, present)),
+        )
+        kind = next((kind for kind, holds in kinds if holds), "category")
+        by_name = _reason_of_name(self._name)
+        return Column(self._name, self._rows, present, distinct, kind, (*([by_name] if by_name else []), *reasons))
+
+    def _is_most(self, what: str) -> bool:
+        return self._counts[what] > 0 and self._counts[what] >= _MOST * self._counts["present"]
+
+    def _reasons_of_values(self, *, is_text: bool, is_date: bool) -> tuple[str, ...]:
+        counts, distinct, present = self._counts, len(self._digests), self._counts["present"]
+        per_row = present >= _MIN_ROWS and distinct >= _NEARLY_ALL * present and not is_text and not is_date
+        is_code = not is_date and self._is_most("codes") and distinct >= _MIN_CODES
+        named = [
+            f"some of its values hold {what}"
+            for kind, what in _FORMS.items()
+            if counts[kind] and counts[kind] >= _SOME * counts["searched"]
+        ]
+        rules = {
+            "most of its values are codes or long numbers, which link rows to other tables": is_code,
+            "most of its values look like names of people": self._is_most("names") and distinct >= _MIN_NAMES,
+            "it holds exact dates, which tell people apart": is_date and distinct >= min(_MIN_DATES, present / 2),
+            "it holds free text, to which nothing is promised": is_text,
+            ALL_DIFFERENT: per_row,
+        }
+        return (*named, *(reason for reason, holds in rules.items() if holds))
+
+
+def _forms_in(text: str) -> set[str]:
+    spans: list[Span] = []
+    for span in sorted(find(text), key=lambda span: span.start - span.end):  # of overlapping ones the longest counts
+        if all(span.end <= other.start or other.end <= span.start for other in spans):
+            spans.append(span)
+    if any(span.kind == "date" and span.start == 0 and _TIME.fullmatch(text[span.end :]) for span in spans):
+        return {"date"}
+    return {span.kind for span in spans} - {"date"}
+
+
+def _to_text(value: object) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)[:_MAX_LETTERS].hex()
+    try:
+        return str(value)
+    except ValueError:  # Python does not print numbers of more than some thousand digits
+        return "a number of very many digits"
+
+
+def _leaves(value: Any) -> str:
+    """Return the first values within a list or a structure."""
+    leaves: list[str] = []
+    waiting: list[Any] = [value]
+    while waiting and len(leaves) < _MAX_LEAVES:
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            waiting += [*islice(item.values(), _MAX_LEAVES)][::-1]
+        elif isinstance(item, list | tuple | set | frozenset | np.ndarray):
+            waiting += [*islice(np.ravel(item) if isinstance(item, np.ndarray) else item, _MAX_LEAVES)][::-1]
+        elif not is_missing(item):
+            leaves.append(_to_text(item)[:_MAX_LETTERS])
+    return " ".join(leaves)
