@@ -1,0 +1,289 @@
+"""A saved folder: ``config.json`` states its format and the SHA-256 of every other file; arrays are safetensors."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from dptext.checks import path
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.io.atomic import HashedFile, atomic_folder, check_new_folder, check_released
+from dptext.privacy.statement import PrivacyStatement, each_once
+
+__all__ = [
+    "CONFIG",
+    "SavedFolder",
+    "announced_format",
+    "digest_of_parts",
+    "file_digest",
+    "folder_digest",
+    "open_stored",
+    "read_statement_of",
+    "read_stored",
+    "read_tensors",
+    "refuse_unknown",
+    "tensor_bytes",
+]
+
+CONFIG = "config.json"
+
+Array: TypeAlias = npt.NDArray[Any]
+Content = bytes | Callable[[HashedFile], None]
+"""The bytes of a file, or a function that writes them."""
+
+_KINDS = "iuf"
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how the message of a failed disk ends, in Rust
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedFolder:
+    """A kind of folder.
+
+    Attributes:
+        format: its name in the configuration.
+        version: of the format.
+        writer, holds: the function that writes it and what it holds, for errors.
+        keys: the keys of the configuration besides format, version, software and digests.
+        files: required files; the first ``large`` of them hold arrays and are not read, only checked.
+        further: optional files.
+    """
+
+    format: str
+    version: int
+    writer: str
+    holds: str
+    keys: tuple[str, ...]
+    files: tuple[str, ...]
+    further: tuple[str, ...] = ()
+    large: int = 1
+
+    def write(
+        self,
+        target: Path,
+        config: Mapping[str, Any],
+        files: Mapping[str, Content],
+        *,
+        software: str | None,
+        replace: bool = False,
+    ) -> None:
+        """Write the folder completely or not at all."""
+        with atomic_folder(target, replace=replace) as part:
+            digests = {name: _write(part / name, content) for name, content in files.items()}
+            announced = {
+                "format": self.format,
+                "version": self.version,
+                "software": software,
+                **config,
+                "sha256": digests,
+            }
+            _write(part / CONFIG, (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode())
+
+    def place(self, folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
+        """Return the path of a folder to be written; see `check_new_folder`."""
+        named = path("the folder", folder)
+        return check_new_folder(named, replace=replace, is_ours=self.is_here, holds=self.holds)
+
+    def is_here(self, place: Path) -> bool:
+        """True if a folder is of this kind and holds nothing else."""
+        inside = list(place.iterdir())
+        names = {file.name for file in inside}
+        complete = {CONFIG, *self.files} <= names <= {CONFIG, *self.files, *self.further}
+        return complete and all(map(Path.is_file, inside)) and self.announces(place)
+
+    def announces(self, place: Path) -> bool:
+        """True if the configuration of a folder states this format; nothing else is checked."""
+        return announced_format(place) == self.format
+
+    def read(self, place: Path, source: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """Return the configuration and all files but the large ones, after checking every digest.
+
+        Raises:
+            DataError: a file is missing, or is not the one that the configuration announces.
+            StorageError: the folder cannot be read.
+        """
+        check_released(place / CONFIG)
+        missing = [name for name in (CONFIG, *self.files) if not (place / name).exists()]
+        if not place.is_dir():
+            raise DataError(f"{source}: expected a folder that {self.writer} wrote, there is no such folder")
+        if CONFIG in missing:  # another folder: which other files it lacks says nothing
+            missing = [CONFIG]
+        if missing:
+            raise DataError(f"{source}: expected a folder that {self.writer} wrote, {' and '.join(missing)} is missing")
+        config = _read_config(place)
+        if config.get("format") != self.format:
+            raise DataError(
+                f"{source}: expected {CONFIG} of the format {self.format!r}, got something else; copy it again"
+            )
+        if config.get("version") != self.version or isinstance(config["version"], bool):
+            raise DataError(f"{source}: expected version {self.version} of the format, got another; upgrade dptext")
+        digests = config.get("sha256")
+        if not isinstance(digests, dict):
+            digests = {}
+        refuse_unknown(source, config, ("format", "version", "software", *self.keys, "sha256"))
+        refuse_unknown(source, digests, (*self.files, *self.further), "sha256.")
+        large, small = self.files[: self.large], self.files[self.large :]
+        present = [name for name in self.further if name in digests or (place / name).exists()]
+        contents = {name: read_stored(place / name) for name in (*small, *present)}
+        actual = {name: file_digest(place / name) for name in large}
+        actual |= {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        for name, digest in actual.items():
+            if digest != digests.get(name):
+                raise DataError(
+                    f"{source}: {name} is not the file that {CONFIG} announces: it was cut, changed or mixed up; get "
+                    "the folder again"
+                )
+        return config, contents
+
+
+def announced_format(place: Path) -> str | None:
+    """The format that the configuration of a folder states, if it has one."""
+    name = _read_config(place).get("format") if (place / CONFIG).is_file() else None
+    return name if isinstance(name, str) else None
+
+
+def _read_config(place: Path) -> dict[str, Any]:
+    config: Any = None
+    with suppress(ValueError, RecursionError):
+        config = json.loads(read_stored(place / CONFIG), object_pairs_hook=each_once)
+    return config if isinstance(config, dict) else {}
+
+
+def _write(place: Path, content: Content) -> str:
+    """Write a new file and return its digest."""
+    with place.open("xb") as stream:
+        file = HashedFile(stream)
+        if callable(content):
+            content(file)
+        else:
+            file.write(content)
+        return file.digest()
+
+
+def refuse_unknown(
+    source: str, names: Iterable[str], known: Sequence[str] | Mapping[str, Any], where: str = ""
+) -> None:
+    """Raise `DataError` for a name that this version does not read."""
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise DataError(
+            f"{source}: {CONFIG} holds {f'{where}{unknown[0]}'[:60]!r}, which this version does not know: the folder "
+            "was changed, or a newer version of dptext wrote it; upgrade dptext, or get the folder again"
+        )
+
+
+def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatement:
+    """The statement in a file of a folder; `DataError` if it is none."""
+    with suppress(UnicodeDecodeError):
+        return PrivacyStatement.from_json(content.decode())
+    raise DataError(f"{source}: expected UTF-8 in {name}; get the folder again")
+
+
+# -- arrays ---------------------------------------------------------------------------------------------------
+
+
+def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, str] | None = None) -> bytes:
+    """A safetensors file of number arrays by name; `ParameterError` for other types.
+
+    The arrays are made contiguous first: safetensors writes memory as it is, a transposed array in the wrong order.
+    """
+    arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in _KINDS or array.dtype.itemsize > 8 or name == "__metadata__":
+            raise ParameterError(
+                f"the array {name!r} cannot be stored: expected integers or floating-point numbers of at most 64 bits "
+                f"under a name other than '__metadata__', got {array.dtype}"
+            )
+    return save(arrays, dict(metadata) if metadata else None)
+
+
+def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str, Array], dict[str, str]]:
+    """The arrays of a safetensors file, read-only and in memory, and its metadata; ``source`` is its name in errors.
+
+    Raises:
+        StorageError: it cannot be read.
+        DataError: it is cut, damaged, or of another format.
+    """
+    open_stored(path).close()  # for a pipe, safetensors would wait for a writer
+    try:
+        with safe_open(path, framework="np", backend="pread") as file:
+            arrays: dict[str, Array] = file.get_tensors()
+            metadata: dict[str, str] = file.metadata() or {}
+        if all(array.dtype.kind in _KINDS for array in arrays.values()):
+            for array in arrays.values():
+                array.setflags(write=False)
+            return arrays, metadata
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:  # numpy may lack the type or shape
+        failed = _OS_ERROR.search(str(error))  # the rest of the message may quote the file
+    else:
+        failed = None
+    if failed is not None:
+        number = int(failed[1])
+        raise StorageError.of("read", path, OSError(number, os.strerror(number)))
+    raise DataError(f"{source} is broken: expected a whole file of arrays of numbers (safetensors); get it again")
+
+
+# -- stored files and digests ---------------------------------------------------------------------------------
+
+
+def digest_of_parts(digests: Mapping[str, str]) -> str:
+    """One digest of a folder of parts (as Spark writes it), from the digests of its files by name."""
+    lines = "".join(f"{name}\0{digests[name]}\n" for name in sorted(digests))
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def folder_digest(folder: Path) -> str:
+    """`digest_of_parts` of a folder without its hidden files and those that begin with ``_``."""
+    parts = [file for file in folder.iterdir() if file.is_file() and not file.name.startswith(("_", "."))]
+    return digest_of_parts({file.name: file_digest(file) for file in parts})
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file, in hexadecimal; `StorageError` if it cannot be read."""
+    try:
+        with open_stored(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+
+
+def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """Open a regular file for reading; `StorageError` for a pipe or device, which may never end."""
+    try:
+        # a pipe without a writer opens at once, and is refused below
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    what = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "expected a file, got a pipe or a device"
+    raise StorageError(f"cannot read {os.fspath(path)!r}: {what}")
+
+
+def read_stored(path: str | os.PathLike[str]) -> bytes:
+    """All bytes of a regular file; see `open_stored`."""
+    with open_stored(path) as stream:
+        try:
+            return stream.read()
+        except OSError as error:
+            raise StorageError.of("read", path, error) from None

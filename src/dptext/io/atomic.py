@@ -1,0 +1,499 @@
+"""Write a file or folder completely or not at all.
+
+A hidden temporary file ``.OUT.part`` beside the target (mode 0600, folders 0700) is locked while it is written, forced
+to the disk and renamed. The next write of the same target reuses a temporary file that a killed process left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from dptext.errors import DataError, DptextError, ParameterError, StorageError
+
+__all__ = [
+    "HashedFile",
+    "atomic_file",
+    "atomic_folder",
+    "check_folder_around",
+    "check_new_folder",
+    "check_released",
+    "check_target",
+    "file_lock",
+    "hashed_file",
+    "is_same",
+    "lock",
+    "open_new",
+    "open_own",
+    "publish",
+    "scratch_folder",
+    "set_default_mode",
+    "sibling",
+    "sync_folder",
+]
+
+_LONGEST_NAME = 200
+_WRITERS = 64  # processes that may write one target at a time
+_PART, _REPLACED, _LOCK = "part", "replaced", "lock"
+_BINARY = getattr(os, "O_BINARY", 0)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
+
+
+# -- names and checks before any work -------------------------------------------------------------------------
+
+
+def sibling(target: Path, suffix: str) -> Path:
+    """Return a hidden name in the folder of a file."""
+    name = os.fsencode(target.name)
+    if len(name) > _LONGEST_NAME:  # most systems allow 255 bytes
+        digest = hashlib.sha256(name).hexdigest()[:16]
+        name = os.fsencode(name[: _LONGEST_NAME - 17].decode(errors="ignore") + f"-{digest}")
+    return target.with_name(f".{os.fsdecode(name)}.{suffix}")
+
+
+def check_released(path: Path) -> None:
+    """Raise `DataError` if a file, or the folder around it, is a temporary one."""
+    for name in (path.name, path.absolute().parent.name):
+        if name.startswith(".") and name.endswith(f".{_PART}"):
+            raise DataError(
+                f"{name} is an unfinished output of an interrupted run. Run the command again to complete it."
+            )
+
+
+def check_target(
+    target: Path,
+    *,
+    replace: bool,
+    apart_from: Mapping[str, Iterable[str | os.PathLike[str]]],
+    by: str = "add --force",
+    makes_folder: bool = False,
+) -> None:
+    """Raise if a file cannot be written, or if writing it would destroy something.
+
+    Args:
+        target: the file to be written.
+        replace: whether an existing regular file may be replaced.
+        apart_from: files that the target must not be, by their names in errors ("IN", "the ledger").
+        by: how to replace an existing file, for errors.
+        makes_folder: see `check_folder_around`.
+
+    Raises:
+        ParameterError: the target is one of these files, exists already, or is not a regular file.
+        StorageError: its folder is missing or read-only.
+    """
+    for what, files in apart_from.items():
+        if any(is_same(target, Path(file)) for file in files):
+            raise ParameterError(f"{str(target)!r} is the same file as {what}: choose another name")
+    found = None
+    try:
+        found = target.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise StorageError.of("write", target, error) from None
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise ParameterError(
+            f"{str(target)!r} is {_kind(found)}, not a regular file: choose another name, or move it away"
+        )
+    if found is not None and not replace:
+        raise ParameterError(f"{str(target)!r} exists already: choose another name, or {by}")
+    check_folder_around(target, is_made=makes_folder)
+
+
+def check_folder_around(target: Path, *, is_made: bool = False) -> None:
+    """Raise `StorageError` if the parent folder cannot hold the target; ``is_made``: it is created if missing."""
+    folder = target.absolute().parent
+    while is_made and not os.path.lexists(folder):
+        folder = folder.parent
+    if not os.path.lexists(folder):
+        raise StorageError(f"cannot write {str(target)!r}: its folder does not exist; create it first")
+    if not folder.is_dir():
+        raise StorageError(f"cannot write {str(target)!r}: {str(folder)!r} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StorageError(f"cannot write {str(target)!r}: its folder is read-only")
+
+
+def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bool], holds: str) -> Path:
+    """Return the resolved path of a folder to be written; raise if it cannot be, or must not be replaced.
+
+    Args:
+        named: as the caller named it.
+        replace: whether an existing folder may be replaced if ``is_ours`` accepts it.
+        is_ours: whether an existing folder holds such a release and nothing else.
+        holds: what it then holds, for errors.
+
+    Raises:
+        ParameterError: the name is taken.
+        StorageError: the folder around it is missing or read-only.
+    """
+    try:
+        target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
+        _restore_replaced(target)
+        exists = os.path.lexists(target)
+        ours = exists and target.is_dir() and is_ours(target)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError.of("open", named, error) from None
+    if exists and not replace:
+        raise ParameterError(
+            f"{str(named)!r} exists already: choose another name, or replace it (--force, replace=True)"
+        )
+    if target.is_symlink():
+        raise ParameterError(f"{str(named)!r} is a link: name the folder itself, or another one")
+    if exists and not ours:
+        raise ParameterError(
+            f"{str(named)!r} holds something besides {holds}, and replacing it would delete that: choose another name"
+        )
+    check_folder_around(target)
+    return target
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Return whether two paths name the same file."""
+    with suppress(OSError, ValueError):
+        if one.absolute().parent.resolve() / one.name == other.absolute().parent.resolve() / other.name:
+            return True
+        return one.samefile(other)
+    return False
+
+
+def _kind(found: os.stat_result) -> str:
+    kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(found.st_mode), "a device")
+
+
+# -- opening and locking --------------------------------------------------------------------------------------
+
+
+def open_new(path: Path) -> IO[bytes]:
+    """Create a file that only its owner can read, open for reading and writing; `FileExistsError` if it exists."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | _BINARY, 0o600), "r+b")
+
+
+def open_own(path: Path, *, owner_only: bool = True) -> IO[bytes]:
+    """Open a file of this user for reading and writing; it is created if it is missing.
+
+    Args:
+        path: the file. Links, devices and pipes are never opened.
+        owner_only: take the rights of others away; refuse a file of another user, or with a second name.
+
+    Raises:
+        StorageError: something else has this name.
+        OSError: the system refuses.
+    """
+    with suppress(FileExistsError):
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | _BINARY, 0o600 if owner_only else 0o666)
+        return os.fdopen(descriptor, "r+b")
+    _check_own(path, path.lstat(), owner_only)  # before it is opened: opening alone can affect a device
+    descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW)
+    try:
+        _check_own(path, os.fstat(descriptor), owner_only)
+        if owner_only and hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o600)
+        return os.fdopen(descriptor, "r+b")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_own(path: Path, found: os.stat_result, owner_only: bool) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        what = _kind(found)
+    elif owner_only and found.st_nlink > 1:
+        what = "a file with a second name"
+    elif owner_only and not _is_own(path, found):
+        what = "a file of another user"
+    else:
+        return
+    raise StorageError(f"cannot write {str(path)!r}: it is {what}, not a file that dptext made; move it away")
+
+
+def _is_own(path: Path, found: os.stat_result) -> bool:
+    # some network folders give every file to one user, whoever creates it
+    return not hasattr(os, "geteuid") or found.st_uid in (os.geteuid(), _default_stat(path).st_uid)
+
+
+def _default_stat(target: Path) -> os.stat_result:
+    """Owner and mode of a new file in this folder, as the system, its mask and access lists decide."""
+    folder = target.absolute().parent
+    with suppress(OSError, AttributeError):  # a file without a name, where the file system has such files
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+        try:
+            return os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+    probe = sibling(target, f"{threading.get_native_id()}.probe")
+    descriptor = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+    try:
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+        probe.unlink()
+
+
+def lock(descriptor: int) -> bool | None:
+    """Lock an open file until it is closed; False: another process has it, None: the system has no such locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return True
+
+
+def _open_locked(path: Path) -> IO[bytes] | None:
+    """Open and lock a hidden file of this user, new or left by a killed process; None while another process has it."""
+    while True:
+        stream = open_own(path)
+        if lock(stream.fileno()) is False:
+            stream.close()
+            return None
+        with suppress(FileNotFoundError):  # renamed or removed just before it was locked: try again
+            if os.path.samestat(os.fstat(stream.fileno()), path.lstat()):
+                return stream
+        stream.close()
+
+
+@contextmanager
+def file_lock(target: Path, suffix: str = _LOCK) -> Iterator[None]:
+    """Keep other processes from making the same output: ``.OUT.lock`` is locked until the block ends, then removed.
+
+    Raises:
+        StorageError: another process is making it; the folder is missing, read-only or full.
+    """
+    path = sibling(target, suffix)
+    try:
+        stream = _open_locked(path)
+    except OSError as error:
+        raise _storage_error(target, error) from None
+    if stream is None:
+        raise StorageError(f"another process is writing {str(target)!r}: wait for it, or stop it")
+    with stream:
+        made = os.fstat(stream.fileno())
+        try:
+            yield
+        finally:
+            _close_on_windows(stream)
+            _unlink_own(path, made)
+
+
+def _unlink_own(path: Path, made: os.stat_result) -> None:
+    """Remove a file unless the name belongs to another one by now."""
+    with suppress(OSError):
+        if os.path.samestat(path.lstat(), made):
+            path.unlink()
+
+
+def _close_on_windows(stream: IO[bytes]) -> None:
+    if os.name == "nt":  # which neither renames nor removes an open file
+        stream.close()
+
+
+def _storage_error(target: Path, error: OSError) -> OSError:
+    return error if isinstance(error, DptextError) else StorageError.of("write", target, error)
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+
+class HashedFile:
+    """A writable binary file that computes the SHA-256 of its bytes; `close` leaves the file below open."""
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+        self._count = 0
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        self._digest.update(data)
+        self._count += len(data)
+        return self._stream.write(data)
+
+    def tell(self) -> int:
+        """Return the number of bytes so far."""
+        return self._count
+
+    def close(self) -> None:
+        """Do nothing: the file stays open."""
+
+    def flush(self) -> None:
+        """Hand buffered bytes to the operating system."""
+        self._stream.flush()
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the bytes so far, in hexadecimal."""
+        return self._digest.hexdigest()
+
+
+@contextmanager
+def hashed_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iterator[HashedFile]:
+    """`atomic_file` with the digest of its bytes."""
+    with atomic_file(path, owner_only=owner_only) as stream:
+        yield HashedFile(stream)
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iterator[IO[bytes]]:
+    """Write a file completely or not at all; with ``owner_only`` its mode stays 0600.
+
+    Raises:
+        StorageError: the folder is missing, read-only or full; the target is not a regular file.
+    """
+    target = Path(path)
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = target.lstat()
+            if not stat.S_ISREG(found.st_mode):
+                raise StorageError(
+                    f"cannot write {str(target)!r}: it is {_kind(found)}, not a regular file; move it away"
+                )
+        part, stream = _open_part(target)
+        with stream:
+            made = os.fstat(stream.fileno())
+            try:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+                _close_on_windows(stream)
+                publish(part, target, owner_only=owner_only)
+            finally:
+                _close_on_windows(stream)
+                _unlink_own(part, made)
+    except OSError as error:
+        raise _storage_error(target, error) from None
+
+
+def _open_part(target: Path) -> tuple[Path, IO[bytes]]:
+    for number in range(1, _WRITERS + 1):
+        part = sibling(target, _PART if number == 1 else f"{number}.{_PART}")
+        with suppress(StorageError):  # a link or the like: try the next name
+            stream = _open_locked(part)
+            if stream is not None:
+                stream.truncate(0)
+                return part, stream
+    raise StorageError(
+        f"cannot write {str(target)!r}: {_WRITERS} temporary files exist already; delete "
+        f"{sibling(target, '*part').name}"
+    )
+
+
+def publish(part: Path, target: Path, *, owner_only: bool = False) -> None:
+    """Rename a finished file (mode 0600) to its target, and give it the mode of a new file there.
+
+    In this order: a process that is killed in between leaves a file that only its owner can read.
+    """
+    part.replace(target)
+    if not owner_only:
+        set_default_mode(target)
+    sync_folder(target)
+
+
+def set_default_mode(path: Path) -> None:
+    """Give a file the mode of a new file in its folder."""
+    _set_mode(path, _default_stat(path).st_mode & 0o777)
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    if hasattr(os, "fchmod"):
+        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
+        try:
+            os.fchmod(descriptor, mode)
+        finally:
+            os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Force the folder of a file to the disk, where the system allows it."""
+    with suppress(OSError):
+        folder = os.open(path.absolute().parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+# -- folders --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Write a folder completely or not at all, one process at a time.
+
+    Args:
+        target: the folder.
+        replace: replace an existing folder. It comes back if something fails, or, after a kill, with the next call.
+
+    Raises:
+        StorageError: the folder around it is missing, read-only or full; the target exists; another process writes it.
+    """
+    part, replaced = sibling(target, _PART), sibling(target, _REPLACED)
+    try:
+        with file_lock(target, f"{_PART}.{_LOCK}"):
+            _restore(target, replaced)
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(mode=0o700)
+            try:
+                yield part
+                for file in part.iterdir():
+                    with file.open("rb+") as stream:
+                        os.fsync(stream.fileno())
+                    sync_folder(file)
+                mode = _default_stat(target).st_mode & 0o666
+                if replace and target.is_dir():
+                    target.rename(replaced)
+                part.rename(target)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+                _restore(target, replaced)
+            _set_mode(target, mode | (mode & 0o444) >> 2)  # who may read its files may enter it
+            sync_folder(target)
+    except OSError as error:
+        raise _storage_error(target, error) from None
+
+
+def _restore(target: Path, replaced: Path) -> None:
+    """Bring a replaced folder back if there is no new one, else delete it."""
+    if replaced.is_dir() and not os.path.lexists(target):
+        replaced.rename(target)
+    elif replaced.is_dir() and not replaced.is_symlink():
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _restore_replaced(target: Path) -> None:
+    """Bring back a folder that a killed process was about to replace."""
+    replaced = sibling(target, _REPLACED)
+    if replaced.is_dir():
+        with suppress(OSError), file_lock(target, f"{_PART}.{_LOCK}"):
+            _restore(target, replaced)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Create a folder (mode 0700) in the system's temporary one, and remove it at the end.
+
+    Raises:
+        StorageError: it cannot be created.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="dptext-work-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise StorageError.of("create a folder in", tempfile.gettempdir(), error) from None
+    with folder as name:
+        yield Path(name)

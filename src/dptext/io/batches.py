@@ -1,0 +1,353 @@
+"""Batches of rows, and the input streams that they are read from."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import lzma
+import math
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+
+from dptext.checks import listed
+from dptext.errors import DataError, StorageError
+from dptext.io.atomic import HashedFile
+
+__all__ = [
+    "BATCH_CHARACTERS",
+    "BATCH_REJECTS",
+    "BATCH_ROWS",
+    "STANDARD",
+    "Batch",
+    "Columns",
+    "OpenedFile",
+    "Reject",
+    "add_reject",
+    "as_lists",
+    "batch_limits",
+    "compress",
+    "describe_columns",
+    "display_name",
+    "has_lone_surrogate",
+    "is_pipe",
+    "may_be_values",
+    "merge_rejects",
+    "standard_input",
+    "text_batches",
+    "unknown_type",
+]
+
+BATCH_ROWS = 1 << 16
+BATCH_CHARACTERS = 1 << 20
+"""A batch ends with the row that brings it to this many rows or characters: the input alone decides where."""
+
+BATCH_REJECTS = 1 << 12
+"""So many rejected rows leave in a batch of their own, without texts."""
+
+STANDARD = Path("-")
+"""Standard input, or standard output."""
+
+Columns: TypeAlias = Any
+"""Kept columns: a mapping from names to lists, or a pyarrow table, as their reader has them."""
+
+
+# -- batches --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Rows ``first`` to ``last`` of a file that could not be read, and why; never their content."""
+
+    file: str
+    first: int
+    last: int
+    reason: str
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive rows in the order of the input.
+
+    Attributes:
+        texts: one per row; None for null.
+        columns: the other columns that were read, row for row.
+        rejects: rows rejected since the last batch.
+    """
+
+    texts: Sequence[str | None]
+    columns: Columns
+    rejects: tuple[Reject, ...] = ()
+
+    def digest(self) -> bytes:
+        """SHA-256 of the texts, each with its length."""
+        lengths = np.array([-1 if text is None else len(text) for text in self.texts], dtype="<i8")
+        content = hashlib.sha256(lengths.tobytes())
+        content.update("".join(text for text in self.texts if text is not None).encode("utf-8", "surrogatepass"))
+        return content.digest()
+
+    def identity(self) -> bytes:
+        """SHA-256 of the texts and of all columns, to tell whether an input has changed."""
+        content = hashlib.sha256(self.digest())
+        if isinstance(self.columns, Mapping):
+            content.update(repr(dict(self.columns)).encode("utf-8", "backslashreplace"))
+        else:
+            for batch in self.columns.to_batches():
+                content.update(batch.serialize())
+        return content.digest()
+
+
+def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
+    """Kept columns as Python lists by name; `DataError` for values that Python has no type for."""
+    if isinstance(columns, Mapping):
+        return columns
+    import pyarrow
+
+    lists: dict[str, list[Any]] = {}
+    for name in columns.column_names:
+        column = columns.column(name)
+        if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(pyarrow.string())  # Python's own times end at microseconds
+        values = None
+        with suppress(UnicodeDecodeError, ValueError, OverflowError, pyarrow.ArrowException):
+            values = column.to_pylist()
+        if values is None:
+            raise DataError(
+                f"the kept {name!r} holds values that cannot be read (text that is not UTF-8, or times out of range): "
+                "convert the column, or do not keep it"
+            )
+        lists[name] = values
+    return lists
+
+
+def unknown_type(name: object, kind: str) -> DataError:
+    """The error for a kept column that cannot be rebuilt from its values; ``kind`` is the type."""
+    return DataError(
+        f"the kept column {name!r} holds values of the type {kind!r}, which may carry more along than the rows that "
+        "are kept: convert it, or do not keep it"
+    )
+
+
+def batch_limits(by_rows: int | None = None) -> tuple[int, float]:
+    """Rows and characters that end a batch; ``by_rows``: this number of rows alone."""
+    return (BATCH_ROWS, BATCH_CHARACTERS) if by_rows is None else (by_rows, math.inf)
+
+
+def text_batches(texts: Iterable[str | None]) -> Iterator[Batch]:
+    """Texts without other columns, in batches."""
+    max_rows, max_characters = batch_limits()
+    waiting: list[str | None] = []
+    characters = 0
+    for text in texts:
+        waiting.append(text)
+        characters += 0 if text is None else len(text)
+        if characters >= max_characters or len(waiting) >= max_rows:
+            yield Batch(waiting, {})
+            waiting, characters = [], 0
+    if waiting:
+        yield Batch(waiting, {})
+
+
+def merge_rejects(rejects: Iterable[Reject]) -> Iterator[Reject]:
+    """Rejects in order, consecutive rows with one reason merged."""
+    run: Reject | None = None
+    for reject in rejects:
+        if run is not None and (reject.file, reject.reason, reject.first) == (run.file, run.reason, run.last + 1):
+            run = Reject(run.file, run.first, reject.last, run.reason)
+            continue
+        if run is not None:
+            yield run
+        run = reject
+    if run is not None:
+        yield run
+
+
+def add_reject(rejects: list[Reject], reject: Reject) -> None:
+    """Append a reject to a list, or merge it with the last one."""
+    rejects[-1:] = merge_rejects((*rejects[-1:], reject))
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """True if a string holds half a surrogate pair, which no encoding can write."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+# -- streams --------------------------------------------------------------------------------------------------
+
+
+def is_pipe(path: Path) -> bool:
+    """True if this can be read only once: standard input, a pipe, a device."""
+    return path == STANDARD or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def display_name(path: Path) -> str:
+    """The name of a file on one line."""
+    if path == STANDARD:
+        return "standard input"
+    return path.name if path.name.isprintable() else repr(path.name)[1:-1]
+
+
+class OpenedFile:
+    """The decompressed bytes of a file or of standard input, and how far it has been read.
+
+    Attributes:
+        size: bytes in the (compressed) file; 0 for standard input.
+
+    Raises:
+        StorageError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path, compression: str = "") -> None:
+        self.name = display_name(path)
+        self._is_own = path != STANDARD
+        try:
+            self._file: IO[bytes] = path.open("rb") if self._is_own else standard_input()
+            self.size = os.fstat(self._file.fileno()).st_size if self._is_own else 0
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise StorageError.of("open", path, error) from None
+        self._stream: Any = self._file
+        if compression == ".gz":
+            self._stream = gzip.GzipFile(fileobj=self._file)
+        elif compression == ".xz":
+            self._stream = lzma.LZMAFile(self._file)
+        elif compression == ".zst":
+            import pyarrow as arrow
+
+            self._stream = io.BufferedReader(
+                arrow.CompressedInputStream(arrow.PythonFile(self._file, mode="r"), "zstd")
+            )
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file read so far."""
+        return 0 if self.size == 0 else self.size if self._file.closed else self._file.tell()
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self._is_own:
+            self._file.close()
+
+    def readline(self, longest: int) -> bytes:
+        """The next line, up to its line feed or ``longest`` bytes; empty at the end.
+
+        Raises:
+            EOFError: the compressed data is broken or ends early.
+            StorageError: the system cannot read.
+        """
+        return self._read(self._stream.readline, longest)
+
+    def read(self, count: int) -> bytes:
+        """The next ``count`` bytes, fewer at the end; raises like `readline`."""
+        return self._read(self._stream.read, count)
+
+    def _read(self, read: Callable[[int], bytes], count: int) -> bytes:
+        try:
+            return read(count)
+        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
+            raise EOFError from None
+        except OSError as error:
+            if error.errno is None:  # of pyarrow: broken data
+                raise EOFError from None
+            raise StorageError.of("read", self.name, error) from None
+
+
+def standard_input() -> IO[bytes]:
+    """The bytes of standard input; `StorageError` if it is closed."""
+    if sys.stdin is None:
+        raise StorageError("cannot read standard input: it is closed")
+    return sys.stdin.buffer
+
+
+def compress(source: IO[bytes], out: HashedFile) -> None:
+    """Copy bytes as one .gz member without name and time: equal bytes give an equal result."""
+    compressor = zlib.compressobj(wbits=31)
+    while data := source.read(1 << 20):
+        out.write(compressor.compress(data))
+    out.write(compressor.flush())
+
+
+# -- column names in errors -----------------------------------------------------------------------------------
+
+_MOST_NAMES, _MOST_WORDS = 20, 4
+_LIKE_A_NAME = re.compile(r"[^\W\d][\w .:/()#%-]{0,39}")
+_NUMBERED = re.compile(r"_?(c|col|column|f|feature|field|v|var|x)_?[0-9]{1,4}", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+")
+_USUAL_WORDS = (
+    "abstract address age answer article author authors body business category city class client comment comments "
+    "content country created customer date day description document doc email gender group id index key kind label "
+    "lang language length level line location mail message month name note notes number occupation patient person "
+    "phone post price product question rating record reply response result review reviewer reviews row score sender "
+    "sentence sentiment sex split stars state status subject summary tag tags target text texts ticket time timestamp "
+    "title topic tweet txt type uid url user username utterance value verified visit vote votes year zip "
+    "autor benutzer datum datei frage antwort geschlecht kommentar kunde nachricht nutzer ort sprache sterne titel "
+    "auteur avis commentaire contenu date langue nom note sujet texte titre utilisateur "
+    "autor comentario contenido estrellas fecha idioma mensaje nombre texto titulo usuario"
+)
+
+
+def describe_columns(
+    missing: object, names: Sequence[object], *, wanted: Sequence[object] = (), sure: bool = False
+) -> str:
+    """What an error says of the columns that there are, for who named one that is not there.
+
+    The names are shown to who runs the command, and values never are. The first line of a file without a header holds
+    values. So what may be such a line is shown only if every entry could be the name of a column (short, no sentence,
+    no number, no address) and one of them is a usual name, or another one that was asked for.
+
+    Args:
+        missing: the column that is not there.
+        names: those that are, in order.
+        wanted: all columns that were asked for.
+        sure: names of fields or of a schema, which cannot be values.
+
+    >>> describe_columns("text", ["stars", "review", "txt"])
+    "none among its 3: 'txt', 'stars', 'review'"
+    >>> describe_columns("text", ["5", "Would come again, lovely people", "Ann"])
+    'none among its 3 (not shown: they may be values; a file begins with a line of names)'
+    """
+    count = f"none among its {len(names)}"
+    places = [each for each in names if isinstance(each, int) and not isinstance(each, bool)]
+    if places and len(places) == len(names):  # of a table that was read without a header
+        return f"{count}: {', '.join(map(str, places[:_MOST_NAMES]))}"
+    alike = [each for each in names if isinstance(each, str) and _could_be_a_name(each)]
+    if sure:
+        return f"{count}: {listed(alike, near=missing, most=_MOST_NAMES)}" if alike else count
+    if not names:
+        return count
+    if may_be_values(names, wanted=wanted):
+        return f"{count} (not shown: they may be values; a file begins with a line of names)"
+    return f"{count}: {listed(alike, near=missing, most=_MOST_NAMES)}"
+
+
+def may_be_values(names: Sequence[object], *, wanted: Sequence[object] = ()) -> bool:
+    """Whether the first line of a file may be a row, as `describe_columns` says."""
+    alike = [each for each in names if isinstance(each, str) and _could_be_a_name(each)]
+    return len(alike) < len(names) or not any(each in wanted or _is_usual(each) for each in alike)
+
+
+def _could_be_a_name(name: str) -> bool:
+    return _LIKE_A_NAME.fullmatch(name) is not None and len(name.split()) <= _MOST_WORDS
+
+
+def _is_usual(name: str) -> bool:
+    """Whether all of its words are usual in names of columns: ``review_text``, ``userId``, ``col_3``."""
+    if _NUMBERED.fullmatch(name):
+        return True
+    words = [each.casefold() for each in _WORD.findall(name)]
+    return bool(words) and set(words) <= set(_USUAL_WORDS.split())

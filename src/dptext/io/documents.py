@@ -1,0 +1,468 @@
+"""Documents: a stream of batches of rows from files, written batch by batch, in constant memory."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import math
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from dptext.checks import choice
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.io.atomic import HashedFile
+from dptext.io.batches import STANDARD, Batch, Columns, Reject, add_reject, as_lists, is_pipe
+from dptext.io.formats import FileFormat, Reading, Source, file_format, written_format
+from dptext.privacy.unit import canonical_id
+
+__all__ = [
+    "Document",
+    "DocumentReader",
+    "DocumentWriter",
+    "NoDocumentsError",
+    "OnError",
+    "PathLike",
+    "canonical_label",
+    "check_kept_columns",
+    "check_one_column",
+    "find_files",
+    "first_rows",
+    "is_missing",
+    "read_documents",
+]
+
+OnError: TypeAlias = Literal["fail", "skip"]
+PathLike: TypeAlias = str | os.PathLike[str]
+_REJECTS_KEPT = 1000
+_OWN = (".privacy.json", ".rejects.jsonl", ".answers.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text and what is known about it.
+
+    Attributes:
+        text: the text; None where a row has none (null).
+        user: its author, where users are the privacy unit.
+        label: its class, for training.
+        attributes: other columns by name.
+    """
+
+    # what is private stays out of logs and tracebacks
+    text: str | None = field(repr=False)
+    user: str | None = field(default=None, repr=False)
+    label: Any = field(default=None, repr=False)
+    attributes: Mapping[str, Any] | None = field(default=None, repr=False)
+
+
+# -- values ---------------------------------------------------------------------------------------------------
+
+
+def check_one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
+    """Return the texts; `ParameterError` for a string or a table, which would be iterated over otherwise."""
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        raise ParameterError(f"texts must be a list, an array or a Series of strings, got {type(texts).__name__}")
+    shape = getattr(texts, "shape", (0,))
+    if len(shape) != 1:
+        raise ParameterError(
+            f"texts must be one column, got something with {len(shape)} axes: select the column by its name alone "
+            "(table['text'], not table[['text']])"
+        )
+    return texts
+
+
+def is_missing(text: object) -> bool:
+    """True for None, NaN and pandas' own missing values (known by name: pandas need not be installed)."""
+    return text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
+
+
+def canonical_label(value: object) -> str | None:
+    """The label as a string: as `canonical_id`, and other numbers and truth values, which files spell in several ways.
+
+    >>> [canonical_label(value) for value in (1, 1.0, "1", " news ", 4.5, True, "True", "", None, float("nan"), [1])]
+    ['1', '1', '1', 'news', '4.5', 'true', 'true', None, None, None, None]
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and math.isfinite(value) and not value.is_integer():
+        return repr(value)
+    label = canonical_id(value)
+    return label.lower() if label in ("True", "False", "TRUE", "FALSE") else label
+
+
+def check_kept_columns(text: str, keep: Sequence[str]) -> None:
+    """Raise `ParameterError` if the text itself, or a column twice, is among the columns to keep."""
+    if text in keep:
+        raise ParameterError(f"the column {text!r} holds the text: keeping it would release it unchanged")
+    twice = next((name for name in keep if list(keep).count(name) > 1), None)
+    if twice is not None:
+        raise ParameterError(f"the column {twice!r} is named twice among those to keep: name it once")
+
+
+# -- in -------------------------------------------------------------------------------------------------------
+
+
+def read_documents(
+    source: PathLike | Sequence[PathLike],
+    *,
+    text: str = "text",
+    user: str | None = None,
+    label: str | None = None,
+    keep: Sequence[str] = (),
+    on_error: OnError = "fail",
+    suffix: str | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
+) -> DocumentReader:
+    """Stream the documents of a file, or of several one after the other.
+
+    Args:
+        source: a .txt, .jsonl, .csv, .tsv (plain, .gz, .zst or .xz), .parquet or .xlsx file; ``"-"`` for standard
+            input; or several of them.
+        text: the column that holds the text (all but .txt).
+        user: the column that names the author, if any.
+        label: the column that holds the label, if any.
+        keep: further columns to read into ``attributes``; all others are dropped.
+        on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` it (`DocumentReader.rejects`).
+        suffix: the format, if the name does not state it (``".jsonl"``; standard input).
+        encoding: the encoding of the text (``"windows-1252"``); None for UTF-8, or UTF-16 with a byte order mark.
+        separator: the separator of .csv fields (``";"``); None for the comma, or another one if only that one gives a
+            header with these columns.
+
+    Returns:
+        An iterator of `Document`.
+
+    Raises:
+        StorageError: a file cannot be opened or read.
+        DataError: a row is broken (wrong encoding, cut, not JSON, without the column, not a string). The error names
+            the row, never its content.
+        ParameterError: an unknown suffix, encoding or separator; columns of a .txt file.
+        MissingExtraError: the package that reads .xlsx is not installed.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "reviews.csv")
+        ...     _ = path.write_text("text;stars\\nlovely food;5\\n")
+        ...     [(document.text, document.label) for document in read_documents(path, label="stars")]
+        [('lovely food', '5')]
+    """
+    choice("on_error", on_error, get_args(OnError))
+    check_kept_columns(text, keep)
+    columns = tuple(dict.fromkeys(name for name in (user, label, *keep) if name is not None))
+    reading = Reading(text, columns, on_error == "skip", _checked_encoding(encoding), _checked_separator(separator))
+    opens = []
+    for name in [source] if isinstance(source, str | os.PathLike) else source:
+        path, announced = Path(name), file_format(Path(f"x{suffix}" if suffix else name))
+        if columns and not announced.format.has_columns:
+            raise ParameterError(
+                f"a {announced.kind} file has no columns to keep ({path.name!r}): use .jsonl or .csv, or keep nothing"
+            )
+        if announced.format.needs_file and is_pipe(path):
+            what = "standard input" if path == STANDARD else f"{path.name!r}, a pipe or a device"
+            raise ParameterError(
+                f"{announced.kind.removeprefix('.')} cannot be read from {what}: name a file, or pipe .jsonl"
+            )
+
+        def opened(path: Path = path, announced: FileFormat = announced) -> Source:
+            return announced.format.source(path, announced.compression, reading)
+
+        opens.append((path, opened))
+    return DocumentReader(opens, user=user, label=label, keep=tuple(keep))
+
+
+def _checked_encoding(encoding: str | None) -> str | None:
+    """The canonical name; None for UTF-8."""
+    info = None
+    try:
+        info = None if encoding is None else codecs.lookup(encoding)
+        "".encode(encoding or "utf-8")  # refuses codecs of bytes
+    except (LookupError, TypeError, ValueError):
+        raise ParameterError(
+            f"encoding must be a text encoding that Python knows ('utf-8', 'windows-1252', 'utf-16-le'), got {encoding!r}"
+        ) from None
+    return None if info is None or info.name in ("utf-8", "utf-8-sig") else info.name
+
+
+def _checked_separator(separator: str | None) -> str | None:
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ParameterError(f"separator must be one character (',', ';' or a tab), got {separator!r}")
+    return separator
+
+
+def first_rows(
+    paths: Sequence[PathLike],
+    *,
+    suffix: str | None = None,
+    only: Collection[str] | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The rows of files with all their columns, for a look at them; pipes and rows that cannot be read are left out.
+
+    ``only`` selects columns; the other arguments and errors are those of `read_documents`.
+    """
+    reading = Reading(encoding=_checked_encoding(encoding), separator=_checked_separator(separator))
+    for path in map(Path, paths):
+        announced = file_format(Path(f"x{suffix}" if suffix else path))
+        if not is_pipe(path):
+            yield from announced.format.rows(path, announced.compression, reading, only)
+
+
+class NoDocumentsError(DataError):
+    """The files hold no row."""
+
+
+class DocumentReader(Iterator[Document]):
+    """The documents of one or more files, once and in order, one by one or in `batches`. Made by `read_documents`.
+
+    Attributes:
+        size: bytes in the files; 0 if unknown (standard input).
+        user_column: the column that names the author, if any.
+        label_column: the column that holds the label, if any.
+        kept_columns: the further columns that are read.
+        rejects: the rows left out so far, consecutive ones merged; at most a thousand entries.
+        skipped: number of rows left out so far.
+        count: number of rows read so far, without those.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, Callable[[], Source]]],
+        *,
+        user: str | None,
+        label: str | None,
+        keep: tuple[str, ...],
+    ) -> None:
+        self.user_column, self.label_column, self.kept_columns = user, label, keep
+        self.rejects: list[Reject] = []
+        self.skipped = 0
+        self.count = 0
+        self._watchers: list[Callable[[Batch], None]] = []
+        self._at_end: list[Callable[[], None]] = []
+        self._current: Source | None = None
+        self._done = 0
+        self._turns: list[Source | Callable[[], Source]] = []  # open, or to be opened
+        self._names: list[str] = []
+        sizes = []
+        for path, opened in files:
+            source = opened()  # every file is opened once before anything is read
+            sizes.append(source.size)
+            self._names.append(source.name)
+            if len(files) == 1 or not path.is_file():
+                self._turns.append(source)  # a pipe can be opened once only
+            else:
+                source.close()  # a folder may hold more files than a process may open
+                self._turns.append(opened)
+        self.size = 0 if 0 in sizes else sum(sizes)
+        self._documents: Iterator[Document] | None = None
+
+    @property
+    def position(self) -> int:
+        """Bytes of the files read so far."""
+        return self._done + (0 if self._current is None else self._current.position)
+
+    def watch(self, watcher: Callable[[Batch], None], *, at_end: Callable[[], None] | None = None) -> None:
+        """Call a function with every batch before it is used, and another one after the last row."""
+        self._watchers.append(watcher)
+        self._at_end += [] if at_end is None else [at_end]
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._current is not None:
+            self._current.close()
+        for turn in self._turns:
+            if not callable(turn):
+                turn.close()
+
+    def batches(self, by_rows: int | None = None) -> Iterator[Batch]:
+        """The rows in batches; where one ends depends on the content of the files alone.
+
+        Args:
+            by_rows: rows per batch. Set it where others can see the end of a batch: otherwise the length of the texts
+                decides where one ends.
+
+        Raises:
+            DataError: a broken row (unless they are skipped); no row at all.
+        """
+        try:
+            for turn in self._turns:
+                self._current = turn() if callable(turn) else turn
+                for batch in self._current.batches(by_rows):
+                    self._remember(batch.rejects)
+                    self.count += len(batch.texts)
+                    for watcher in self._watchers:
+                        watcher(batch)
+                    yield batch
+                self._current.close()
+                self._done, self._current = self._done + self._current.size, None
+        finally:
+            self.close()
+        if self.count == 0 and self.rejects:
+            first = self.rejects[0]
+            raise DataError(f"no row could be read; the first is {first.file}, row {first.first}: {first.reason}")
+        if self.count == 0:
+            names = ", ".join(self._names[:3]) or "nothing"
+            raise NoDocumentsError(f"{names} holds no documents: expected at least one row")
+        for callback in self._at_end:
+            callback()
+
+    def _remember(self, rejects: Sequence[Reject]) -> None:
+        self.skipped += sum(reject.count for reject in rejects)
+        for reject in rejects:
+            if len(self.rejects) < _REJECTS_KEPT:  # memory must not grow with the input
+                add_reject(self.rejects, reject)
+
+    def __next__(self) -> Document:
+        if self._documents is None:
+            self._documents = self._one_by_one()
+        return next(self._documents)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_turns"):
+            self.close()
+
+    def _one_by_one(self) -> Iterator[Document]:
+        for batch in self.batches():
+            columns = as_lists(batch.columns)
+            users = None if self.user_column is None else columns[self.user_column]
+            labels = None if self.label_column is None else columns[self.label_column]
+            kept = {name: columns[name] for name in self.kept_columns}
+            for row, text in enumerate(batch.texts):
+                author = None if users is None else users[row]
+                yield Document(
+                    text,
+                    user=None if is_missing(author) else str(author),
+                    label=None if labels is None else labels[row],
+                    attributes={name: values[row] for name, values in kept.items()} or None,
+                )
+
+
+# -- out ------------------------------------------------------------------------------------------------------
+
+
+class DocumentWriter:
+    """Batches of documents as bytes, in the format that a file name announces.
+
+    For plain formats of lines, the bytes of all batches are the file. A .parquet or .gz file is made from them at the
+    end (`finish`): where a batch ends depends on the length of the private texts, so nothing in a file may show it. A
+    text that is None becomes null in .jsonl and .parquet, and an empty text elsewhere.
+
+    Args:
+        path: decides the format (``Path("-.jsonl")`` or the like for standard output).
+        text: the column to write the text to (all but .txt).
+        keep: the columns to write beside it.
+
+    Raises:
+        ParameterError: an unknown suffix; kept columns for .txt.
+    """
+
+    def __init__(self, path: Path, *, text: str = "text", keep: Sequence[str] = ()) -> None:
+        self.format = written_format(path)
+        check_kept_columns(text, keep)
+        if keep and not self.format.format.has_columns:
+            raise ParameterError(
+                f"a {self.format.kind} file cannot hold kept columns: write .jsonl or .csv, or keep nothing"
+            )
+        self._names = (text, *keep)
+
+    @property
+    def is_assembled(self) -> bool:
+        """Whether the file is made by `finish`, not by the bytes of the batches alone."""
+        return self.format.is_assembled
+
+    def encode(self, texts: Sequence[str | None], columns: Columns, *, row: int, first: bool) -> bytes:
+        """The bytes of one batch.
+
+        Args:
+            texts: the private texts.
+            columns: the kept columns, and maybe others.
+            row: the number of the first of these rows in the output, from 1.
+            first: whether this is the first batch of the file.
+
+        Raises:
+            DataError: a row cannot be written in this format.
+        """
+        return self.format.format.encode(self._names, texts, columns, row, first)
+
+    def finish(self, batches: Path, ends: Sequence[int], out: HashedFile) -> None:
+        """Make the file from the bytes of all batches, which lie in a file one after the other and end at ``ends``."""
+        self.format.format.finish(batches, ends, out, self.format.compression)
+
+
+# -- folders and patterns -------------------------------------------------------------------------------------
+
+
+def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = False) -> list[tuple[Path, Path]]:
+    """The files that names, folders and patterns stand for, sorted within each.
+
+    A folder stands for the files in it and below whose suffix a reader knows, without hidden files and what dptext
+    writes beside its outputs.
+
+    Args:
+        sources: files, folders, patterns (``*``, ``?``, ``**``), or ``"-"``.
+        any_format: take files of any suffix that match a pattern.
+
+    Returns:
+        Pairs of a path and its name relative to its folder (or the folder that all matches of its pattern share).
+
+    Raises:
+        StorageError: a folder cannot be read.
+        DataError: nothing matches.
+        ParameterError: a file appears twice.
+    """
+    pairs: list[tuple[Path, Path]] = []
+    for source in sources:
+        path = Path(source)
+        if path == STANDARD:
+            pairs.append((path, path))
+        elif path.is_dir():
+            pairs += [(file, file.relative_to(path)) for file in _below(path)]
+        elif glob.has_magic(str(source)) and not path.exists():
+            pairs += _matching(str(source), any_format)
+        else:
+            pairs.append((path, Path(path.name)))
+    if len({path.resolve() for path, _ in pairs}) < len(pairs):
+        raise ParameterError("a file is named twice among the inputs: its rows would be released twice")
+    return pairs
+
+
+def _below(folder: Path) -> list[Path]:
+    def refuse(error: OSError) -> None:
+        raise StorageError.of("read", folder, error) from None
+
+    every = [Path(place, name) for place, _, names in os.walk(folder, onerror=refuse) for name in names]
+    files = [
+        file
+        for file in every
+        if _is_input(file) and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    ]
+    if not files:
+        raise DataError(f"the folder {str(folder)!r} holds no file of a known format: name a file")
+    return sorted(files)
+
+
+def _matching(pattern: str, any_format: bool) -> list[tuple[Path, Path]]:
+    every = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207  Path.glob takes no absolute pattern
+    files = sorted(file for file in every if file.is_file() and (any_format or _is_input(file)))
+    if not files:
+        raise DataError(f"no file of a known format matches {pattern!r}: name a file or a folder")
+    fixed = Path(os.path.commonpath([file.absolute().parent for file in files]))
+    return [(file, file.absolute().relative_to(fixed)) for file in files]
+
+
+def _is_input(path: Path) -> bool:
+    if path.name.endswith(_OWN) or not path.is_file():
+        return False
+    try:
+        file_format(path)
+    except ParameterError:
+        return False
+    return True

@@ -1,0 +1,796 @@
+"""The formats of files of documents: what a file name announces, how rows are read and how they are written.
+
+`FORMATS` is the only list of them. Text is UTF-8 unless an encoding is given or the file begins with a UTF-16 byte
+order mark. Rows are counted from 1 in each file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import datetime
+import json
+import os
+import re
+import warnings
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from dptext.errors import DataError, ParameterError, StorageError, extra
+from dptext.io.atomic import HashedFile
+from dptext.io.batches import (
+    BATCH_REJECTS,
+    Batch,
+    Columns,
+    OpenedFile,
+    Reject,
+    add_reject,
+    as_lists,
+    batch_limits,
+    compress,
+    describe_columns,
+    display_name,
+    has_lone_surrogate,
+)
+
+__all__ = [
+    "FORMATS",
+    "NAMES_OF_FORMATS",
+    "SUFFIXES",
+    "FileFormat",
+    "Format",
+    "Reading",
+    "Source",
+    "announced_by",
+    "file_format",
+    "written_format",
+]
+
+LONGEST = 1 << 28
+"""Bytes of the longest row: a longer one is a file without line ends, or a quote that was never closed."""
+
+_CUT = "repair it, or copy the file again if it was cut"
+_SEPARATORS = ";\t|"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read.
+
+    Attributes:
+        text: the column that holds the text.
+        columns: further columns.
+        skip: whether rows that cannot be read are left out.
+        encoding: of the text; None for UTF-8, or what a byte order mark says.
+        separator: between the fields of a .csv file; None for the comma, or what the header shows for certain.
+    """
+
+    text: str = "text"
+    columns: tuple[str, ...] = ()
+    skip: bool = False
+    encoding: str | None = None
+    separator: str | None = None
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The names of all columns to read."""
+        return (self.text, *self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """Why a row cannot be read; never its content."""
+
+    reason: str
+
+
+Row: TypeAlias = dict[str, Any] | BadRow
+Names: TypeAlias = tuple[str, ...]
+Values: TypeAlias = tuple[Any, ...]
+
+
+class Source(Protocol):
+    """One file in batches."""
+
+    size: int
+    name: str
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far."""
+        ...
+
+    def batches(self, by_rows: int | None) -> Iterator[Batch]:
+        """The rows, once; see `dptext.io.documents.DocumentReader.batches`."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+# -- lines in -------------------------------------------------------------------------------------------------
+
+
+class _Transcoded:
+    """The lines of a file in another encoding, as UTF-8."""
+
+    def __init__(self, file: OpenedFile, encoding: str, start: bytes = b"") -> None:
+        self._file, self._encoding = file, encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._lines: deque[str] = deque()
+        self._rest, self._ended = "", False
+        self._take(start)
+
+    def _take(self, data: bytes) -> None:
+        text = None
+        with suppress(UnicodeError):  # such an error holds the data
+            text = self._decoder.decode(data, final=self._ended)
+        if text is None:
+            raise DataError(
+                f"{self._file.name}: expected text in the encoding {self._encoding}; name the right one (--encoding)"
+            )
+        *lines, self._rest = (self._rest + text).split("\n")
+        self._lines += (line + "\n" for line in lines)
+
+    def readline(self, longest: int) -> bytes:
+        while not self._lines and not self._ended and len(self._rest) < longest:
+            data = self._file.read(1 << 16)
+            self._ended = not data
+            self._take(data)
+        if self._lines:
+            return self._lines.popleft().encode("utf-8", "surrogatepass")
+        line, self._rest = self._rest, ""
+        return line.encode("utf-8", "surrogatepass")
+
+
+class _Lines(Iterator[str]):
+    """Decoded lines with their line ends, without a byte order mark; ``number`` is that of the last line."""
+
+    def __init__(self, file: OpenedFile, encoding: str | None = None) -> None:
+        self._file: OpenedFile | _Transcoded = file if encoding is None else _Transcoded(file, encoding)
+        self.name = file.name
+        self.number = 0
+        self._broken: tuple[int, int] | None = None
+
+    def _readline(self) -> bytes:
+        with suppress(EOFError):
+            line = self._file.readline(LONGEST + 1)
+            if self.number == 0 and isinstance(self._file, OpenedFile):
+                if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                    self._file = _Transcoded(self._file, "utf-16", line)
+                    return self._file.readline(LONGEST + 1)
+                for encoding, every_other in (("utf-16-le", line[1:40:2]), ("utf-16-be", line[0:40:2])):
+                    if len(every_other) > 1 and not every_other.strip(b"\0"):
+                        raise DataError(
+                            f"{self.name}: expected UTF-8, this looks like UTF-16; add --encoding {encoding}"
+                        )
+            return line
+        raise DataError(
+            f"{self.name}: the compressed data is broken or ends early, after line {self.number}; copy the file again"
+        )
+
+    def __next__(self) -> str:
+        line = self._readline()
+        if not line:
+            raise StopIteration
+        self.number += 1
+        if len(line) > LONGEST:
+            raise DataError(f"{self.name}, line {self.number}: expected rows of at most {LONGEST:,} bytes, got more")
+        try:
+            decoded = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            self._broken = self._broken or (error.start + 1, self.number)
+            decoded = line.decode("utf-8", "surrogateescape")
+        return decoded.removeprefix("\ufeff") if self.number == 1 else decoded
+
+    def undecoded(self) -> BadRow | None:
+        """The row just read, if one of its lines was not UTF-8."""
+        if self._broken is None:
+            return None
+        (place, line), self._broken = self._broken, None
+        return BadRow(
+            f"expected UTF-8, byte {place} of line {line} is not; name the encoding (--encoding windows-1252), or copy "
+            "the file again if it was cut"
+        )
+
+
+def _read_txt(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]:
+    del reading
+    for line in lines:
+        yield lines.undecoded() or {wanted[0]: line.removesuffix("\n").rstrip("\r")}
+
+
+def _read_jsonl(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]:
+    del reading, wanted
+    for number, line in enumerate(lines):
+        broken = lines.undecoded()
+        if broken is not None:
+            yield broken
+            continue
+        if number == 0 and line.lstrip().startswith("["):
+            yield from _read_json_list(line, lines)
+            return
+        row, what = None, ""
+        try:
+            row = _json_row(json.loads(line), line)
+        except json.JSONDecodeError:  # it holds the line: nothing must be chained to it
+            what = "is not valid JSON" if line.strip() else "is empty"
+        except ValueError:
+            what = "holds a number of too many digits"
+        except RecursionError:
+            what = "is nested too deep"
+        yield BadRow(f"expected a JSON object, the line {what}; {_CUT}") if row is None else row
+
+
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def _read_json_list(buffer: str, lines: _Lines) -> Iterator[Row]:
+    """The objects of one JSON list."""
+    decoder, at, number = json.JSONDecoder(), buffer.index("[") + 1, 0
+    while True:
+        at = _BETWEEN.match(buffer, at).end()  # type: ignore[union-attr]  it matches anything
+        value, end, is_cut = None, 0, at == len(buffer)
+        if buffer.startswith("]", at):
+            break
+        try:
+            value, end = (None, 0) if is_cut else decoder.raw_decode(buffer, at)
+        except json.JSONDecodeError as error:  # more lines may complete a value
+            is_cut = error.pos >= len(buffer.rstrip()) - 1
+        except (ValueError, RecursionError):
+            pass
+        if end:
+            number += 1
+            yield _json_row(value, buffer[at:end])
+            at = end
+            continue
+        line = next(lines, None) if is_cut else None
+        broken = lines.undecoded()
+        if line is None or broken is not None:
+            raise DataError(
+                f"{lines.name}, row {number + 1} (line {lines.number}): "
+                + (broken.reason if broken else f"the JSON list is broken or ends early; {_CUT}")
+            )
+        buffer, at = buffer[at:] + line, 0
+    if buffer[at + 1 :].strip() or any(line.strip() for line in lines):
+        raise DataError(f"{lines.name}: expected one JSON list, or one JSON object per line, got more after a list")
+
+
+def _json_row(value: Any, spelled: str) -> Row:
+    if not isinstance(value, dict):
+        return BadRow("expected a JSON object, got another JSON value")
+    if "\\u" in spelled and _holds_surrogate(value):
+        return BadRow("the row holds half a surrogate pair, which is no text; repair it")
+    return value
+
+
+def _holds_surrogate(row: dict[str, Any]) -> bool:
+    with suppress(UnicodeEncodeError, RecursionError):
+        json.dumps(row, ensure_ascii=False).encode("utf-8")
+        return False
+    return True
+
+
+def _read_tsv(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]:
+    """Tabs separate, nothing quotes (text/tab-separated-values): a field holds neither a tab nor a line break."""
+    header: list[str] | None = None
+    for line in lines:
+        fields = line.removesuffix("\n").rstrip("\r").split(reading.separator or "\t")
+        broken = lines.undecoded()
+        if header is None:
+            header = _checked_header(fields, broken, wanted, lines.name)
+        else:
+            yield broken or _fields(header, fields)
+
+
+def _read_csv(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]:
+    csv.field_size_limit(LONGEST)  # a long review is not an error
+    first = next(lines, None)
+    if first is None:
+        return
+    separator = reading.separator or _sniffed_separator(first, wanted)
+    reader = csv.reader(chain([first], lines), strict=True, delimiter=separator)
+    number = 0
+    try:
+        header = _checked_header(next(reader), lines.undecoded(), wanted, lines.name)
+        for row in reader:
+            number += 1
+            if not row and len(header) == 1:
+                row = [""]  # csv reads the empty line of a one-column file as no fields
+            yield lines.undecoded() or _fields(header, row, f" (line {reader.line_num})")
+    except csv.Error as error:
+        what = "is not valid CSV"
+        if "unexpected end" in str(error):
+            what = "ends inside quotes"
+        elif "field limit" in str(error):
+            what = f"holds a field of more than {LONGEST:,} bytes: a quote is not closed"
+        # never skipped: a guess where the next row starts could take a piece of a text for a kept column
+        raise DataError(
+            f"{lines.name}, row {number + 1} (line {reader.line_num}): the row {what}, and where the next one starts "
+            f"is uncertain; {_CUT}"
+        ) from None
+
+
+def _sniffed_separator(line: str, wanted: Names) -> str:
+    """Another separator than the comma only if the header gives the wanted columns with it and not with the comma."""
+    fields = {}
+    for separator in f",{_SEPARATORS}":
+        with suppress(csv.Error, StopIteration):
+            fields[separator] = next(csv.reader([line], delimiter=separator))
+    if wanted:
+        for separator, names in fields.items():
+            if set(wanted) <= set(names):
+                return separator
+    if len(fields.get(",", ())) == 1:
+        return next((separator for separator, names in fields.items() if len(names) > 1), ",")
+    return ","
+
+
+def _checked_header(header: list[str], broken: BadRow | None, wanted: Names, name: str) -> list[str]:
+    if broken is not None:
+        raise DataError(f"{name}, the header: {broken.reason}")
+    if len(set(header)) != len(header):
+        raise DataError(f"{name}: two columns of the header have the same name; rename one")
+    for column in wanted:
+        if column not in header:
+            other = any(separator in field for field in header for separator in _SEPARATORS)
+            raise DataError(
+                f"{name}: expected a column {column!r}, the header has "
+                f"{describe_columns(column, header, wanted=wanted)}; name the right column"
+                + (", or the separator (--separator)" if other else "")
+            )
+    return header
+
+
+def _fields(header: list[str], row: list[str], where: str = "") -> Row:
+    if len(row) == len(header):
+        return dict(zip(header, row, strict=True))
+    return BadRow(f"expected {len(header)} columns as in the header, got {len(row)}{where}; {_CUT}")
+
+
+class _LineSource:
+    """A file of lines in batches."""
+
+    def __init__(self, file: Any, rows: Callable[[], Iterator[tuple[int, Row]]], reading: Reading) -> None:
+        self._file, self._rows, self._reading = file, rows, reading
+        self.size, self.name = file.size, file.name
+
+    @property
+    def position(self) -> int:
+        position: int = self._file.position
+        return position
+
+    def close(self) -> None:
+        self._file.close()
+
+    def batches(self, by_rows: int | None) -> Iterator[Batch]:
+        max_rows, max_characters = batch_limits(by_rows)
+        names = self._reading.columns
+        texts: list[str | None] = []
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        rejects: list[Reject] = []
+        characters = 0
+        for number, row in self._rows():
+            reason = row.reason if isinstance(row, BadRow) else self._problem(row)
+            if reason is not None or isinstance(row, BadRow):
+                if not self._reading.skip:
+                    if not isinstance(row, BadRow):
+                        reason = self._problem(row, to_owner=True)
+                    raise DataError(f"{self.name}, row {number}: {reason}")
+                add_reject(rejects, Reject(self.name, number, number, str(reason)))
+                if len(rejects) >= BATCH_REJECTS:
+                    yield Batch([], {name: [] for name in names}, tuple(rejects))
+                    rejects = []
+                continue
+            text = row[self._reading.text]
+            texts.append(text)
+            for name, values in columns.items():
+                values.append(row[name])
+            characters += 0 if text is None else len(text)
+            if characters >= max_characters or len(texts) >= max_rows:
+                yield Batch(texts, columns, tuple(rejects))
+                texts, columns, rejects, characters = [], {name: [] for name in names}, [], 0
+        if texts or rejects:
+            yield Batch(texts, columns, tuple(rejects))
+
+    def _problem(self, row: dict[str, Any], *, to_owner: bool = False) -> str | None:
+        """Why a row cannot be used; only ``to_owner`` names its columns, since rejects may be handed on."""
+        for column in self._reading.wanted:
+            if column not in row:
+                present = describe_columns(column, list(row), sure=True) if to_owner else "none"
+                return f"expected a column {column!r}, the row has {present}; name the right column or repair the row"
+        value = row[self._reading.text]
+        if value is None or isinstance(value, str):
+            return None
+        return f"expected a string in {self._reading.text!r}, the value is of type {type(value).__name__}"
+
+
+# -- sheets ---------------------------------------------------------------------------------------------------
+
+
+class _Sheet:
+    """The one sheet of a workbook that holds something, row by row; the first row holds the column names.
+
+    A formula counts as its stored value, a date as its ISO spelling; a row without values is no row.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = display_name(path)
+        openpyxl = extra("openpyxl", "excel", self.name)
+        self.position = 0
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise StorageError.of("open", path, error) from None
+        self.size = os.fstat(self._file.fileno()).st_size
+        self._damaged = DataError(f"{self.name} is not an .xlsx file, or was cut or damaged; copy the file again")
+        self._book: Any = None
+        sheets: list[Any] | None = None
+        # errors of openpyxl may hold a value; its warnings are about parts that are not read
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._book = openpyxl.load_workbook(self._file, read_only=True, data_only=True)
+            for sheet in self._book.worksheets:
+                sheet.reset_dimensions()  # the size that a file states may be wrong
+            sheets = [sheet for sheet in self._book.worksheets if next(self._filled(sheet), None) is not None]
+        try:
+            if sheets is None:
+                raise self._damaged
+            if len(sheets) > 1:
+                raise DataError(
+                    f"{self.name}: expected one sheet with rows, {len(sheets)} hold some: save the one with the texts "
+                    "as a file of its own"
+                )
+            self._sheet = sheets[0] if sheets else None
+            self.header = self._header()
+        except DataError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._book is not None:
+            self._book.close()
+        self._file.close()
+
+    def rows(self) -> Iterator[tuple[int, Row]]:
+        """Numbers of rows in the sheet, and their values by column."""
+        filled = iter(()) if self._sheet is None else self._filled(self._sheet)
+        width, is_header = len(self.header), True
+        while True:
+            found = None
+            with suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = next(filled, (0, ()))
+            if found is None:
+                raise self._damaged
+            number, values = found
+            if not number:
+                self.position = self.size
+                return
+            if is_header:
+                is_header = False
+            elif any(value is not None for value in values[width:]):
+                yield (
+                    number,
+                    BadRow(
+                        f"expected {width} columns as in the first row, got a value beyond them; name the column or "
+                        "remove the value"
+                    ),
+                )
+            else:
+                padded = (*values[:width], *(None for _ in range(width - len(values))))
+                yield number, dict(zip(self.header, map(_plain, padded), strict=True))
+
+    @staticmethod
+    def _filled(sheet: Any) -> Iterator[tuple[int, Values]]:
+        for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
+            if any(value is not None for value in values):
+                yield number, values
+
+    def _header(self) -> list[str]:
+        if self._sheet is None:
+            return []
+        _, values = next(self._filled(self._sheet))
+        while values and values[-1] is None:
+            values = values[:-1]
+        if not all(isinstance(value, str) and value for value in values):
+            raise DataError(
+                f"{self.name}: expected the names of the columns in the first row, got something else there"
+            )
+        return list(values)
+
+
+def _plain(value: Any) -> Any:
+    """A date or a time in its ISO spelling; a day as a date alone."""
+    if isinstance(value, datetime.datetime):
+        return (value.date() if value.time() == datetime.time() else value).isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value) if isinstance(value, datetime.timedelta) else value
+
+
+# -- lines out ------------------------------------------------------------------------------------------------
+
+
+def _txt_lines(_names: Names, rows: Iterator[Values], number: int) -> Iterator[str]:
+    for row, (text,) in enumerate(rows, number):
+        if text and ("\n" in text or text.endswith("\r")):
+            raise DataError(f"row {row} holds a line break, which a .txt file cannot: write .jsonl or .csv instead")
+        yield f"{text or ''}\n"
+
+
+def _json_lines(names: Names, rows: Iterator[Values], number: int) -> Iterator[str]:
+    for row, values in enumerate(rows, number):
+        fields = dict(zip(names, values, strict=True))
+        line = None
+        try:
+            line = _JSON.encode(fields)
+        except (TypeError, ValueError, RecursionError):  # JSON has no NaN; null is what others write
+            with suppress(TypeError, ValueError, RecursionError):
+                line = _JSON.encode({name: None if value != value else value for name, value in fields.items()})
+        if line is None:
+            kept = ", ".join(map(repr, names[1:]))
+            raise DataError(f"row {row}: the kept {kept} cannot all be written as JSON")
+        yield line + "\n"
+
+
+def _spelled(value: object) -> str:
+    """What JSON has no type for and everybody spells alike."""
+    if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
+        return value.isoformat()
+    raise TypeError
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_spelled)
+
+
+class _Written(list[str]):
+    """A file for `csv.writer`, which writes row by row."""
+
+    write = list.append
+
+
+def _csv_lines(_names: Names, rows: Iterator[Values], _number: int) -> Iterator[str]:
+    lines = _Written()
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)  # with \r among the line ends, it is quoted
+    return (line[:-2] + "\n" for line in lines)
+
+
+# -- the formats ----------------------------------------------------------------------------------------------
+
+
+class Format:
+    """Reader and writer of one format.
+
+    Attributes:
+        suffixes: how names end, the usual one first.
+        has_columns: whether a row can hold more than its text.
+        is_compressed: whether a compression may be added to the name.
+        needs_file: whether it cannot be read from a pipe.
+        is_assembled: whether a file is made by `finish`, not by the bytes of the batches alone.
+        is_written: whether files of it are written, not only read.
+    """
+
+    suffixes: Names
+    has_columns: bool = True
+    is_compressed: bool = False
+    needs_file: bool = True
+    is_assembled: bool = False
+    is_written: bool = True
+
+    def source(self, path: Path, compression: str, reading: Reading) -> Source:
+        """Open a file to be read."""
+        raise NotImplementedError
+
+    def rows(
+        self, path: Path, compression: str, reading: Reading, only: Collection[str] | None
+    ) -> Iterator[dict[str, Any]]:
+        """Rows with all their columns, or those of ``only``, in order, without those that cannot be read."""
+        raise NotImplementedError
+
+    def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool) -> bytes:
+        """The bytes of one batch; ``names`` are the columns of the text and of what is kept."""
+        raise NotImplementedError
+
+    def finish(self, batches: Path, ends: Sequence[int], out: HashedFile, compression: str) -> None:
+        """Make the file from the bytes of all batches, which end at ``ends``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _LineFormat(Format):
+    """A format of lines: the bytes of its batches one after the other are the file."""
+
+    suffixes: Names
+    read: Callable[[_Lines, Reading, Names], Iterator[Row]]
+    write: Callable[[Names, Iterator[Values], int], Iterator[str]] | None = None
+    has_header: bool = False
+    has_columns: bool = True
+    is_compressed: bool = True
+    needs_file: bool = False
+
+    @property
+    def is_written(self) -> bool:  # type: ignore[override]
+        return self.write is not None
+
+    def source(self, path: Path, compression: str, reading: Reading) -> Source:
+        file = OpenedFile(path, compression)
+
+        def rows() -> Iterator[tuple[int, Row]]:
+            return enumerate(self.read(_Lines(file, reading.encoding), reading, reading.wanted), 1)
+
+        return _LineSource(file, rows, reading)
+
+    def rows(
+        self, path: Path, compression: str, reading: Reading, only: Collection[str] | None
+    ) -> Iterator[dict[str, Any]]:
+        with closing(OpenedFile(path, compression)) as file:
+            wanted = () if self.has_columns else ("text",)
+            for row in self.read(_Lines(file, reading.encoding), reading, wanted):
+                if not isinstance(row, BadRow):
+                    yield row if only is None else {name: row[name] for name in only if name in row}
+
+    def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool) -> bytes:
+        assert self.write is not None
+        lists = as_lists(columns)
+        missing = next((name for name in names[1:] if name not in lists), None)
+        if missing is not None:
+            raise DataError(f"expected a column {missing!r}, which is to be kept; the documents have none")
+        rows: Iterator[Values] = zip(texts, *(lists[name] for name in names[1:]), strict=True)
+        starts_file = first if self.has_header else row == 1
+        if first and self.has_header:
+            rows, row = chain([names], rows), row - 1
+        lines = list(self.write(names, rows, row))
+        if starts_file and lines and lines[0].startswith("\ufeff"):
+            lines[0] = "\ufeff" + lines[0]  # readers drop the first one of a file
+        with suppress(UnicodeEncodeError):  # such an error holds the text: none must be chained
+            return "".join(lines).encode("utf-8")
+        number = next(number for number, line in enumerate(lines, row) if has_lone_surrogate(line))
+        raise DataError(f"row {number} holds half a surrogate pair, which is no text")
+
+    def finish(self, batches: Path, ends: Sequence[int], out: HashedFile, compression: str) -> None:
+        del ends, compression  # one member of .gz: one per batch would show where it ended
+        with batches.open("rb") as stream:
+            compress(stream, out)
+
+
+class _ParquetFormat(Format):
+    suffixes = (".parquet",)
+    is_assembled = True
+
+    def source(self, path: Path, compression: str, reading: Reading) -> Source:
+        del compression
+        from dptext.io.parquet import ParquetSource
+
+        return ParquetSource(path, text=reading.text, columns=reading.columns, skip=reading.skip)
+
+    def rows(
+        self, path: Path, compression: str, reading: Reading, only: Collection[str] | None
+    ) -> Iterator[dict[str, Any]]:
+        del compression, reading
+        from dptext.io.parquet import parquet_rows
+
+        return parquet_rows(path, only)
+
+    def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool) -> bytes:
+        del first
+        from dptext.io.parquet import as_table, segment
+
+        return segment(as_table(names[0], texts, columns, names[1:], row), row)
+
+    def finish(self, batches: Path, ends: Sequence[int], out: HashedFile, compression: str) -> None:
+        del compression
+        from dptext.io.parquet import assemble
+
+        assemble(batches, ends, out)
+
+
+class _SheetFormat(Format):
+    """A sheet of Excel: only read, since writing it would lose all that it holds besides its values."""
+
+    suffixes = (".xlsx",)
+    is_written = False
+
+    def source(self, path: Path, compression: str, reading: Reading) -> Source:
+        del compression
+        sheet = _Sheet(path)
+        try:
+            if sheet.header:
+                _checked_header(sheet.header, None, reading.wanted, sheet.name)
+        except DataError:
+            sheet.close()
+            raise
+        return _LineSource(sheet, sheet.rows, reading)
+
+    def rows(
+        self, path: Path, compression: str, reading: Reading, only: Collection[str] | None
+    ) -> Iterator[dict[str, Any]]:
+        del compression, reading
+        with closing(_Sheet(path)) as sheet:
+            for _, row in sheet.rows():
+                if not isinstance(row, BadRow):
+                    yield row if only is None else {name: row[name] for name in only if name in row}
+
+
+_ALL: tuple[Format, ...] = (
+    _LineFormat((".txt",), _read_txt, _txt_lines, has_columns=False),
+    _LineFormat((".jsonl", ".ndjson"), _read_jsonl, _json_lines),
+    _LineFormat((".csv",), _read_csv, _csv_lines, has_header=True),
+    _LineFormat((".tsv",), _read_tsv, has_header=True),
+    _ParquetFormat(),
+    _SheetFormat(),
+)
+FORMATS = {kind.suffixes[0]: kind for kind in _ALL}
+"""All formats, by their usual suffix."""
+
+_BY_SUFFIX = {suffix: name for name, kind in FORMATS.items() for suffix in kind.suffixes}
+_COMPRESSIONS = (".gz", ".zst", ".xz")
+_WRITTEN = "", ".gz"
+SUFFIXES = (*_COMPRESSIONS, *FORMATS, *(suffix for suffix in _BY_SUFFIX if suffix not in FORMATS))
+"""All endings of names that say something, those of compressions first."""
+
+_PLAIN = ", ".join(name for name, kind in FORMATS.items() if kind.is_compressed)
+_OTHERS = ", ".join(name for name, kind in FORMATS.items() if not kind.is_compressed)
+_MAY_BE = f"{', '.join(_COMPRESSIONS[:-1])} or {_COMPRESSIONS[-1]}"
+NAMES_OF_FORMATS = f"{_PLAIN}, each may be {_MAY_BE}; {_OTHERS}"
+"""How names end, for the help of commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """What a file name announces: a key of `FORMATS`, and ``""``, ``".gz"``, ``".zst"`` or ``".xz"``."""
+
+    kind: str
+    compression: str = ""
+
+    @property
+    def format(self) -> Format:
+        """How such files are read and written."""
+        return FORMATS[self.kind]
+
+    @property
+    def is_assembled(self) -> bool:
+        """Whether a file is made when all of its batches are there."""
+        return self.format.is_assembled or self.compression != ""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether such files are written, not only read."""
+        return self.format.is_written and self.compression in _WRITTEN
+
+
+def written_format(path: Path) -> FileFormat:
+    """The format that the name of an output announces; `ParameterError` if it is not written."""
+    announced = file_format(path)
+    if not announced.is_written:
+        written = ", ".join(name for name, kind in FORMATS.items() if kind.is_written)
+        raise ParameterError(
+            f"{announced.kind}{announced.compression} files are only read: end OUT in {written} (or .jsonl.gz and the "
+            f"like), got {path.name!r}"
+        )
+    return announced
+
+
+def announced_by(path: Path) -> FileFormat:
+    """What a name says of its format; the kind may be unknown, or empty."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = suffixes.pop() if suffixes[-1:] and suffixes[-1] in _COMPRESSIONS else ""
+    kind = suffixes[-1] if suffixes else ""
+    return FileFormat(_BY_SUFFIX.get(kind, kind), compression)
+
+
+def file_format(path: Path) -> FileFormat:
+    """The format that a file name announces; `ParameterError` for an unknown one."""
+    announced = announced_by(path)
+    if announced.kind not in FORMATS or (announced.compression and not announced.format.is_compressed):
+        raise ParameterError(
+            f"expected a file name that ends in {_PLAIN} (each may have {_MAY_BE} added) or {_OTHERS}, got "
+            f"{path.name!r}"
+        )
+    return announced

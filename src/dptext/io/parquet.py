@@ -1,0 +1,446 @@
+"""Parquet through pyarrow: texts in batches, kept columns of any type rebuilt from their values, and back.
+
+Nothing that runs on a device imports this module.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dptext.errors import DataError, DptextError, StorageError
+from dptext.io.batches import (
+    BATCH_REJECTS,
+    Batch,
+    Columns,
+    Reject,
+    add_reject,
+    as_lists,
+    batch_limits,
+    describe_columns,
+    display_name,
+    has_lone_surrogate,
+    unknown_type,
+)
+
+__all__ = [
+    "ParquetSource",
+    "as_table",
+    "as_vectors",
+    "assemble",
+    "parquet_rows",
+    "rebuilt_column",
+    "segment",
+    "vector_batches",
+]
+
+_ROWS_AT_A_TIME = 1024
+_ROW_GROUP = 1 << 16
+_BUFFER = 1 << 20
+_INSTEAD = "write .jsonl, or keep another column"
+
+
+# -- in -------------------------------------------------------------------------------------------------------
+
+
+class ParquetSource:
+    """A parquet file in batches.
+
+    Raises:
+        StorageError: the file cannot be opened.
+        DataError: it is not parquet, lacks a column, or its text column does not hold strings.
+    """
+
+    def __init__(self, path: Path, *, text: str, columns: tuple[str, ...], skip: bool) -> None:
+        self._text, self._columns, self._skip = text, columns, skip
+        self.name = display_name(path)
+        self._file = _open(path)
+        self.size = path.stat().st_size
+        self._rows, self._done = self._file.metadata.num_rows, 0
+        names = self._file.schema_arrow.names
+        for column in (text, *columns):
+            if names.count(column) != 1:
+                what = "several" if column in names else describe_columns(column, names, sure=True)
+                raise DataError(
+                    f"{self.name}: expected a column {column!r}, the file has {what}; name the right column"
+                )
+        kind = self._file.schema_arrow.field(text).type
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+        if not any(test(plain) for test in tests):
+            raise DataError(
+                f"{self.name}: expected strings in the column {text!r}, its type is {kind}; name the right column"
+            )
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far, by the share of the rows."""
+        return self.size if self._done >= self._rows else self.size * self._done // self._rows
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def batches(self, by_rows: int | None) -> Iterator[Batch]:
+        """The rows in batches, in order."""
+        max_rows, max_characters = batch_limits(by_rows)
+        tables: list[Any] = []
+        texts: list[str | None] = []
+        rejects: list[Reject] = []
+        characters = 0
+        for part, table, bad in self._parts():
+            texts += part
+            tables.append(table)
+            for reject in bad:
+                add_reject(rejects, reject)
+            if len(rejects) >= BATCH_REJECTS:
+                yield Batch([], table.slice(0, 0), tuple(rejects))
+                rejects = []
+            characters += sum(len(text) for text in part if text is not None)
+            if len(tables) > 1 and not part:
+                tables.pop()
+            if characters >= max_characters or len(texts) >= max_rows:
+                yield Batch(texts, pa.concat_tables(tables), tuple(rejects))
+                tables, texts, rejects, characters = [], [], [], 0
+        if texts or rejects:
+            yield Batch(texts, pa.concat_tables(tables), tuple(rejects))
+
+    def _parts(self) -> Iterator[tuple[list[str | None], Any, list[Reject]]]:
+        columns = _top_level(self._file, [self._text, *self._columns])
+        for group in range(self._file.num_row_groups):
+            last = self._done + self._file.metadata.row_group(group).num_rows
+            batches = self._file.iter_batches(_ROWS_AT_A_TIME, row_groups=[group], columns=columns)
+            while self._done < last:
+                part = None
+                try:
+                    part = self._checked(next(batches).slice(0, last - self._done))
+                except (pa.ArrowException, OSError, UnicodeDecodeError, StopIteration) as error:
+                    if isinstance(error, DptextError):
+                        raise
+                    unreadable = _unreadable(self.name, error)
+                    if unreadable is not None:
+                        raise unreadable from None
+                if part is None:
+                    raise DataError(
+                        f"{self.name}, rows {self._done + 1} to {last}: the row group is damaged; copy the file again"
+                    )
+                self._done += len(part[0]) + len(part[2])
+                yield part
+
+    def _checked(self, batch: Any) -> tuple[list[str | None], Any, list[Reject]]:
+        """Texts and kept columns; rows whose text is not UTF-8 (parquet does not check) are rejected."""
+        kept = pa.Table.from_batches([batch]).select(list(self._columns)).replace_schema_metadata(None)
+        column = batch.column(batch.schema.get_field_index(self._text))
+        with suppress(UnicodeDecodeError):  # such an error holds the text
+            return column.to_pylist(), kept, []
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        texts: list[str | None] = []
+        rejects: list[Reject] = []
+        rows: list[int] = []
+        for row, value in enumerate(column.cast(pa.large_binary()).to_pylist()):
+            with suppress(UnicodeDecodeError):
+                texts.append(None if value is None else value.decode("utf-8"))
+                rows.append(row)
+                continue
+            number = self._done + 1 + row
+            reason = f"expected UTF-8 in {self._text!r}, it is not; convert the column"
+            if not self._skip:
+                raise DataError(f"{self.name}, row {number}: {reason}")
+            rejects.append(Reject(self.name, number, number, reason))
+        return texts, kept.take(pa.array(rows, type=pa.int64())), rejects
+
+
+def _open(path: Path) -> Any:
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise StorageError.of("open", path, error) from None
+    try:
+        # no buffers ahead of the reader, so that memory does not grow with a row group
+        file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+        _ = file.schema_arrow.names
+        groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        if min(groups, default=0) >= 0 and sum(groups) == file.metadata.num_rows:
+            return file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # such an error may hold a name
+        unreadable = _unreadable(display_name(path), error)
+        if unreadable is not None:
+            raise unreadable from None
+    raise DataError(f"{display_name(path)} is not a parquet file, or was cut or damaged; copy the file again")
+
+
+def _unreadable(name: str, error: BaseException) -> StorageError | None:
+    """The error where the system cannot read; for a damaged file pyarrow raises an OSError without a number."""
+    number = getattr(error, "errno", None)
+    return None if number is None else StorageError(f"cannot read {name!r}: {os.strerror(number)}")
+
+
+def _top_level(file: Any, columns: list[str]) -> list[str] | None:
+    """The columns to read; None, all, where a name with a dot would select inside a structure."""
+    return None if any("." in name for name in file.schema_arrow.names) else columns
+
+
+def parquet_rows(path: Path, only: Collection[str] | None) -> Iterator[dict[str, Any]]:
+    """Rows with all columns, or those of ``only``; values that Python has no type for are left out."""
+    with closing(_open(path)) as file:
+        names = file.schema_arrow.names
+        wanted = [name for name in (names if only is None else only) if names.count(name) == 1]
+        with suppress(pa.ArrowException, OSError, UnicodeDecodeError):
+            for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=_top_level(file, wanted)):
+                table = pa.Table.from_batches([batch])
+                lists: dict[str, Sequence[Any]] = {}
+                for name in wanted:
+                    with suppress(DataError):
+                        lists |= as_lists(table.select([name]))
+                for row in range(table.num_rows):
+                    yield {name: values[row] for name, values in lists.items()}
+
+
+def vector_batches(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
+    """A column of lists of one length as (n, k) arrays; of a folder, that of its parts.
+
+    Raises:
+        StorageError: the file cannot be opened.
+        DataError: it is not parquet, was damaged, or holds no such column.
+    """
+    if path.is_dir():
+        for part in sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", "."))):
+            yield from vector_batches(part, name)
+        return
+    shown, width = display_name(path), None
+    problem = f"{shown}: expected a column {name!r} of vectors of one length; is it one that dptext encode wrote?"
+    with closing(_open(path)) as file:
+        if not _holds_vectors(file.schema_arrow, name):
+            raise DataError(problem)
+        batches = file.iter_batches(_ROWS_AT_A_TIME, columns=[name])
+        while True:
+            column = None
+            with suppress(pa.ArrowException, OSError):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                column = batch.column(0)
+            if column is None or column.null_count:
+                raise DataError(f"{shown} was cut or damaged, or a vector is missing; copy the file again")
+            vectors = _as_matrix(column)
+            if vectors is None or vectors.shape[1] != (width or vectors.shape[1]):
+                raise DataError(problem)
+            width = vectors.shape[1]
+            yield vectors
+
+
+def _holds_vectors(schema: Any, name: str) -> bool:
+    """True for one such column, of lists of a fixed size (as dptext writes) or not (as Spark does)."""
+    if schema.names.count(name) != 1:
+        return False
+    kind = schema.field(name).type
+    is_list = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind)
+    return is_list and bool(pa.types.is_floating(kind.value_type))
+
+
+def _as_matrix(column: Any) -> npt.NDArray[np.float32] | None:
+    """The vectors of a batch; None if their lengths differ."""
+    numbers = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
+    if pa.types.is_fixed_size_list(column.type):
+        return numbers.reshape(len(column), column.type.list_size)
+    lengths = np.diff(column.offsets.to_numpy())
+    return None if (lengths != lengths[:1]).any() else numbers.reshape(len(column), int(lengths[0]))
+
+
+# -- kept columns ---------------------------------------------------------------------------------------------
+
+
+def rebuilt_column(column: Any, name: str, *, ordered: bool = True) -> Any:
+    """A column made anew from its values: no metadata, unused dictionary entries, hidden values or shared buffers.
+
+    An extension type becomes its storage. ``ordered=False`` drops the order of dictionary entries: of a column that is
+    made batch by batch, each batch has entries of its own.
+
+    Raises:
+        DataError: a type that cannot be rebuilt from values (unions, dictionaries of nested values).
+    """
+    result = None
+    with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):  # their words may quote a value
+        whole = pa.table([column], names=[""]).combine_chunks().column(0)
+        kind = _values_type(whole.type, ordered)
+        result = pa.chunked_array([_rebuilt(chunk, kind) for chunk in whole.chunks], type=kind)
+    if result is None:
+        raise unknown_type(name, str(column.type).partition("<")[0].partition("[")[0])
+    return result
+
+
+def _values_type(kind: Any, ordered: bool) -> Any:
+    """The type without metadata and extension types."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _values_type(kind.storage_type, ordered)
+
+    def inner(name: str, field: Any) -> Any:
+        return pa.field(name, _values_type(field.type, ordered))
+
+    if types.is_dictionary(kind):
+        if types.is_nested(kind.value_type) or types.is_dictionary(kind.value_type):
+            raise TypeError
+        return pa.dictionary(kind.index_type, kind.value_type, kind.ordered and ordered)
+    if types.is_struct(kind):
+        return pa.struct([inner(field.name, field) for field in kind])
+    if types.is_map(kind):
+        key = _values_type(kind.key_type, ordered)
+        return pa.map_(key, inner("value", kind.item_field), keys_sorted=kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(inner("item", kind.value_field), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        make = pa.large_list if types.is_large_list(kind) else pa.list_
+        return make(inner("item", kind.value_field))
+    if types.is_nested(kind) or types.is_run_end_encoded(kind):
+        raise TypeError
+    return kind
+
+
+def _rebuilt(array: Any, kind: Any) -> Any:
+    """An array of this type (see `_values_type`) from the values of another."""
+    while isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    types = pa.types
+    if types.is_dictionary(kind):
+        values = _copied(array.dictionary_decode())
+        entries = values.unique().drop_null()
+        if kind.ordered:
+            codes = array.indices.unique().drop_null().sort()
+            entries = _copied(array.dictionary.take(codes)).unique().drop_null()
+        codes = pc.index_in(values, value_set=entries).cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(codes, entries, ordered=kind.ordered)
+    if types.is_nested(kind):
+        return pa.array(array.to_pylist(), type=kind)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        plain = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
+        return _copied(array.cast(plain)).cast(kind)
+    return _copied(array)
+
+
+def _copied(array: Any) -> Any:
+    """A flat array in buffers of its own, without what lies beneath its nulls."""
+    if array.null_count == len(array):
+        return pa.nulls(len(array), array.type)
+    valid = np.asarray(array.is_valid())
+    places = pa.array(np.cumsum(valid) - 1, mask=~valid)
+    return array.drop_null().take(places)
+
+
+# -- out ------------------------------------------------------------------------------------------------------
+
+
+def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Sequence[str], row: int) -> Any:
+    """A pyarrow table of texts and the kept columns; errors count rows from ``row``.
+
+    Raises:
+        DataError: a text with half a surrogate pair; a kept column that is missing or has no common type.
+    """
+    for number, text in enumerate(texts, row):
+        if text is not None and not text.isascii() and has_lone_surrogate(text):
+            raise DataError(f"row {number} holds half a surrogate pair, which is no text")
+    small = sum(0 if text is None else 4 * len(text) for text in texts) < 1 << 31
+    array = pa.array(texts, type=pa.string() if small else pa.large_string())
+    return _with_kept(name, array, columns, keep, row, instead=_INSTEAD)
+
+
+def as_vectors(
+    name: str, vectors: npt.NDArray[np.float32], columns: Columns, keep: Sequence[str], row: int, *, instead: str
+) -> Any:
+    """A pyarrow table of vectors (n, k), as lists of a fixed size, and the kept columns; see `as_table`."""
+    numbers = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
+    array = pa.FixedSizeListArray.from_arrays(numbers, vectors.shape[1])
+    return _with_kept(name, array, columns, keep, row, instead=instead)
+
+
+def _with_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
+    where = f"rows {row} to {row + len(array) - 1}"
+    values = [array]
+    names = columns if isinstance(columns, Mapping) else columns.column_names
+    for column in keep:
+        if column not in names:
+            raise DataError(f"expected a column {column!r}, which is to be kept; the documents have none")
+        if not isinstance(columns, Mapping):
+            values.append(rebuilt_column(columns.column(column), column, ordered=False))
+            continue
+        value = None
+        what = f"holds values of several types, which parquet cannot: {instead}"
+        try:
+            value = pa.array(columns[column])
+        except (pa.ArrowException, OverflowError):
+            pass
+        except UnicodeEncodeError:
+            what = "holds half a surrogate pair, which is no text"
+        if value is None:
+            raise DataError(f"{where}: the kept {column!r} {what}")
+        values.append(value)
+    return pa.table(values, names=[name, *keep])
+
+
+def segment(table: Any, row: int, *, instead: str = _INSTEAD) -> bytes:
+    """A table as bytes, for `assemble`; ``row`` is its first, for errors.
+
+    Raises:
+        DataError: parquet has no type for the values of a column.
+    """
+    content = _as_bytes(table)
+    if content is not None:
+        return content
+    wrong = next((name for name in table.column_names if _as_bytes(table.select([name])) is None), None)
+    raise DataError(
+        f"rows {row} to {row + table.num_rows - 1}: parquet has no type for the values of the kept {wrong!r}: {instead}"
+    )
+
+
+def _as_bytes(table: Any) -> bytes | None:
+    sink = pa.BufferOutputStream()
+    with suppress(pa.ArrowException):
+        pq.write_table(table, sink, compression="zstd", store_schema=True)
+        content: bytes = sink.getvalue().to_pybytes()
+        return content
+    return None
+
+
+def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int = _ROW_GROUP, instead: str = _INSTEAD) -> None:
+    """Write one parquet file from the segments in ``spool`` that end at ``ends``, ``rows`` per row group.
+
+    The size of row groups is fixed, because the end of a batch depends on the length of private texts.
+
+    Raises:
+        DataError: the types of a kept column differ between segments and have no common type.
+    """
+
+    def segments() -> Iterator[Any]:
+        with spool.open("rb") as stream:
+            for start, end in zip([0, *ends[:-1]], ends, strict=True):
+                stream.seek(start)
+                yield pa.BufferReader(stream.read(end - start))
+
+    done = False
+    with suppress(pa.ArrowException):
+        schemas = [pq.read_schema(source).remove_metadata() for source in segments()]
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
+        with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+            waiting = schema.empty_table()
+            for source in segments():
+                table = pq.read_table(source).replace_schema_metadata(None)
+                waiting = pa.concat_tables([waiting, table if table.schema.equals(schema) else table.cast(schema)])
+                while waiting.num_rows >= rows:
+                    writer.write_table(waiting.slice(0, rows).combine_chunks())
+                    waiting = waiting.slice(rows)
+            if waiting.num_rows:
+                writer.write_table(waiting.combine_chunks())
+        done = True
+    if not done:
+        raise DataError(f"a kept column holds values of several types, which parquet cannot: {instead}")
