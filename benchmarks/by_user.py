@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from dptext import Document, load_vectors
-from dptext.files.documents import read_documents
+from dptext.io.documents import read_documents
 from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
 

@@ -20,7 +20,7 @@ import numpy as np
 import zipf
 
 from dptext import load_vectors
-from dptext.files.streams import file_digest
+from dptext.io.artifacts import file_digest
 
 SOURCE = "glove-6b-50d"
 LIMIT = 50_000

@@ -21,7 +21,7 @@ from pathlib import Path
 from by_user import ARCHIVE, EACH, LENGTH, LIMIT, SOURCE, made, measure, watched, write_blogs
 
 from dptext import Cooccurrence, load_vectors
-from dptext.files.documents import read_documents
+from dptext.io.documents import read_documents
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ def write(path: Path, sentences: tuple[str, ...], labels: list[int], documents: 
 
 
 def fit(features: str, data: str, pool: str) -> None:
-    from dptext.files.documents import read_documents
+    from dptext.io.documents import read_documents
     from dptext.synthesis.synthesizer import Synthesizer
 
     documents = read_documents(data, user="user", keep=["label"])

@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def fit(data: Path, public: Path) -> None:
-    from dptext.files.documents import read_documents
+    from dptext.io.documents import read_documents
     from dptext.synthesis.synthesizer import Synthesizer
 
     documents = read_documents(data, user="user", keep=["label"])

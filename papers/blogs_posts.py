@@ -20,7 +20,7 @@ from papers.blogs import Blogger, documents_of
 
 from dptext.errors import DataError, extra
 from dptext.evaluation.utility import words_of
-from dptext.own_files import replacing
+from dptext.io.atomic import hashed_file
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["AGES", "NO_STUDENT", "TASKS", "Posts", "WithAttributes", "age_group", "drawn", "posts_for"]
@@ -179,7 +179,7 @@ def _kept_topics(posts: Posts, passes: int, work: Path | None) -> Names:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         found = _topics(posts.texts, passes)
-        with replacing(path, owner_only=True) as stream:
+        with hashed_file(path, owner_only=True) as stream:
             np.save(stream, found)
     topics: Names = np.load(path)
     return topics

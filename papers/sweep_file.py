@@ -22,7 +22,7 @@ import numpy as np
 from papers.fingerprints import fingerprint_of
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.own_files import lock, open_own, sync_folder
+from dptext.io.atomic import lock, open_own, sync_folder
 
 __all__ = ["Row", "Setting", "SweepFile", "cell_name", "checked_settings", "experiment_of", "read_rows"]
 

@@ -9,21 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from dptext import own_files
+from dptext.io import atomic
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.own_files import (
-    beside,
+from dptext.io.atomic import (
+    atomic_file,
+    atomic_folder,
     check_released,
     check_target,
+    hashed_file,
     open_new,
     open_own,
-    replacing,
     scratch_folder,
-    sweep,
-    whole_file,
-    whole_folder,
+    sibling,
 )
-from files.secrecy import assert_error
+from secrecy import assert_error
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, permissions and signals of POSIX")
 
@@ -63,7 +62,7 @@ def usual_mask():
 
 @pytest.mark.parametrize("kind", ["link", "link that leads nowhere", "hard link", "pipe", "folder"])
 def test_what_was_planted_is_neither_followed_nor_opened(out, victim, kind):
-    planted = beside(out, "rows")
+    planted = sibling(out, "rows")
     {
         "link": lambda: planted.symlink_to(victim),
         "link that leads nowhere": lambda: planted.symlink_to(victim.with_name("new")),
@@ -80,7 +79,7 @@ def test_what_was_planted_is_neither_followed_nor_opened(out, victim, kind):
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root, to give a file away")
 def test_a_file_of_another_user_is_refused(out):
-    planted = beside(out, "rows")
+    planted = sibling(out, "rows")
     planted.touch(mode=0o666)
     os.chown(planted, 12345, -1)
     assert_error(StorageError, lambda: open_own(planted), "a file of another user")
@@ -101,7 +100,7 @@ def test_a_file_of_ours_loses_the_rights_of_others(out):
 def test_a_planted_link_does_not_stop_a_file_from_being_written(out, victim, monkeypatch, usual_mask, name, without):
     if without is not None and hasattr(os, without):
         monkeypatch.delattr(os, without)
-    planted = beside(out, name)
+    planted = sibling(out, name)
     planted.symlink_to(victim)
     written(out)
     assert out.read_bytes() == b"x"
@@ -110,7 +109,7 @@ def test_a_planted_link_does_not_stop_a_file_from_being_written(out, victim, mon
 
 
 def written(path, **how):
-    with replacing(path, **how) as stream:
+    with hashed_file(path, **how) as stream:
         stream.write(b"x")
 
 
@@ -148,13 +147,13 @@ def test_others_get_their_rights_after_the_rename_and_not_before(out, monkeypatc
     monkeypatch.setattr(Path, "replace", watched)
     before = os.umask(mask)
     try:
-        with replacing(out) as stream:
+        with hashed_file(out) as stream:
             stream.write(b"x")
             (part,) = out.parent.iterdir()
             seen.add(mode(part))
         assert seen == {0o600}
         assert mode(out) == 0o666 & ~mask
-        with whole_folder(out.parent / "folder") as part:
+        with atomic_folder(out.parent / "folder") as part:
             assert mode(part) == 0o700
             (part / "file").write_bytes(b"x")
         assert mode(out.parent / "folder") == 0o777 & ~mask
@@ -173,34 +172,34 @@ def test_a_file_for_its_owner_stays_that(out, usual_mask):
 
 KILLED = """
 import os, pathlib, signal, sys
-from dptext import own_files
+from dptext.io import atomic
 
 out = pathlib.Path(sys.argv[1])
 kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2] == "file":
-    with own_files.replacing(out) as stream:
+    with atomic.hashed_file(out) as stream:
         stream.write(b"half")
         stream.flush()
         kill()
 elif sys.argv[2] == "folder":
-    with own_files.whole_folder(out) as part:
+    with atomic.atomic_folder(out) as part:
         (part / "config.json").write_text("{}")
         kill()
 elif sys.argv[2] == "folder that replaces":
     rename = pathlib.Path.rename
     pathlib.Path.rename = lambda path, target: (kill() if path.name.endswith(".part") else rename(path, target))
-    with own_files.whole_folder(out, replace=True) as part:
+    with atomic.atomic_folder(out, replace=True) as part:
         (part / "new").write_text("new")
 elif sys.argv[2] == "folder that has replaced":
-    own_files.shutil.rmtree = lambda path, **_: kill()
-    with own_files.whole_folder(out, replace=True) as part:
+    atomic.shutil.rmtree = lambda path, **_: kill()
+    with atomic.atomic_folder(out, replace=True) as part:
         (part / "new").write_text("new")
 elif sys.argv[2] == "before the rights":
-    own_files._give_rights = lambda *_: kill()
-    with own_files.replacing(out) as stream:
+    atomic._give_rights = lambda *_: kill()
+    with atomic.hashed_file(out) as stream:
         stream.write(b"x")
 else:
-    with own_files.scratch_folder() as folder:
+    with atomic.scratch_folder() as folder:
         (folder / "work").write_bytes(b"x")
         print(folder, flush=True)
         kill()
@@ -228,7 +227,7 @@ def test_a_folder_that_a_killed_run_left_goes_and_is_no_release(out):
     (left,) = out.parent.iterdir()
     assert (left.name, mode(left)) == (".out.txt.part", 0o700)
     assert_error(DataError, lambda: check_released(left / "config.json"), "was never released")
-    with whole_folder(out) as part:
+    with atomic_folder(out) as part:
         assert os.listdir(part) == []
     assert os.listdir(out.parent) == ["out.txt"]
 
@@ -238,7 +237,6 @@ def test_a_folder_that_was_to_be_replaced_comes_back(out):
     (out / "old").write_text("old")
     killed(out, "folder that replaces")
     assert not out.exists()
-    sweep(out)
     assert os.listdir(out.parent) == ["out.txt"]
     assert os.listdir(out) == ["old"]
 
@@ -247,7 +245,6 @@ def test_a_folder_that_was_replaced_goes(out):
     out.mkdir()
     (out / "old").write_text("old")
     killed(out, "folder that has replaced")
-    sweep(out)
     assert os.listdir(out.parent) == ["out.txt"]
     assert os.listdir(out) == ["new"]
 
@@ -260,10 +257,9 @@ def test_a_run_that_is_killed_between_rename_and_rights_leaves_a_file_for_its_ow
 
 
 def test_what_another_process_is_writing_stays(out):
-    with replacing(out) as first:
+    with hashed_file(out) as first:
         first.write(b"first")
-        sweep(out)
-        with replacing(out) as second:
+        with hashed_file(out) as second:
             second.write(b"second")
             assert sorted(path.name for path in out.parent.iterdir()) == [".out.txt.2.part", ".out.txt.part"]
         assert out.read_bytes() == b"second"
@@ -275,12 +271,12 @@ def test_a_sweeper_that_is_faster_than_the_lock_does_no_harm(out, monkeypatch):
 
     def swept(path):
         stream = made(path)
-        monkeypatch.setattr(own_files, "open_new", made)
+        monkeypatch.setattr(atomic, "open_new", made)
         sweep(out)  # before it is locked
         assert not path.exists()
         return stream
 
-    monkeypatch.setattr(own_files, "open_new", swept)
+    monkeypatch.setattr(atomic, "open_new", swept)
     written(out)
     assert out.read_bytes() == b"x"
     assert os.listdir(out.parent) == ["out.txt"]
@@ -288,7 +284,7 @@ def test_a_sweeper_that_is_faster_than_the_lock_does_no_harm(out, monkeypatch):
 
 def test_where_there_are_no_locks_nothing_is_swept(out, monkeypatch):
     killed(out, "file")
-    monkeypatch.setattr(own_files, "lock", lambda _: None)
+    monkeypatch.setattr(atomic, "lock", lambda _: None)
     for _ in range(2):
         written(out)
     assert sorted(os.listdir(out.parent)) == [".out.txt.part", "out.txt"]
@@ -302,9 +298,9 @@ def test_a_file_that_only_looks_like_a_replaced_folder_stays(out):
 
 CROWD = """
 import pathlib, sys
-from dptext import own_files
+from dptext.io import atomic
 for _ in range(20):
-    with own_files.replacing(pathlib.Path(sys.argv[1])) as stream:
+    with atomic.hashed_file(pathlib.Path(sys.argv[1])) as stream:
         stream.write(sys.argv[2].encode() * 1000)
 """
 
@@ -317,14 +313,14 @@ def test_many_processes_may_write_one_file(out):
 
 
 def test_names_that_are_all_taken_are_an_error_that_says_so(out):
-    for number in range(1, own_files._WRITERS + 1):
-        beside(out, "part" if number == 1 else f"{number}.part").symlink_to("nowhere")
+    for number in range(1, atomic._WRITERS + 1):
+        sibling(out, "part" if number == 1 else f"{number}.part").symlink_to("nowhere")
     assert_error(StorageError, lambda: written(out), "all its temporary names are taken")
     assert_error(StorageError, lambda: whole(out), "all its temporary names are taken")
 
 
 def whole(path):
-    with whole_folder(path):
+    with atomic_folder(path):
         pass
 
 
@@ -368,6 +364,6 @@ def test_a_target_that_would_destroy_something_is_refused(out, victim):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_a_file_that_fails_leaves_nothing(out, error):
-    with pytest.raises((KeyboardInterrupt, StorageError)), whole_file(out):
+    with pytest.raises((KeyboardInterrupt, StorageError)), atomic_file(out):
         raise error
     assert os.listdir(out.parent) == []

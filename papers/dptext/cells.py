@@ -33,7 +33,7 @@ from dptext.estimates import Estimate, over_people
 from dptext.evaluation.fairness import fairness
 from dptext.evaluation.folds import Fold, make_folds
 from dptext.evaluation.measures import measure as measured
-from dptext.own_files import replacing
+from dptext.io.atomic import hashed_file
 
 __all__ = [
     "REFERENCE",
@@ -223,7 +223,7 @@ def answered(method: str, epsilon: float | None, alpha: float | None, seed: int,
     path = setting.work / f"reference {key}.pickle"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with replacing(path, owner_only=True) as stream:
+        with hashed_file(path, owner_only=True) as stream:
             pickle.dump(_answered(method, epsilon, alpha, seed, setting), stream)
     found: Answers = pickle.loads(path.read_bytes())  # this user's own file
     return found

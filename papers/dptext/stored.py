@@ -18,7 +18,7 @@ from papers.running import torch_device
 
 from dptext import load_vectors
 from dptext.hiding.autoencoder import AutoEncoder
-from dptext.own_files import replacing
+from dptext.io.atomic import hashed_file
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
 
@@ -72,6 +72,6 @@ def _kept(path: Path, make: Callable[[], npt.NDArray[np.float32]]) -> Vectors:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         vectors = make()
-        with replacing(path, owner_only=True) as stream:
+        with hashed_file(path, owner_only=True) as stream:
             np.save(stream, vectors)
     return np.load(path).astype(np.float64)

@@ -19,7 +19,7 @@ from papers.dptext.attributed import Attributed
 
 from dptext import Document
 from dptext.errors import DataError
-from dptext.files.documents import read_documents
+from dptext.io.documents import read_documents
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["AGES", "age_bin", "read_reviews"]

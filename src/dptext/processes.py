@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from dptext.checks import whole
 from dptext.errors import StorageError
-from dptext.object_files import opened_object, write_object
-from dptext.own_files import scratch_folder
+from dptext.shared_pickle import load_shared, save_shared
+from dptext.io.atomic import scratch_folder
 from dptext.threads import available_cores, use_cores
 
 __all__ = ["begin_worker", "in_order"]
@@ -76,7 +76,7 @@ def _pool(work: object, processes: int) -> Iterator[ProcessPoolExecutor]:
     with scratch_folder() as folder:
         # by file, not by argument: to hand a lot to a process that dies as it starts blocks for ever; and the
         # processes share the memory of its arrays
-        path = write_object(work, folder)
+        path = save_shared(work, folder)
         pool = ProcessPoolExecutor(
             processes,
             # a forked process would share locks that threads of this one may hold, and its random state
@@ -104,7 +104,7 @@ def _start(path: str, cores: int) -> None:
     global _work
     begin_worker(cores)
     try:
-        _work = opened_object(Path(path))
+        _work = load_shared(Path(path))
     except StorageError:
         os._exit(1)
 

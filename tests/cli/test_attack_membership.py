@@ -6,7 +6,7 @@ import pytest
 
 import dptext
 from dptext.attacks.membership import gaussian_ceiling
-from dptext.files.documents import Document
+from dptext.io.documents import Document
 from repeated import same_draws
 from reports.corpora import SECRET, make
 

@@ -6,7 +6,7 @@ import pytest
 
 import dptext
 from dptext.attacks import with_secrets_told
-from dptext.files.documents import Document
+from dptext.io.documents import Document
 from repeated import same_draws
 
 pytest.importorskip("sklearn")

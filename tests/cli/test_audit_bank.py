@@ -6,7 +6,7 @@ import json
 import pytest
 
 import dptext
-from dptext.files.streams import file_digest
+from dptext.io.artifacts import file_digest
 from dptext.privacy.guarantee import PureDP
 from sentences.banks import bank, documents
 

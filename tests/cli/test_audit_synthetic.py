@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import dptext
-from dptext.files.documents import DocumentWriter
+from dptext.io.documents import DocumentWriter
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import of_release
 from dptext.release.release import statement_path

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dptext
-from dptext.files.streams import file_digest
+from dptext.io.artifacts import file_digest
 
 PUBLIC = [
     f"The {what} was {how}. It is {how} now." for what in ("tea", "room", "staff") for how in ("good", "bad", "late")

@@ -13,7 +13,7 @@ import pytest
 
 import dptext
 from dptext.cli import main
-from dptext.files.streams import file_digest
+from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import SCHEMA_VERSION
 
 SECRET = "Zebulon"

@@ -14,7 +14,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, StorageError
-from dptext.files.streams import file_digest
+from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.representations.files import vectors_in
 from dptext.representations.registry import PUBLISHED_ONLY

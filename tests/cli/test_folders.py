@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import dptext
-from dptext.files.documents import Document
+from dptext.io.documents import Document
 from dptext.vectors.folder import write_folder
 from sentences.banks import bank
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dptext.files.documents import DocumentReader
+from dptext.io.documents import DocumentReader
 from dptext.ledger.ledger import Ledger
 
 pytest.importorskip("matplotlib")
@@ -35,7 +35,7 @@ def write(run, vectors, tmp_path, monkeypatch):
     def no_reading(*_, **__):
         raise AssertionError("rows are read")
 
-    monkeypatch.setattr(DocumentReader, "blocks", no_reading)
+    monkeypatch.setattr(DocumentReader, "batches", no_reading)
     monkeypatch.setattr("dptext.reports.measure.report", no_reading)
     monkeypatch.setattr("dptext.cli.calibrate.load_vectors", no_reading)
 

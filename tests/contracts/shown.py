@@ -10,7 +10,7 @@ from dptext.representations.bounds import Bound
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS
 from dptext.synthesis.votes import VoteSynthesizer
 from dptext.words import registry
-from files.secrecy import MARKER
+from secrecy import MARKER
 
 TAG = "<script>alert(1)</script>"
 """Part of every name that a caller may give: it must be escaped."""

@@ -13,13 +13,13 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.files import blocks
-from dptext.files.streams import file_digest
+from dptext.io import batches
+from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.release import rejects_path, statement_path
 from dptext.representations.files import VECTOR
-from files.secrecy import MARKER, assert_error
+from secrecy import MARKER, assert_error
 
 WORDS = ["the", "doctor", "said", "fine"]
 VECTORS = dptext.load_vectors((WORDS, np.random.default_rng(1).normal(size=(4, 3))))
@@ -82,7 +82,7 @@ KINDS = {
 def kind(request, tmp_path, monkeypatch):
     """In an empty folder, with blocks of ten rows."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 10)
     return KINDS[request.param]
 
 

@@ -10,7 +10,7 @@ import dptext
 from contracts.shown import TAG, everything
 from dptext.errors import MissingExtraError
 from dptext.showing import Showing
-from files.secrecy import MARKER
+from secrecy import MARKER
 
 VOID = {"br", "hr", "img", "input", "link", "meta"}
 ALLOWED = {"table", "caption", "tbody", "tr", "th", "td", "div", "h4", "p", "ul", "li"}

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import dptext
 from contracts.forked import outputs_of_processes
 from dptext.errors import DataError, ParameterError, ProtectionWarning, RefusedError
-from dptext.files.blocks import Block
+from dptext.io.batches import Batch
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.release.rewriting import Rewriter, rewrite_blocks
-from files.secrecy import MARKER, assert_error
+from secrecy import MARKER, assert_error
 
 WORDS = ("tea", "milk", "cup", "tax")
 VECTORS = dptext.load_vectors((WORDS, np.random.default_rng(2).normal(size=(4, 3))))
@@ -153,20 +153,20 @@ def test_seeds_repeat_and_their_absence_does_not(name):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_block_that_is_done_again_repeats_its_noise_and_another_does_not(name):
     key = NoiseKey.restored(bytes(range(32)), seeded=False)
-    block = Block(TEXTS, {})
+    block = Batch(TEXTS, {})
     first, again = (Rewriter(MECHANISMS[name], key=key) for _ in range(2))
     done = first.rewrite_block(3, block)
-    first.rewrite_block(0, Block(ODD, {}))  # what was replaced before changes nothing
+    first.rewrite_block(0, Batch(ODD, {}))  # what was replaced before changes nothing
     assert first.rewrite_block(3, block) == done == again.rewrite_block(3, block)
     assert first.rewrite_block(4, block)[0] != done[0]
-    assert first.rewrite_block(3, Block([*TEXTS, ""], {}))[0][: len(TEXTS)] != done[0]
+    assert first.rewrite_block(3, Batch([*TEXTS, ""], {}))[0][: len(TEXTS)] != done[0]
     assert Rewriter(MECHANISMS[name]).rewrite_block(3, block)[0] != done[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["words by distance", "documents of three sentences"])
 def test_the_number_of_processes_changes_nothing(name):
-    blocks = [(place, Block([f"{text or ''} {place}" for text in TEXTS], {})) for place in range(5)]
+    blocks = [(place, Batch([f"{text or ''} {place}" for text in TEXTS], {})) for place in range(5)]
     done = []
     for processes in (1, 2):
         rewriter = Rewriter(MECHANISMS[name], key=NoiseKey.restored(bytes(range(32)), seeded=False))

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from dptext.errors import StorageError
-from dptext.files.streams import file_digest
+from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import RELEASED, Ledger
 from dptext.release.job import Job
 from dptext.release.release import statement_path

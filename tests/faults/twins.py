@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dptext import own_files
+from dptext.io import atomic
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.charges import Charges
 from dptext.synthesis import release as corpus
@@ -45,7 +45,7 @@ def _forget_what_was_reserved() -> None:
 
 
 def _sweep_nothing() -> None:
-    own_files._remove_left = lambda *_: None
+    atomic._remove_left = lambda *_: None
 
 
 def _texts_before_their_statement() -> None:

@@ -14,7 +14,7 @@ import dptext.features.features as module
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError
 from dptext.features.features import UNIT, Block, PublicFeatures, encoded_pool, fit_and_encode, fit_features
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
-from dptext.files.documents import Document
+from dptext.io.documents import Document
 from dptext.privacy.condition import EncoderStays
 from dptext.representations.bounds import Bound
 from dptext.representations.device_encoder import DeviceEncoder

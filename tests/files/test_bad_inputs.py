@@ -16,12 +16,12 @@ import pytest
 import zstandard
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files import formats
-from dptext.files.blocks import Reject, in_runs
-from dptext.files.documents import DocumentWriter, read_documents
-from dptext.files.folders import find_files
-from files.sample_files import damage, not_utf8, packed, put, raw, rows_and_rejects, table
-from files.secrecy import MARKER, assert_error
+from dptext.io import formats
+from dptext.io.batches import Reject, merge_rejects
+from dptext.io.documents import DocumentWriter, read_documents
+from dptext.io.documents import find_files
+from sample_files import damage, not_utf8, packed, put, raw, rows_and_rejects, table
+from secrecy import MARKER, assert_error
 
 CUT = "repair it, or copy the file again if it was cut"
 UTF8 = "convert the file to UTF-8, or copy it again if it was cut"
@@ -63,7 +63,7 @@ class Bad:
 def skipped(name, data, rows, left, *, there="", **options):
     """Rows that are skipped: the error names the first of them, and the columns that it has."""
     number, reason = next(iter(rows.items()))
-    runs = in_runs(Reject(name, number, number, reason) for number, reason in rows.items())
+    runs = merge_rejects(Reject(name, number, number, reason) for number, reason in rows.items())
     rejects = [(each.first, each.last, each.reason) for each in runs]
     return Bad(
         name, data, f"{name}, row {number}: {reason.replace(' none;', f' none{there};')}", left, rejects, options

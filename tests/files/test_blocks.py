@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dptext.files import blocks, parquet
-from dptext.files.blocks import Block, Reject, in_blocks
-from dptext.files.documents import read_documents
-from dptext.files.parquet import as_lists
-from files.sample_files import SUFFIXES, WITH_COLUMNS, WITH_NULL, fitting, put, raw
+from dptext.io import batches, parquet
+from dptext.io.batches import Batch, Reject, text_batches
+from dptext.io.documents import read_documents
+from dptext.io.batches import as_lists
+from sample_files import SUFFIXES, WITH_COLUMNS, WITH_NULL, fitting, put, raw
 
 any_text = st.text(st.characters(), max_size=4)  # surrogates included
 lists = st.lists(
@@ -61,7 +61,7 @@ AWKWARD = [
 
 
 def test_awkward_lists_of_texts_have_digests_of_their_own():
-    digests = [Block(texts, {}).digest() for texts in AWKWARD]
+    digests = [Batch(texts, {}).digest() for texts in AWKWARD]
     assert len(set(digests)) == len(AWKWARD)
     assert {len(digest) for digest in digests} == {32}
 
@@ -71,12 +71,12 @@ def test_awkward_lists_of_texts_have_digests_of_their_own():
 @example(["a", "b"], ["ab", ""])
 @example([None], [""])
 def test_digests_are_equal_for_equal_texts_only(one, other):
-    assert (Block(one, {}).digest() == Block(other, {}).digest()) == (one == other)
+    assert (Batch(one, {}).digest() == Batch(other, {}).digest()) == (one == other)
 
 
 def test_a_digest_is_that_of_the_texts_whatever_is_beside_them_or_holds_them():
-    digest = Block(["a", None], {}).digest()
-    assert digest == Block(("a", None), {"stars": [1, 2]}, (Reject("a.txt", 3, 3, "why"),)).digest()
+    digest = Batch(["a", None], {}).digest()
+    assert digest == Batch(("a", None), {"stars": [1, 2]}, (Reject("a.txt", 3, 3, "why"),)).digest()
     # fixed, because interrupted runs of an older version are compared with it
     assert digest.hex() == "044b07c47ba4ad24cb577e5ef608dd7770214686261ef3d674d058dfa28add08"
 
@@ -88,7 +88,7 @@ def test_a_digest_is_that_of_the_texts_whatever_is_beside_them_or_holds_them():
 @given(st.lists(st.none() | st.text(max_size=6), max_size=30), st.integers(1, 10), st.integers(1, 12))
 def test_texts_in_blocks_are_the_texts(texts, rows, characters):
     with mock.patch.multiple(blocks, BLOCK_ROWS=rows, BLOCK_CHARACTERS=characters):
-        parts = list(in_blocks(iter(texts)))
+        parts = list(text_batches(iter(texts)))
     assert list(itertools.chain.from_iterable(part.texts for part in parts)) == texts
     for number, part in enumerate(parts):
         assert 1 <= len(part.texts) <= rows
@@ -106,8 +106,8 @@ def test_texts_are_taken_from_a_stream_as_blocks_need_them():
         for taken in itertools.count(1):  # noqa: B007  counted on purpose
             yield "x"
 
-    first = next(in_blocks(stream()))
-    assert taken == len(first.texts) == blocks.BLOCK_ROWS
+    first = next(text_batches(stream()))
+    assert taken == len(first.texts) == batches.BATCH_ROWS
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -139,14 +139,14 @@ def test_a_file_has_the_same_rows_whatever_its_blocks_are(suffix):
 def test_blocks_of_lines_end_with_the_row_that_fills_them(tmp_path):
     path = raw(tmp_path / "a.txt", "".join(f"{'x' * n}\n" for n in (1, 2, 3, 4, 5, 0, 0, 0, 0, 0)))
     with limits(4, 5)[0]:
-        found = [[len(text) for text in block.texts] for block in read_documents(path).blocks()]
+        found = [[len(text) for text in block.texts] for block in read_documents(path).batches()]
     assert found == [[1, 2, 3], [4, 5], [0, 0, 0, 0], [0]]
 
 
 def test_a_block_has_the_rejects_since_the_last_one(tmp_path):
     path = raw(tmp_path / "a.jsonl", "".join('{"text": "x"}\n' if row == "." else "\n" for row in "!..!!.!.!"))
     with limits(2, 100)[0]:
-        found = list(read_documents(path, on_error="skip").blocks())
+        found = list(read_documents(path, on_error="skip").batches())
     assert [len(block.texts) for block in found] == [2, 2, 0]
     runs = [[(reject.first, reject.last) for reject in block.rejects] for block in found]
     assert runs == [[(1, 1)], [(4, 5), (7, 7)], [(9, 9)]]

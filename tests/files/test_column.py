@@ -4,23 +4,24 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.files.column import columns_there, is_missing, one_column, spelled_label
+from dptext.io.batches import describe_columns
+from dptext.io.documents import canonical_label, check_one_column, is_missing
 
 
 def test_what_goes_over_texts_is_a_column():
     pandas = pytest.importorskip("pandas")
     for texts in (["a"], ("a",), np.array(["a"]), pandas.Series(["a"]), iter(["a"])):
-        assert one_column(texts) is texts
+        assert check_one_column(texts) is texts
 
 
 def test_what_goes_over_something_else_is_refused():
     pandas = pytest.importorskip("pandas")
     for texts in ("a", b"a", {"a": "b"}, 7, None):
         with pytest.raises(ParameterError, match="must be a list, an array or a Series"):
-            one_column(texts)
+            check_one_column(texts)
     for texts in (pandas.DataFrame({"a": ["b"]}), np.array([["a"]]), np.array("a")):
         with pytest.raises(ParameterError, match="must be one column"):
-            one_column(texts)
+            check_one_column(texts)
 
 
 def test_missing_is_what_pandas_and_numpy_have_for_it():
@@ -37,8 +38,8 @@ def test_a_label_has_one_spelling():
         "true": (True, "true", "True", "TRUE", np.True_),
         "news": ("news", " news ", np.str_("news")),
     }.items():
-        assert {spelled_label(value) for value in values} == {spelled}
-    assert {spelled_label(value) for value in (None, "", " ", float("nan"), float("inf"), b"a", ["a"])} == {None}
+        assert {canonical_label(value) for value in values} == {spelled}
+    assert {canonical_label(value) for value in (None, "", " ", float("nan"), float("inf"), b"a", ["a"])} == {None}
 
 
 # -- names of columns ---------------------------------------------------------------------------------------------
@@ -47,13 +48,13 @@ USUAL = ["review_text", "userId", "Overall rating (1-5)", "stars"]
 
 
 def test_the_columns_that_there_are_stand_in_the_error_the_nearest_first():
-    assert columns_there("star", USUAL) == (
+    assert describe_columns("star", USUAL) == (
         "none among its 4: 'stars', 'review_text', 'userId', 'Overall rating (1-5)'"
     )
     many = [f"field_{place}" for place in range(30)]
-    assert columns_there("text", many).endswith("'field_18', 'field_19' and 10 more")
-    assert columns_there("text", [0, 1, 2]) == "none among its 3: 0, 1, 2"
-    assert columns_there("text", []) == "none among its 0"
+    assert describe_columns("text", many).endswith("'field_18', 'field_19' and 10 more")
+    assert describe_columns("text", [0, 1, 2]) == "none among its 3: 0, 1, 2"
+    assert describe_columns("text", []) == "none among its 0"
 
 
 @pytest.mark.parametrize(
@@ -73,16 +74,16 @@ def test_the_columns_that_there_are_stand_in_the_error_the_nearest_first():
     ],
 )
 def test_a_first_line_that_may_hold_values_is_not_shown(values):
-    found = columns_there("text", values)
+    found = describe_columns("text", values)
     assert "qsecretq" not in found
     assert found.startswith(f"none among its {len(values)} (not shown")
 
 
 def test_a_column_that_was_asked_for_says_that_it_is_a_header():
     names = ["befund", "zeile"]
-    assert "not shown" in columns_there("text", names)
-    assert columns_there("text", names, wanted=("text", "zeile")) == "none among its 2: 'befund', 'zeile'"
+    assert "not shown" in describe_columns("text", names)
+    assert describe_columns("text", names, wanted=("text", "zeile")) == "none among its 2: 'befund', 'zeile'"
 
 
 def test_names_of_a_schema_are_shown_but_what_is_a_sentence():
-    assert columns_there("text", ["befund", "he came home late that night"], sure=True) == "none among its 2: 'befund'"
+    assert describe_columns("text", ["befund", "he came home late that night"], sure=True) == "none among its 2: 'befund'"

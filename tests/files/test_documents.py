@@ -11,10 +11,10 @@ import tracemalloc
 import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files.blocks import Reject
-from dptext.files.documents import Document, read_documents
-from dptext.files.parquet import as_lists
-from files.sample_files import (
+from dptext.io.batches import Reject
+from dptext.io.documents import Document, read_documents
+from dptext.io.batches import as_lists
+from sample_files import (
     LINES,
     SUFFIXES,
     WITH_COLUMNS,
@@ -27,7 +27,7 @@ from files.sample_files import (
     rows_and_rejects,
     table,
 )
-from files.secrecy import MARKER, assert_error
+from secrecy import MARKER, assert_error
 
 
 def opened(path):
@@ -150,7 +150,7 @@ def test_files_follow_each_other_and_count_their_own_rows(tmp_path):
 
 def test_blocks_never_hold_rows_of_two_files(tmp_path):
     paths = [raw(tmp_path / f"{name}.txt", f"{name}\n") for name in "abc"]
-    assert [list(block.texts) for block in read_documents(paths).blocks()] == [["a"], ["b"], ["c"]]
+    assert [list(block.texts) for block in read_documents(paths).batches()] == [["a"], ["b"], ["c"]]
 
 
 def test_a_file_that_is_missing_is_found_out_before_the_first_is_read(tmp_path):
@@ -241,7 +241,7 @@ def test_nothing_is_rejected_where_nothing_is_broken(tmp_path, suffix):
 def test_a_full_block_is_there_before_a_later_row_is_looked_at(
     tmp_path, monkeypatch, suffix, first, broken, compression
 ):
-    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 1)
+    monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", 1)
     reader = read_documents(raw(tmp_path / f"a{suffix}{compression}", first + broken))
     assert next(reader).text == "one"
     with pytest.raises(DataError):
@@ -250,7 +250,7 @@ def test_a_full_block_is_there_before_a_later_row_is_looked_at(
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_reader_reads_as_far_as_it_was_asked(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 200)
+    monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", 200)
     lines = [hashlib.sha512(f"incompressible {n}".encode()).hexdigest() for n in range(10_000)]
     path = put(tmp_path / f"a{suffix}", lines)
     reader = read_documents(path)
@@ -266,14 +266,14 @@ def test_a_reader_reads_as_far_as_it_was_asked(tmp_path, monkeypatch, suffix):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".txt", ".jsonl.gz", ".csv.zst", ".tsv"])
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 500)
+    monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", 500)
     lines = [hashlib.sha512(f"incompressible {n}".encode()).hexdigest() for n in range(20_000)]
     reader = read_documents(put(tmp_path / f"a{suffix}", lines))
     del lines
     gc.collect()
     tracemalloc.start()
     try:
-        assert sum(len(as_lists(block.columns)) + len(block.texts) for block in reader.blocks()) == 20_000
+        assert sum(len(as_lists(block.columns)) + len(block.texts) for block in reader.batches()) == 20_000
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -292,7 +292,7 @@ def test_a_reader_is_read_once_and_stays_at_its_end(tmp_path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_reader_leaves_no_file_open_however_it_ends(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 1)
+    monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", 1)
     path = put(tmp_path / f"a{suffix}", ["one", "two"])
     finished, closed, abandoned = read_documents(path), read_documents(path), read_documents(path)
     list(finished)
@@ -339,7 +339,7 @@ def test_a_watcher_sees_every_block_before_it_is_worked_on(tmp_path):
     reader = read_documents(tmp_path / "a.txt")
     seen = []
     reader.watch(lambda block: seen.append((list(block.texts), reader.count)))
-    for block in reader.blocks(by_rows=2):
+    for block in reader.batches(by_rows=2):
         assert seen[-1] == (list(block.texts), reader.count)
     assert [count for _, count in seen] == [2, 3]
 

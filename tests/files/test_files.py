@@ -17,14 +17,15 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext import own_files
+from dptext.io import atomic
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError, extra
-from dptext.files.documents import DocumentWriter, read_documents
-from dptext.files.formats import FileFormat, file_format
-from dptext.files.streams import STANDARD, OpenedFile, compress, digest_of_parts, file_digest, folder_digest
-from dptext.own_files import HashedFile, beside, replacing
-from files.sample_files import LINES, SUFFIXES, put, raw, read, table
-from files.secrecy import MARKER, assert_error
+from dptext.io.documents import DocumentWriter, read_documents
+from dptext.io.formats import FileFormat, file_format
+from dptext.io.artifacts import digest_of_parts, file_digest, folder_digest
+from dptext.io.batches import OpenedFile, STANDARD, compress
+from dptext.io.atomic import HashedFile, hashed_file, sibling
+from sample_files import LINES, SUFFIXES, put, raw, read, table
+from secrecy import MARKER, assert_error
 
 EXPECTED = (
     "expected a file name that ends in .txt, .jsonl, .csv, .tsv (each may have .gz or .zst added) or .parquet, "
@@ -75,14 +76,14 @@ def test_an_unknown_suffix_is_refused_with_those_that_are_known(tmp_path, name):
 
 
 def test_a_hidden_name_stands_beside_the_file_and_fits_the_system(tmp_path):
-    assert beside(tmp_path / "a.txt", "job") == tmp_path / ".a.txt.job"
+    assert sibling(tmp_path / "a.txt", "job") == tmp_path / ".a.txt.job"
     for name in ("a" * 251 + ".txt", "é" * 125 + ".txt", "😀" * 62 + ".txt"):
-        assert len(beside(tmp_path / name, "0123456789ab.part").name.encode()) <= 255
+        assert len(sibling(tmp_path / name, "0123456789ab.part").name.encode()) <= 255
 
 
 def test_hidden_names_of_different_files_differ():
     # one job must never be taken for the job of another file
-    assert beside(Path("a" * 201 + "1.txt"), "job") != beside(Path("a" * 201 + "2.txt"), "job")
+    assert sibling(Path("a" * 201 + "1.txt"), "job") != sibling(Path("a" * 201 + "2.txt"), "job")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="such names exist on Linux only")
@@ -206,13 +207,13 @@ def test_compressed_bytes_of_equal_bytes_are_equal_and_hold_neither_name_nor_tim
 
 
 def start(path):
-    with replacing(path) as stream:
+    with hashed_file(path) as stream:
         stream.write(b"x")
 
 
 def test_a_file_appears_whole_when_the_block_ends(tmp_path):
     path = tmp_path / "a.txt"
-    with replacing(path) as stream:
+    with hashed_file(path) as stream:
         stream.write(b"new")
         stream.flush()
         assert not path.exists()
@@ -223,7 +224,7 @@ def test_a_file_appears_whole_when_the_block_ends(tmp_path):
 def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"old")
-    with replacing(os.fspath(path)) as stream:
+    with hashed_file(os.fspath(path)) as stream:
         stream.write(b"new")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
@@ -247,7 +248,7 @@ def test_a_block_that_fails_leaves_nothing_behind_and_keeps_the_old_file(tmp_pat
     if old is not None:
         path.write_bytes(old)
     before = os.listdir(tmp_path)
-    with pytest.raises(error), replacing(path) as stream:
+    with pytest.raises(error), hashed_file(path) as stream:
         stream.write(b"half")
         stream.flush()
         raise error
@@ -256,7 +257,7 @@ def test_a_block_that_fails_leaves_nothing_behind_and_keeps_the_old_file(tmp_pat
 
 
 def test_nobody_else_may_read_a_file_that_is_not_whole_under_its_name(tmp_path):
-    with replacing(tmp_path / "a.txt"):
+    with hashed_file(tmp_path / "a.txt"):
         (part,) = os.listdir(tmp_path)
         assert part.startswith(".a.txt.")
         assert part.endswith(".part")
@@ -264,7 +265,7 @@ def test_nobody_else_may_read_a_file_that_is_not_whole_under_its_name(tmp_path):
 
 def test_two_writers_of_one_file_do_not_meet(tmp_path):
     path = tmp_path / "a.txt"
-    with replacing(path) as first, replacing(path) as second:
+    with hashed_file(path) as first, hashed_file(path) as second:
         first.write(b"first")
         second.write(b"second")
     assert path.read_bytes() == b"first"
@@ -313,10 +314,10 @@ def test_a_full_disk_is_a_storage_error_and_keeps_the_old_file(tmp_path, monkeyp
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_a_disk_that_is_full_while_writing_is_a_storage_error(tmp_path, monkeypatch):
     full = lambda target: (tmp_path / "x.part", open("/dev/full", "wb"))  # noqa: E731, SIM115
-    monkeypatch.setattr(own_files, "_new_part", full)
+    monkeypatch.setattr(atomic, "_new_part", full)
 
     def act():
-        with replacing(tmp_path / "a.txt") as stream:
+        with hashed_file(tmp_path / "a.txt") as stream:
             stream.write(b"x")
             stream.flush()
 
@@ -338,13 +339,13 @@ def test_a_read_only_folder_is_a_storage_error(tmp_path):
 
 ABANDON = """
 import pathlib, sys
-from dptext.own_files import replacing
-from dptext.files.documents import DocumentWriter
+from dptext.io.atomic import hashed_file
+from dptext.io.documents import DocumentWriter
 
 for suffix in (".txt.gz", ".jsonl.zst", ".csv.gz"):
     path = pathlib.Path(sys.argv[1]) / f"a{suffix}"
     try:
-        with replacing(path) as stream:
+        with hashed_file(path) as stream:
             writer = DocumentWriter(path)
             stream.write(writer.encode(["half"], {}, row=1, first=True))
             raise KeyboardInterrupt
@@ -370,7 +371,7 @@ def test_an_abandoned_compressed_file_does_not_complain_afterwards(tmp_path):
 def test_the_digest_of_a_stream_is_that_of_its_file(chunks):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.txt"
-        with replacing(path) as stream:
+        with hashed_file(path) as stream:
             for chunk in chunks:
                 assert stream.write(chunk) == len(chunk)
             digest = stream.digest()
@@ -384,7 +385,7 @@ def test_the_digest_of_what_a_writer_finished_is_that_of_the_file(tmp_path, suff
     path, blocks = tmp_path / f"a{suffix}", tmp_path / "blocks"
     writer = DocumentWriter(path)
     blocks.write_bytes(writer.encode(["x"], {}, row=1, first=True))
-    with replacing(path) as stream:
+    with hashed_file(path) as stream:
         if writer.is_assembled:
             writer.finish(blocks, [blocks.stat().st_size], stream)
         else:
@@ -410,7 +411,7 @@ def test_equal_documents_give_equal_bytes(tmp_path, suffix):
 
 
 def test_a_hashed_file_shows_nothing_of_what_it_holds(tmp_path):
-    with replacing(tmp_path / "a.txt") as stream:
+    with hashed_file(tmp_path / "a.txt") as stream:
         stream.write(MARKER.encode())
         assert isinstance(stream, HashedFile)
         assert MARKER not in repr(stream)
@@ -422,11 +423,11 @@ def test_a_file_for_its_owner_only_is_that_from_the_first_byte_on(tmp_path):
 
     path = tmp_path / "secret"
     for _ in range(2):
-        with replacing(path, owner_only=True) as stream:
+        with hashed_file(path, owner_only=True) as stream:
             stream.write(b"text")
             assert [mode(each) for each in tmp_path.iterdir() if each != path] == [0o600]
         assert (mode(path), path.read_bytes()) == (0o600, b"text")
-    with replacing(path) as stream:
+    with hashed_file(path) as stream:
         stream.write(b"other")
     assert mode(path) != 0o600
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files.folders import find_files
-from files.secrecy import assert_error
+from dptext.io.documents import find_files
+from secrecy import assert_error
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """A format is one entry of the table: what reads, writes, finds and compresses files goes by it."""
 
-from dptext.files import formats
-from dptext.files.documents import DocumentWriter, read_documents
-from dptext.files.folders import find_files
-from dptext.own_files import whole_file
-from files.sample_files import put
+from dptext.io import formats
+from dptext.io.documents import DocumentWriter, read_documents
+from dptext.io.documents import find_files
+from dptext.io.atomic import atomic_file
+from sample_files import put
 
 
 def read_bars(lines, columns):
@@ -28,7 +28,7 @@ def test_a_new_entry_is_all_that_a_new_format_needs(tmp_path, monkeypatch):
             writer.encode(["three"], {"stars": ["2"]}, row=3, first=False),
         ]
         (tmp_path / "blocks").write_bytes(b"".join(blocks))
-        with whole_file(tmp_path / name) as out:
+        with atomic_file(tmp_path / name) as out:
             if writer.is_assembled:
                 writer.finish(tmp_path / "blocks", [len(blocks[0]), len(blocks[0] + blocks[1])], out)
             else:

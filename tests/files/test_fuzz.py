@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, DptextError
-from dptext.files.documents import read_documents
-from files.sample_files import LINES, SUFFIXES, WITH_COLUMNS, packed, put, table
-from files.secrecy import MARKER, assert_silent
+from dptext.io.documents import read_documents
+from sample_files import LINES, SUFFIXES, WITH_COLUMNS, packed, put, table
+from secrecy import MARKER, assert_silent
 
 pytestmark = pytest.mark.slow
 

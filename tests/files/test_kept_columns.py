@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 
 from dptext.errors import DataError
-from dptext.files.kept_columns import rebuilt_column, rebuilt_values
-from files.planted import LEAVES, MARKER, column, tables
-from files.secrecy import assert_error
+from dptext.io.parquet import rebuilt_column
+from dptext.io.tables import rebuilt_values
+from planted import LEAVES, MARKER, column, tables
+from secrecy import assert_error
 
 
 @given(table=tables())

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from dptext.errors import DataError
-from dptext.files import formats
-from dptext.files.formats import FORMATS, BadRow, Lines
-from dptext.files.streams import OpenedFile
-from files.sample_files import KINDS, packed, put, raw, read
-from files.secrecy import MARKER, assert_error
+from dptext.io import formats
+from dptext.io.formats import BadRow, FORMATS, Lines
+from dptext.io.batches import OpenedFile
+from sample_files import KINDS, packed, put, raw, read
+from secrecy import MARKER, assert_error
 
 COMPRESSIONS = ["", ".gz", ".zst"]
 

@@ -14,21 +14,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from dptext.errors import DataError, StorageError
-from dptext.files.documents import DocumentWriter, read_documents
-from dptext.files.parquet import as_lists
-from files.sample_files import damage, joined, not_utf8, rows_and_rejects, table
-from files.secrecy import MARKER, assert_error
+from dptext.io.documents import DocumentWriter, read_documents
+from dptext.io.batches import as_lists
+from sample_files import damage, joined, not_utf8, rows_and_rejects, table
+from secrecy import MARKER, assert_error
 
 
 def texts_of(path, **options):
-    return [text for block in read_documents(path, **options).blocks() for text in block.texts]
+    return [text for block in read_documents(path, **options).batches() for text in block.texts]
 
 
 def carried(source, out, *, keep, text="text", rename=None):
     """A file through reader and writer, with other texts, block by block; and how many blocks there were."""
     writer = DocumentWriter(out, text=rename or text, keep=keep)
     row, parts = 1, []
-    for block in read_documents(source, text=text, keep=keep).blocks():
+    for block in read_documents(source, text=text, keep=keep).batches():
         upper = [None if each is None else each.upper() for each in block.texts]
         parts.append(writer.encode(upper, block.columns, row=row, first=not parts))
         row += len(upper)
@@ -88,8 +88,8 @@ COLUMNS = {
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("rows", [100, 2, 1])
 def test_a_kept_column_keeps_its_values_and_its_type(tmp_path, monkeypatch, name, rows):
-    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", rows)
-    monkeypatch.setattr("dptext.files.parquet._ROWS_AT_A_TIME", rows)
+    monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", rows)
+    monkeypatch.setattr("dptext.io.parquet._ROWS_AT_A_TIME", rows)
     source = table(tmp_path / "in.parquet", {"text": ["a", None, "b", ""], name: COLUMNS[name]}, row_group_size=3)
     blocks = carried(source, tmp_path / "out.parquet", keep=(name,))
     assert blocks == {100: 1, 2: 2, 1: 4}[rows]
@@ -100,8 +100,8 @@ def test_a_kept_column_keeps_its_values_and_its_type(tmp_path, monkeypatch, name
 
 
 def test_all_columns_at_once_keep_their_types_their_order_and_their_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 2)
-    monkeypatch.setattr("dptext.files.parquet._ROWS_AT_A_TIME", 2)
+    monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", 2)
+    monkeypatch.setattr("dptext.io.parquet._ROWS_AT_A_TIME", 2)
     source = table(tmp_path / "in.parquet", {"dropped": [1, 2, 3, 4], **COLUMNS, "text": list("abcd")})
     keep = tuple(reversed(COLUMNS))
     carried(source, tmp_path / "out.parquet", keep=keep, rename="private")
@@ -134,7 +134,7 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 from dptext.errors import DataError
-from dptext.files.documents import read_documents
+from dptext.io.documents import read_documents
 
 try:
     print(len(list(read_documents(sys.argv[1], keep=("at",)))))
@@ -241,14 +241,14 @@ def test_metadata_of_the_source_is_dropped(tmp_path):
 
 
 def test_many_segments_become_few_row_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 10)
-    monkeypatch.setattr("dptext.files.parquet._ROWS_AT_A_TIME", 10)
+    monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", 10)
+    monkeypatch.setattr("dptext.io.parquet._ROWS_AT_A_TIME", 10)
     source = table(tmp_path / "in.parquet", {"text": [str(n) for n in range(95)], "n": range(95)}, row_group_size=30)
     out = tmp_path / "out.parquet"
     assert carried(source, out, keep=("n",)) == 10
     assert pq.read_metadata(out).num_row_groups == 1
     assert pq.read_table(out).to_pydict() == {"text": [str(n) for n in range(95)], "n": list(range(95))}
-    monkeypatch.setattr("dptext.files.parquet._ROW_GROUP", 40)
+    monkeypatch.setattr("dptext.io.parquet._ROW_GROUP", 40)
     carried(source, out, keep=("n",))
     groups = pq.read_metadata(out)
     # where a block ended depends on the length of private texts: a row group must not show it
@@ -321,7 +321,7 @@ def test_a_disk_that_fails_is_not_taken_for_damage_that_may_be_skipped(tmp_path,
 
 
 def test_a_row_group_that_is_damaged_behind_its_first_pages_loses_the_rest_only(tmp_path, monkeypatch):
-    monkeypatch.setattr("dptext.files.parquet._ROWS_AT_A_TIME", 100)
+    monkeypatch.setattr("dptext.io.parquet._ROWS_AT_A_TIME", 100)
     texts = [hashlib.sha256(f"{n}".encode()).hexdigest() for n in range(5000)]
     path = table(
         tmp_path / "a.parquet", {"text": texts}, row_group_size=4000, data_page_size=2000, use_dictionary=False
@@ -358,7 +358,7 @@ def test_a_name_of_a_column_that_is_damaged_is_one_of_our_errors(tmp_path):
 
 @pytest.mark.parametrize("dictionary", [False, True])
 def test_a_text_that_is_not_utf8_is_named_or_skipped(tmp_path, monkeypatch, dictionary):
-    monkeypatch.setattr("dptext.files.parquet._ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr("dptext.io.parquet._ROWS_AT_A_TIME", 3)
     bad = MARKER.encode() + b"\xff"
     values = not_utf8([b"a", bad, b"\xc3\xa9", None, b"b", b"c", bad, bad])
     values = values.dictionary_encode() if dictionary else values
@@ -425,7 +425,7 @@ def test_memory_does_not_grow_with_a_row_group(tmp_path):
     before = pa.total_allocated_bytes()
     peak = seen = 0
     reader = read_documents(path, keep=("n",))
-    for block in reader.blocks():
+    for block in reader.batches():
         seen += len(block.texts)
         peak = max(peak, pa.total_allocated_bytes() - before)
     assert seen == rows
@@ -435,7 +435,7 @@ def test_memory_does_not_grow_with_a_row_group(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_segments(tmp_path, monkeypatch):
-    monkeypatch.setattr("dptext.files.parquet._ROW_GROUP", 4000)
+    monkeypatch.setattr("dptext.io.parquet._ROW_GROUP", 4000)
     writer = DocumentWriter(tmp_path / "a.parquet")
     texts = [hashlib.sha512(f"incompressible {n}".encode()).hexdigest() for n in range(4000)]
     parts = [writer.encode(texts, {}, row=1 + 4000 * n, first=n == 0) for n in range(30)]

@@ -7,9 +7,9 @@ import pytest
 
 from dptext.cli import main
 from dptext.errors import DataError, MissingExtraError, ParameterError
-from dptext.files import formats
-from dptext.files.documents import DocumentWriter, read_documents
-from dptext.files.folders import find_files
+from dptext.io import formats
+from dptext.io.documents import DocumentWriter, read_documents
+from dptext.io.documents import find_files
 
 MARKER = "qsecretq"
 

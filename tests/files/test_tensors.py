@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files.tensors import read_tensors, tensor_bytes
+from dptext.io.artifacts import read_tensors, tensor_bytes
 
 ARRAYS = {
     "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),

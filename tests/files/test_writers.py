@@ -17,8 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.documents import Document, DocumentWriter, read_documents
-from files.sample_files import (
+from dptext.io.documents import Document, DocumentWriter, read_documents
+from sample_files import (
     KINDS,
     LINES,
     SUFFIXES,
@@ -32,7 +32,7 @@ from files.sample_files import (
     read,
     texts,
 )
-from files.secrecy import MARKER, assert_error
+from secrecy import MARKER, assert_error
 
 
 def encode(path, texts, columns=None, *, row=1, first=True):

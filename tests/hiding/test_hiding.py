@@ -18,7 +18,7 @@ from sklearn.neural_network import MLPClassifier
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.files.tensors import tensor_bytes
+from dptext.io.artifacts import tensor_bytes
 from dptext.privacy.guarantee import NoGuarantee, PureDP
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder

@@ -11,8 +11,8 @@ import pytest
 
 import dptext
 from dptext.errors import ParameterError, StorageError
-from dptext.files import blocks
-from dptext.files.streams import file_digest
+from dptext.io import batches
+from dptext.io.artifacts import file_digest
 from dptext.release.privatize import privatize_file
 from dptext.release.release import statement_path
 from stopping import HOLD, killed
@@ -27,7 +27,7 @@ def mechanism(glove):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 10)
 
 
 @pytest.fixture
@@ -174,10 +174,10 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted_in_every_format(work,
 
 KILLED = f"""{HOLD}
 import sys, dptext
-from dptext.files import blocks
+from dptext.io import batches
 from dptext.release.privatize import privatize_file
 if __name__ == "__main__":
-    blocks.BLOCK_ROWS = 200
+    batches.BATCH_ROWS = 200
     mechanism = dptext.TEM(dptext.load_vectors("small.txt"), epsilon=4.0)
     privatize_file("in.jsonl", sys.argv[1], mechanism, keep=["n"], seed=7, resume=True, processes=int(sys.argv[2]))
 """
@@ -242,7 +242,7 @@ def test_the_file_does_not_show_how_long_the_private_words_were(work, suffix, mo
 
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr(batches, "BATCH_CHARACTERS", 300)
     fixed = dptext.TEM(dptext.load_vectors((["the"], [[0.0]])), epsilon=1.0)
     shapes = set()
     for word in ("cat", "y" * 250):

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from dptext import own_files
+from dptext.io import atomic
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
-from dptext.files.blocks import Reject
-from dptext.own_files import beside
+from dptext.io.batches import Reject
+from dptext.io.atomic import sibling
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.job import Job, Part
-from files.secrecy import MARKER, assert_error
+from secrecy import MARKER, assert_error
 
 OPTIONS = {"epsilon": 5.0, "text": "text", "keep": ["stars"], "output": {"kind": ".txt", "compression": ""}}
 DATA = [b"first\n", b"second part\n", b"", b"fourth\nof two rows\n"]
@@ -67,7 +67,7 @@ def finish(work, out):
             stream.write(b"made of\n" + blocks.read_bytes())
     work.remember("statement")
     work.publish()
-    assert beside(out, "job").exists()  # until the ledger knows that it is out
+    assert sibling(out, "job").exists()  # until the ledger knows that it is out
     work.discard()
     whole = b"".join(DATA)
     assert out.read_bytes() == (b"made of\n" + whole if work.is_assembled else whole)
@@ -164,20 +164,20 @@ def test_an_interrupted_job_goes_on_where_it_was(out, is_assembled, done):
 @pytest.mark.parametrize("garbage", [b"x", b"half of the third part" * 1000])
 def test_bytes_behind_the_last_part_that_counts_are_cut_off(out, garbage):
     interrupted(out, 0, 1)
-    with beside(out, "rows").open("ab") as stream:
+    with sibling(out, "rows").open("ab") as stream:
         stream.write(garbage)
     with job(out, resume=True) as work:
-        assert beside(out, "rows").read_bytes() == DATA[0] + DATA[1]
+        assert sibling(out, "rows").read_bytes() == DATA[0] + DATA[1]
         finish(work, out)
 
 
 @pytest.mark.parametrize("size", [0, 1, len(DATA[0]) + 3])
 def test_parts_that_are_no_longer_there_are_named(out, size):
     interrupted(out, 0, 1)
-    os.truncate(beside(out, "rows"), size)
+    os.truncate(sibling(out, "rows"), size)
     message = assert_error(DataError, lambda: job(out, resume=True))
     assert message == (
-        f"{str(beside(out, 'rows'))!r} is shorter than the job remembers: it was changed; add --force to start over"
+        f"{str(sibling(out, 'rows'))!r} is shorter than the job remembers: it was changed; add --force to start over"
     )
     with job(out, restart=True) as work:
         finish(work, out)
@@ -185,7 +185,7 @@ def test_parts_that_are_no_longer_there_are_named(out, size):
 
 def test_parts_that_were_deleted_are_named(out):
     interrupted(out, 0, 1)
-    beside(out, "rows").unlink()
+    sibling(out, "rows").unlink()
     assert_error(DataError, lambda: job(out, resume=True), "shorter")
     assert Job.is_open(out)
 
@@ -199,10 +199,10 @@ def change(path, place):
 @pytest.mark.parametrize("place", [0, len(DATA[0]), -1])
 def test_parts_that_were_edited_are_noticed(out, place):
     interrupted(out, 0, 1, 2, 3)
-    change(beside(out, "rows"), place)
+    change(sibling(out, "rows"), place)
     message = assert_error(DataError, lambda: job(out, resume=True))
     assert message == (
-        f"{str(beside(out, 'rows'))!r} is not what the job wrote: it was changed; add --force to start over"
+        f"{str(sibling(out, 'rows'))!r} is not what the job wrote: it was changed; add --force to start over"
     )
     with job(out, restart=True) as work:
         finish(work, out)
@@ -214,10 +214,10 @@ def test_an_output_that_was_edited_after_its_statement_was_made_is_noticed(out):
         with work.assembled() as (_, stream):
             stream.write(b"made")
         work.remember("statement", digest=stream.digest())
-    change(beside(out, "made"), 0)
+    change(sibling(out, "made"), 0)
     message = assert_error(DataError, lambda: job(out, resume=True, is_assembled=True))
     assert message == (
-        f"{str(beside(out, 'made'))!r} is not what the job made: it was changed; add --force to start over"
+        f"{str(sibling(out, 'made'))!r} is not what the job made: it was changed; add --force to start over"
     )
 
 
@@ -229,7 +229,7 @@ def test_no_link_that_was_planted_is_followed(out, tmp_path, name, leads):
     victim.parent.mkdir()
     if leads == "to a file":
         victim.write_bytes(b"years of work")
-    beside(out, name).symlink_to(victim)
+    sibling(out, name).symlink_to(victim)
     with contextlib.suppress(StorageError), job(out, is_assembled=True) as work:
         add(work, *range(len(DATA)))
         with work.assembled() as (blocks, stream):
@@ -268,7 +268,7 @@ def test_a_job_that_was_killed_before_others_got_their_rights_gives_them(out, mo
         with job(out) as work, monkeypatch.context() as patch:
             add(work, *range(len(DATA)))
             work.remember("statement")
-            patch.setattr(own_files, "_give_rights", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(atomic, "_give_rights", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 work.publish()
         assert stat.S_IMODE(out.stat().st_mode) == 0o600
@@ -284,7 +284,7 @@ def test_a_job_that_was_killed_before_others_got_their_rights_gives_them(out, mo
 
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"restart": True}])
 def test_a_job_that_was_stopped_before_it_began_begins(out, how):
-    beside(out, "job").touch(mode=0o600)
+    sibling(out, "job").touch(mode=0o600)
     with job(out, **how) as work:
         assert not work.parts
         finish(work, out)
@@ -297,7 +297,7 @@ def test_a_job_without_parts_is_no_job_to_go_on_with(out):
 
 
 def test_parts_of_a_job_that_is_gone_are_thrown_away(out):
-    beside(out, "rows").write_bytes(b"of another time" * 100)
+    sibling(out, "rows").write_bytes(b"of another time" * 100)
     with job(out) as work:
         finish(work, out)
 
@@ -321,7 +321,7 @@ def test_a_job_is_interrupted_again_and_again(out):
 LOOP = """
 import hashlib, pathlib, sys
 from dptext.privacy.randomness import NoiseKey
-from dptext.files.blocks import Reject
+from dptext.io.batches import Reject
 from dptext.release.job import Job
 
 with Job(pathlib.Path(sys.argv[1]), {}, key=NoiseKey(), release_id="r", resume=True) as job:
@@ -350,7 +350,7 @@ def test_parts_that_count_are_whole_whenever_the_process_is_killed(out):
             assert work.release_id == "r"
             assert len(work.parts) >= counted
             assert [(reject.first, reject.last) for reject in work.rejects()] == [(1, len(work.parts))]
-            content = beside(out, "rows").read_bytes()
+            content = sibling(out, "rows").read_bytes()
             assert len(content) == work.size
             start = 0
             for place, part in enumerate(work.parts):
@@ -381,7 +381,7 @@ def stopped_at(out, stage, is_assembled):
             return
         work.publish()
         if stage == "while it was tidied up":
-            beside(out, "rows").unlink(missing_ok=True)
+            sibling(out, "rows").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("is_assembled", [False, True])
@@ -422,7 +422,7 @@ def test_a_job_that_was_stopped_at_its_end_ends(out, stage, is_assembled, old):
 def test_a_job_whose_output_is_nowhere_is_not_published(out, is_assembled):
     with job(out, is_assembled=is_assembled) as work:
         finish_but_publish(work)
-    (beside(out, "made") if is_assembled else beside(out, "rows")).unlink()
+    (sibling(out, "made") if is_assembled else sibling(out, "rows")).unlink()
     try:
         with job(out, resume=True, is_assembled=is_assembled) as work:
             assert not work.is_published
@@ -469,7 +469,7 @@ def test_an_interrupted_job_is_never_overlooked(out):
         f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to start over "
         "(a ledger then counts both)"
     )
-    assert beside(out, "rows").read_bytes() == DATA[0]
+    assert sibling(out, "rows").read_bytes() == DATA[0]
 
 
 @pytest.mark.parametrize("is_assembled", [False, True])
@@ -480,7 +480,7 @@ def test_to_restart_is_to_forget_all(out, is_assembled):
         assert work.release_id == "new"
         assert work.key.secret() != secret
         assert (work.parts, list(work.rejects()), work.statement) == ([], [], None)
-        assert beside(out, "rows").read_bytes() == b""
+        assert sibling(out, "rows").read_bytes() == b""
         finish(work, out)
 
 
@@ -602,20 +602,20 @@ def test_an_output_that_was_to_be_replaced_is_replaced_still(out):
 
 
 def damaged(out):
-    return f"{str(beside(out, 'job'))!r} is damaged, or the disk failed: try again, or add --force to start over"
+    return f"{str(sibling(out, 'job'))!r} is damaged, or the disk failed: try again, or add --force to start over"
 
 
 @pytest.mark.parametrize("content", [b"garbage" * 1000, b"SQLite format 3\x00" + bytes(200), MARKER.encode() * 100])
 def test_a_damaged_job_is_named(out, content):
     interrupted(out, 0)
-    beside(out, "job").write_bytes(content)
+    sibling(out, "job").write_bytes(content)
     assert assert_error(DataError, lambda: job(out, resume=True)) == damaged(out)
 
 
 @pytest.mark.parametrize("content", [b"garbage" * 1000, b"SQLite format 3\x00" + bytes(200)])
 def test_a_damaged_job_can_be_started_over_as_its_error_says(out, content):
     interrupted(out, 0)
-    beside(out, "job").write_bytes(content)
+    sibling(out, "job").write_bytes(content)
     with job(out, restart=True) as work:
         assert not work.resumed
         finish(work, out)
@@ -623,11 +623,11 @@ def test_a_damaged_job_can_be_started_over_as_its_error_says(out, content):
 
 def test_a_job_that_is_damaged_anywhere_is_one_of_our_errors(out):
     interrupted(out, 0, 1, 2, 3)
-    book, rows = beside(out, "job"), beside(out, "rows").read_bytes()
+    book, rows = sibling(out, "job"), sibling(out, "rows").read_bytes()
     good = book.read_bytes()
     for place in range(0, len(good), 41):
         book.write_bytes(good[:place] + bytes([good[place] ^ 0xFF]) + good[place + 1 :])
-        beside(out, "rows").write_bytes(rows)
+        sibling(out, "rows").write_bytes(rows)
         try:
             with job(out, resume=True) as work:
                 list(work.rejects())
@@ -635,7 +635,7 @@ def test_a_job_that_is_damaged_anywhere_is_one_of_our_errors(out):
             assert len(str(error).splitlines()) == 1
     for size in range(0, len(good), 500):
         book.write_bytes(good[:size])
-        beside(out, "rows").write_bytes(rows)
+        sibling(out, "rows").write_bytes(rows)
         try:
             job(out, resume=True).close()
         except DptextError as error:
@@ -666,7 +666,7 @@ def test_a_job_that_is_damaged_anywhere_is_one_of_our_errors(out):
 )
 def test_a_job_that_holds_something_else_is_one_of_our_errors(out, change):
     interrupted(out, 0, 1)
-    with sqlite3.connect(beside(out, "job")) as database:
+    with sqlite3.connect(sibling(out, "job")) as database:
         database.executescript(change)
     database.close()
     with pytest.raises(DptextError) as caught:
@@ -697,7 +697,7 @@ def test_a_second_process_at_the_same_job_is_refused(out, how):
         assert process.stdout.readline() == "here\n"
         message = assert_error(StorageError, lambda: job(out, options={}, **how))
         assert message == f"another process is writing {str(out)!r}: wait for it, or stop it"
-        assert beside(out, "rows").read_bytes() == b"x"
+        assert sibling(out, "rows").read_bytes() == b"x"
         process.stdin.close()
         assert process.wait(600) == 0
     with job(out, options={}, seed=None, resume=True) as work:
@@ -784,7 +784,7 @@ def test_the_secret_is_gone_when_the_output_is_there(out):
     with job(out, seed=None) as work:
         secret = work.key.secret()
         add(work, 0)
-        assert secret in beside(out, "job").read_bytes()
+        assert secret in sibling(out, "job").read_bytes()
         finish(work, out)
     assert all(secret not in path.read_bytes() for path in out.parent.iterdir())
 

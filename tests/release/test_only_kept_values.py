@@ -19,7 +19,7 @@ from hypothesis import assume, given, settings
 
 import dptext
 from dptext.errors import DataError
-from files.planted import MARKER, NUMBER, SHOWN, tables
+from planted import MARKER, NUMBER, SHOWN, tables
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

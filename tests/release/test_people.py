@@ -13,7 +13,7 @@ import pytest
 
 from dptext import TEM, load_vectors, privatize, privatize_file, statement_for_user
 from dptext.errors import ParameterError
-from dptext.files import blocks
+from dptext.io import batches
 from dptext.privacy.guarantee import MetricDP, canonical_id
 from dptext.privacy.wording import before_people, for_person
 from dptext.release import people
@@ -32,7 +32,7 @@ def mechanism():
 def work(tmp_path, monkeypatch):
     """13 rows of at most 6 texts of one person, two of nobody knows whom; in several blocks."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 4)
     with open("in.jsonl", "w") as stream:
         for who in WHO:
             stream.write(json.dumps({"text": "the cat", "who": who}) + "\n")

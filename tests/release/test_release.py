@@ -13,16 +13,16 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.files import blocks, documents, formats
-from dptext.files.streams import file_digest
+from dptext.io import batches, documents, formats
+from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
-from dptext.own_files import beside
+from dptext.io.atomic import sibling
 from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.release import run as run_module
 from dptext.release.job import Job
 from dptext.release.release import Tally, rejects_path, statement_path
 from dptext.release.run import Piece, RunSettings, TextFiles, is_released, release_file
-from files.secrecy import MARKER
+from secrecy import MARKER
 
 
 def promise(**changes):
@@ -59,7 +59,7 @@ class Turned:
     def finish(self, blocks, ends, out):
         self.finished += 1
         assert blocks.stat().st_size == ends[-1]
-        out.write(b"made of " + blocks.read_bytes())
+        out.write(b"made of " + batches.read_bytes())
 
     def statement_before(self):
         return self.statement(Tally())
@@ -72,7 +72,7 @@ class Turned:
 def work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Turned, "made", [])
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 4)
     write("in.jsonl", [{"text": f"{MARKER} {n}", "id": n} for n in range(10)])
     return tmp_path
 
@@ -355,11 +355,11 @@ def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
 
 
 def test_rejects_of_different_kinds_leave_in_blocks_of_their_own(work, monkeypatch):
-    monkeypatch.setattr(formats, "BLOCK_REJECTS", 8)
+    monkeypatch.setattr(formats, "BATCH_REJECTS", 8)
     monkeypatch.setattr(documents, "_REJECTS_KEPT", 10)
     Path("in.jsonl").write_text("\n{\n" * 50 + json.dumps({"text": "a"}) + "\n")
     with contextlib.closing(documents.read_documents("in.jsonl", on_error="skip")) as reader:
-        for block in reader.blocks():
+        for block in reader.batches():
             assert len(block.rejects) <= 8
     assert (reader.count, reader.skipped, len(reader.rejects)) == (1, 100, 10)
     released = release(on_error="skip")
@@ -388,7 +388,7 @@ def test_what_a_killed_run_left_beside_the_output_goes_with_the_next(work, how):
         release(progress=_interrupt)
     for name in ("out.txt", "out.txt.privacy.json", "out.txt.rejects.jsonl"):
         for suffix in ("part", "2.part", "7.part"):
-            beside(Path(name), suffix).write_text("half")
+            sibling(Path(name), suffix).write_text("half")
     release(**how)
     assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
 
@@ -399,7 +399,7 @@ def _interrupt(_reader, _rows):
 
 def test_what_is_left_beside_a_finished_release_goes_when_it_is_found_finished(work):
     made = release().statement
-    beside(Path("out.txt.privacy.json"), "part").write_text("half")
+    sibling(Path("out.txt.privacy.json"), "part").write_text("half")
     assert is_released(Path("out.txt"), made, ())
     assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
 

@@ -30,13 +30,13 @@ def entropy(count):
     return hashlib.sha512(" ".join(callers).encode()).digest()[:count]
 
 os.urandom = entropy
-import dptext.files.blocks, dptext.files.documents
+import dptext.io.batches, dptext.io.documents
 from dptext.cli import main
 from dptext.ledger.ledger import Ledger
 from dptext.release.job import Job
 
 for module in list(sys.modules.values()):
-    if module.__name__.startswith("dptext") and hasattr(module, "BLOCK_ROWS"):
+    if module.__name__.startswith("dptext") and hasattr(module, "BATCH_ROWS"):
         module.BLOCK_ROWS = BLOCK
 
 step, out = os.environ.get("KILL_AFTER"), os.path.abspath(sys.argv[sys.argv.index("-o") + 1])

@@ -14,7 +14,7 @@ from scipy import stats
 
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files.tensors import read_tensors, tensor_bytes
+from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound, fit_bound
@@ -491,7 +491,7 @@ def test_places_where_nothing_can_be_written_or_read(device, saved, tmp_path, mo
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dptext.files.streams.os.fsync", full)
+    monkeypatch.setattr("dptext.io.artifacts.os.fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
         device.save(tmp_path / "other")
     assert [file.name for file in tmp_path.iterdir()] == ["saved"]

@@ -14,8 +14,8 @@ import pytest
 import dptext
 from dptext import statement_for_user
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.files import blocks, parquet
-from dptext.files.streams import file_digest
+from dptext.io import batches, parquet
+from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import Unit
 from dptext.release.release import statement_path
@@ -55,7 +55,7 @@ def encoder():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 10)
 
 
 @pytest.fixture
@@ -125,8 +125,8 @@ def test_the_vectors_are_those_of_the_encoder_under_the_noise_of_the_job(work, e
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".txt", ".parquet", ".jsonl.gz", ".csv.zst"])
 def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks, monkeypatch):
-    from dptext.files.documents import DocumentWriter
-    from dptext.own_files import HashedFile
+    from dptext.io.documents import DocumentWriter
+    from dptext.io.atomic import HashedFile
 
     keep = [] if suffix.startswith(".txt") else ["id"]
     found = [row["text"] for row in rows(25)]
@@ -192,7 +192,7 @@ def test_other_parameters_get_other_noise_under_one_seed(work):
 
 def test_the_file_does_not_show_where_a_block_ended(work, encoder, monkeypatch):
     """A block ends after so many characters of text; a row group that ends there would tell how long they were."""
-    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr(batches, "BATCH_CHARACTERS", 300)
     monkeypatch.setattr("dptext.representations.private_encoder._ROW_GROUP", 16)
     shapes = set()
     for text in ("cat", "y" * 250):
@@ -243,8 +243,8 @@ import sys
 sys.path[:0] = {folders!r}
 from test_files import StandIn
 from dptext.representations.files import encode_file
-from dptext.files import blocks
-blocks.BLOCK_ROWS = 500
+from dptext.io import batches
+batches.BATCH_ROWS = 500
 encode_file("in.jsonl", sys.argv[1], StandIn(width=32), keep=["id"], seed=7, resume=True)
 """
 

@@ -13,11 +13,11 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.features import fit_features
-from dptext.files.tensors import read_tensors, tensor_bytes
-from dptext.own_files import HashedFile
+from dptext.io.artifacts import read_tensors, tensor_bytes
+from dptext.io.atomic import HashedFile
 from dptext.representations.encoders import CallableEncoder
 from dptext.sentences.bank import announces_bank
-from files.secrecy import MARKER, assert_error
+from secrecy import MARKER, assert_error
 
 TEXTS = [
     "I like tea.",

@@ -116,7 +116,7 @@ def stop(_reader, _rows):
 
 def test_a_run_goes_on_with_the_same_bank_set_and_unit_alone(bank, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 10)
+    monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", 10)
     Path("in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 10))
 
     def release(of=bank, **options):

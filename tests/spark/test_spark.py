@@ -13,7 +13,7 @@ import pytest
 import dptext
 from dptext.cli import main
 from dptext.errors import DataError, DptextError, MissingExtraError, ParameterError, RefusedError, StorageError
-from dptext.files.streams import folder_digest
+from dptext.io.artifacts import folder_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.statement import PrivacyStatement
 from dptext.spark import rows as rows_module

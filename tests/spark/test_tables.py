@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dptext.object_files import opened_object, write_object
+from dptext.shared_pickle import load_shared, save_shared
 from dptext.privacy.randomness import RandomBits
 from dptext.words.registry import MECHANISMS
 
@@ -13,7 +13,7 @@ OPTIONS = {"custext": {"size": 8}, "santext+": {}, "mahalanobis": {}}
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_every_mechanism_comes_back_and_draws_the_same(name, small, tmp_path):
     mechanism = MECHANISMS[name](small, epsilon=3.0, **OPTIONS.get(name, {}))
-    again = opened_object(write_object(mechanism, tmp_path))
+    again = load_shared(save_shared(mechanism, tmp_path))
     rows = np.arange(len(small)) % 50
     drawn = [each.sample_rows(rows, RandomBits.keyed(bytes(32))) for each in (mechanism, again)]
     assert (drawn[0] == drawn[1]).all()

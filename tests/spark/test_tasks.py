@@ -131,8 +131,8 @@ def test_counts_stand_in_the_first_row_of_a_block_and_add_up(context):
 
 @pytest.mark.parametrize("size", [1, 3, 10, 64])
 def test_a_block_ends_where_the_rows_say(size, monkeypatch):
-    monkeypatch.setattr(tasks, "BLOCK_ROWS", 10)
-    monkeypatch.setattr(tasks, "BLOCK_CHARACTERS", 100)
+    monkeypatch.setattr(tasks, "BATCH_ROWS", 10)
+    monkeypatch.setattr(tasks, "BATCH_CHARACTERS", 100)
     texts = ["x" * (n * 7 % 31) for n in range(200)]
     rows = pa.table({"text": texts, "n": range(200), GROUP: pa.array([n // 60 for n in range(200)], pa.int32())})
     made = list(placed_blocks(rows.to_batches(max_chunksize=size), "text", ids=IDS, partition=0))

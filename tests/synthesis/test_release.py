@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import dptext
-from dptext import own_files
+from dptext.io import atomic
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.features.pool import Pool
-from dptext.files import blocks
-from dptext.files.announced_folder import AnnouncedFolder
-from dptext.files.documents import DocumentWriter
-from dptext.files.streams import file_digest
+from dptext.io import batches
+from dptext.io.artifacts import SavedFolder
+from dptext.io.documents import DocumentWriter
+from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.synthesis import release as release_module
@@ -30,7 +30,7 @@ from dptext.synthesis.release import (
     earlier,
     synthesize_file,
 )
-from files.secrecy import MARKER, assert_error, assert_silent
+from secrecy import MARKER, assert_error, assert_silent
 
 DRINKS, RULES = ["tea", "cup", "cocoa"], ["tax", "law", "court"]
 WORDS = [*DRINKS, *RULES]
@@ -43,7 +43,7 @@ PEOPLE = 12
 def place(tmp_path, monkeypatch):
     """In a folder with people's rows and a public pool, with blocks of ten rows."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 10)
     write()
     Path("pool.txt").write_text("".join(f"{one} {other}\n" for one in WORDS for other in WORDS))
     return tmp_path
@@ -117,7 +117,7 @@ def test_the_order_is_reserve_add_up_folder_settle_texts(monkeypatch):
 
     note(Ledger, "reserve", "reserve")
     note(synthesizer_module.SynthesisPlan, "total", "add up")
-    note(AnnouncedFolder, "write", "save")
+    note(SavedFolder, "write", "save")
     note(Ledger, "settle", "settle")
     note(dptext.TextDistribution, "sample", "draw")
     note(release_module, "write_statement", "statement")
@@ -220,22 +220,22 @@ def break_at(step, error, patch):
         raise error("stopped here")
 
     if step == "saved":
-        real = AnnouncedFolder.write
+        real = SavedFolder.write
 
         def write_and_stop(*given, **more):
             real(*given, **more)
             stop()
 
-        patch.setattr(AnnouncedFolder, "write", write_and_stop)
+        patch.setattr(SavedFolder, "write", write_and_stop)
     elif step == "data":
-        publish = own_files.publish
-        patch.setattr(own_files, "publish", lambda part, to, **more: stop() if to == OUT else publish(part, to, **more))
+        publish = atomic.publish
+        patch.setattr(atomic, "publish", lambda part, to, **more: stop() if to == OUT else publish(part, to, **more))
     elif step != "reading":
         place, name = {
             "reserving": (Ledger, "reserve"),
             "adding": (synthesizer_module.SynthesisPlan, "total"),
             "noise": (synthesizer_module, "noisy_matrix"),
-            "saving": (AnnouncedFolder, "write"),
+            "saving": (SavedFolder, "write"),
             "settling": (Ledger, "settle"),
             "listing rejects": (release_module, "write_rejects"),
             "drawing": (dptext.TextDistribution, "sample"),
@@ -407,11 +407,11 @@ def test_a_release_that_was_killed_and_moved_away_stays_charged(monkeypatch):
 
 @pytest.mark.parametrize("lock", [OUT, FOLDER])
 def test_another_run_at_the_same_place_is_refused(lock):
-    with own_files.alone_at(lock):
+    with atomic.file_lock(lock):
         assert_error(StorageError, made, "another process is writing")
     assert names() == START
     made()
-    with own_files.alone_at(OUT):
+    with atomic.file_lock(OUT):
         assert_error(StorageError, lambda: draw_file(FOLDER, OUT, Draw(n=3, public=["tea", "tax", "law"]), force=True))
 
 

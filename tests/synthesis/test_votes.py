@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import dptext.synthesis.votes as module
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.features.features import fit_features
-from dptext.files.documents import Document
+from dptext.io.documents import Document
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.gaussian import gaussian_delta, gaussian_epsilon
@@ -22,7 +22,7 @@ from dptext.synthesis.votes import VoteSum, VoteSynthesizer, sigma_of_a_round
 from dptext.users.grouping import texts_of
 from dptext.users.private_vocabulary import PrivateLabels, private_labels
 from dptext.vectors.formats import load_vectors
-from files.secrecy import MARKER
+from secrecy import MARKER
 
 WORDS = [f"{a}{b}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u")]
 TEXTS = [f"{WORDS[n]} {WORDS[(7 * n + 3) % 60]} {WORDS[(11 * n + 5) % 60]}" for n in range(60)]

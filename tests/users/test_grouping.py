@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError
-from dptext.files import blocks
-from dptext.files.documents import Document, read_documents
+from dptext.io import batches
+from dptext.io.documents import Document, read_documents
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP, Relation, Unit, canonical_id
 from dptext.release.people import TextsOfPeople
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users import grouping, partition
 from dptext.users.grouping import MAX_CLASSES, OUTSIDE, texts_of, users_of
-from files.secrecy import MARKER
+from secrecy import MARKER
 
 WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
 
@@ -146,7 +146,7 @@ def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
 
 
 def test_a_row_without_a_user_is_counted_over_parts(monkeypatch, tmp_path):
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 10)
     documents = [Document("cat", user="a")] * 25 + [Document("cat")]
     with pytest.raises(DataError, match="row 26 has no user"):
         collected(documents)
@@ -221,7 +221,7 @@ def shrink(patch):
     for name, size in {"BUFFER_BYTES": 20, "BUFFER_DOCUMENTS": 3, "LARGE_BUCKET": 60}.items():
         patch.setattr(partition, name, size)
     patch.setattr(grouping, "CHUNK_SIZE", 4)
-    patch.setattr(blocks, "BLOCK_ROWS", 2)
+    patch.setattr(batches, "BATCH_ROWS", 2)
 
 
 @pytest.mark.parametrize("is_small", [False, True])
@@ -333,7 +333,7 @@ def test_memory_does_not_grow_with_the_documents(user):
     """A process of its own for each size: ten times the documents, the same peak (16 MiB may come and go)."""
     code = f"""
         import resource, sys
-        from dptext.files.documents import Document
+        from dptext.io.documents import Document
         from dptext.users import partition
         from dptext.users.grouping import texts_of
         partition.BUFFER_DOCUMENTS, partition.LARGE_BUCKET = 1 << 12, 1 << 18

@@ -171,7 +171,7 @@ def test_a_broken_save_leaves_nothing(tmp_path, small, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dptext.files.streams.os.fsync", full)
+    monkeypatch.setattr("dptext.io.artifacts.os.fsync", full)
     with pytest.raises(StorageError, match=r"cannot write '.*saved': No space left on device$"):
         dptext.save_vectors(small, tmp_path / "saved")
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 from dptext import WordVectors
 from dptext.errors import DataError, ParameterError
 from dptext.vectors.word_vectors import SourceRows, select_words
-from files.secrecy import MARKER, assert_error
+from secrecy import MARKER, assert_error
 
 WORDS = ["cat", "dog", "<unk>"]
 MATRIX = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]

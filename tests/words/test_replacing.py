@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import dptext
 from dptext import TEM, Document, privatize
 from dptext.errors import DataError, ParameterError
-from dptext.files import blocks
+from dptext.io import batches
 from dptext.release.release import Tally
 from dptext.release.rewriting import Rewriter
 from dptext.text.tokens import Kind, split
@@ -56,12 +56,12 @@ def test_texts_come_out_in_order_whatever_the_chunks(glove, monkeypatch):
     texts = [" ".join([word, *glove.words[: n % 7]]) for n, word in enumerate(glove.words[:400])]
     # a word moves with probability 3e-6; the seed decides that none does
     faithful = TEM(glove, epsilon=2000.0, threshold=0.0225)
-    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 50)
+    monkeypatch.setattr(batches, "BATCH_CHARACTERS", 50)
     assert privatize(texts, faithful, seed=1).texts == texts
 
 
 def test_a_generator_is_read_lazily(faithful, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 4)
+    monkeypatch.setattr(batches, "BATCH_CHARACTERS", 4)
     seen = []
 
     def texts():

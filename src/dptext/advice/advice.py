@@ -17,7 +17,7 @@ from dptext.advice.shared_vectors import shared_vectors
 from dptext.advice.way import Case, Fit, Way
 from dptext.advice.words import words
 from dptext.errors import ParameterError
-from dptext.own_files import is_same
+from dptext.io.atomic import is_same
 from dptext.privacy.wording import Strength
 from dptext.text.identifiers import Column
 

@@ -18,7 +18,7 @@ from dptext.advice.way import (
     of_users,
     rounded_people,
 )
-from dptext.files.documents import Document
+from dptext.io.documents import Document
 from dptext.privacy.guarantee import Trust
 from dptext.synthesis.planning import Expected, expected_quality
 from dptext.synthesis.synthesizer import Synthesizer

@@ -14,12 +14,13 @@ from typing import Any, Literal
 
 from dptext.checks import listed, names
 from dptext.errors import DataError, ParameterError
-from dptext.files.column import columns_there, is_missing, may_be_values, spelled_label
-from dptext.files.documents import Document, read_documents
-from dptext.files.folders import find_files
-from dptext.files.formats import announced_by, file_format
-from dptext.files.streams import is_pipe
-from dptext.files.table_kinds import is_table, table_kind
+from dptext.io.batches import describe_columns, may_be_values
+from dptext.io.documents import canonical_label, is_missing
+from dptext.io.documents import Document, read_documents
+from dptext.io.documents import find_files
+from dptext.io.formats import announced_by, file_format
+from dptext.io.batches import is_pipe
+from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
 from dptext.text.identifiers import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at
 
@@ -236,7 +237,7 @@ def _roles(
     wanted = [name for name in (text, user, *(labels or ())) if name is not None]
     for option, name in (("text", text), ("user", user), *(("label", each) for each in labels or ())):
         if name is not None and name not in there:
-            there_are = columns_there(name, there, wanted=wanted, sure=are_names)
+            there_are = describe_columns(name, there, wanted=wanted, sure=are_names)
             raise ParameterError(f"expected a column {name!r} for {option}, there is {there_are}")
     if not are_names and may_be_values(there, wanted=wanted):
         raise DataError(
@@ -348,7 +349,7 @@ def _counted(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
             lengths[len(text.split())] += 1
         if (who := canonical_id(user)) is not None:
             people[who] += 1
-        if labels is not None and None not in (spelled := tuple(map(spelled_label, labels))):
+        if labels is not None and None not in (spelled := tuple(map(canonical_label, labels))):
             classes[spelled] += 1
     if count == 0:
         raise DataError("there are no rows: expected at least one")

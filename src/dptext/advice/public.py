@@ -16,7 +16,7 @@ from dptext.errors import ParameterError
 from dptext.features.features import Spec, quick_features
 from dptext.features.latent_words import PublicWords
 from dptext.features.pool import Pool
-from dptext.files.documents import read_documents
+from dptext.io.documents import read_documents
 from dptext.privacy.randomness import RandomBits
 from dptext.sentences.bank import TextBank
 from dptext.vectors.formats import GLOVE, load_vectors

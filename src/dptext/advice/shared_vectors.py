@@ -19,7 +19,7 @@ from dptext.advice.way import (
 )
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
 from dptext.embeddings.plan import ExpectedVectors, expected_vectors
-from dptext.files.documents import Document
+from dptext.io.documents import Document
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.word_vectors import WordVectors

@@ -20,7 +20,7 @@ from dptext.calibration.deniability import Deniability, Replacements, deniabilit
 from dptext.cli import options
 from dptext.cli.console import print_json, stdout
 from dptext.errors import ParameterError
-from dptext.own_files import check_target
+from dptext.io.atomic import check_target
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.wording import calibrated_bank, measured, percent_at_most
 from dptext.reports.figures import calibration_figure, figure_format

@@ -13,10 +13,10 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar
 from dptext.errors import ParameterError
-from dptext.files.documents import DocumentReader, DocumentWriter, OnError, read_documents
-from dptext.files.folders import find_files
-from dptext.files.parquet import as_lists
-from dptext.own_files import replacing
+from dptext.io.documents import DocumentReader, DocumentWriter, OnError, read_documents
+from dptext.io.documents import find_files
+from dptext.io.batches import as_lists
+from dptext.io.atomic import hashed_file
 from dptext.release.release import rejects_path, statement_path, write_rejects
 from dptext.release.run import check_output
 from dptext.synthesis.distribution import TextDistribution
@@ -72,7 +72,7 @@ def classify(
     with (
         progress_bar("classifying", quiet=output.quiet) as bar,
         closing(read_documents(files, text=inputs.text, **reading)) as reader,
-        replacing(out) as stream,
+        hashed_file(out) as stream,
     ):
         writer.write(_encoded(reader, writer, release, inputs.text, names, bar), stream)
     write_rejects(rejects_path(out), reader.rejects)
@@ -93,7 +93,7 @@ def _encoded(
     codes = {name: code for code, name in enumerate(release.labels.names)}
     values = [release.labels.values_of(codes[name]) for name in release.classes_.tolist()]
     done = 0
-    for block in reader.blocks():
+    for block in reader.batches():
         shares = release.predict_proba([row or "" for row in block.texts])
         best = [None if row is None else code for row, code in zip(block.texts, shares.argmax(axis=1), strict=True)]
         columns: dict[str, Sequence[Any]] = {text: block.texts, **as_lists(block.columns)}

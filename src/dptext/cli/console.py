@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from dptext.files.documents import DocumentReader
+from dptext.io.documents import DocumentReader
 from dptext.progress import columns
 
 __all__ = [

@@ -25,8 +25,8 @@ from dptext.cli.console import print_json, stdout
 from dptext.errors import MissingExtraError, ParameterError, StorageError
 from dptext.evaluation.baselines import nearest_labels
 from dptext.features.pool import Pool
-from dptext.files.documents import read_documents
-from dptext.own_files import replacing
+from dptext.io.documents import read_documents
+from dptext.io.atomic import hashed_file
 from dptext.privacy.guarantee import MetricDP, at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -127,7 +127,7 @@ class _Sample:
                 )
             self.folder.mkdir(parents=True, exist_ok=True)
             for path, content in contents.items():
-                with replacing(path) as stream:
+                with hashed_file(path) as stream:
                     stream.write(content)
         except OSError as error:
             raise StorageError.of("write", path, error) from None

@@ -17,9 +17,9 @@ from dptext.cli import options
 from dptext.cli.console import can_ask, confirm, print_json, say, stopped_with_notes
 from dptext.cli.outputs import as_input, begin, check_columns, check_places, is_begun, places, release_all
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.files.documents import read_documents
-from dptext.files.streams import STANDARD, is_pipe
-from dptext.own_files import check_folder_around, is_same, sweep
+from dptext.io.documents import read_documents
+from dptext.io.batches import STANDARD, is_pipe
+from dptext.io.atomic import check_folder_around, is_same
 from dptext.privacy.wording import before_people, before_vectors, cautioned_of
 from dptext.release.run import is_released
 from dptext.representations.dimension import ON_NEWS, USUAL, Kept
@@ -187,7 +187,6 @@ def encode(
     check_places(to, rows, run, charge, lambda path: check_output_columns(path, rows.text, rows.keep))
     _check_hiding(hiding, asked, rows, resume=run.resume, ledger=charge.ledger is not None)
     if asked.save is not None:
-        sweep(asked.save)
         check_folder_around(asked.save)
         if os.path.lexists(asked.save) and (hiding.hide or not _is_saved(asked.save)):
             raise ParameterError(f"{str(asked.save)!r} is there already: choose another name for --save")

@@ -13,10 +13,10 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import Bar, can_ask, confirm
 from dptext.errors import ParameterError
-from dptext.files.blocks import Block
-from dptext.files.column import spelled_label
-from dptext.files.documents import DocumentReader
-from dptext.files.parquet import as_lists
+from dptext.io.batches import Batch
+from dptext.io.documents import canonical_label
+from dptext.io.documents import DocumentReader
+from dptext.io.batches import as_lists
 from dptext.synthesis.labels import OUTSIDE, Labels
 
 __all__ = ["LabelCheck"]
@@ -44,7 +44,7 @@ class LabelCheck:
     def watch(self, reader: DocumentReader) -> None:
         """Check the rows of the first reader that is read to its end."""
 
-        def add(block: Block) -> None:
+        def add(block: Batch) -> None:
             if not self._is_done:
                 columns = as_lists(block.columns)
                 for values in zip(*(columns[name] for name in self._labels.columns), strict=True):
@@ -57,7 +57,7 @@ class LabelCheck:
         self._rows += rows
         self._labelled += rows * (self._labels.code(values) != OUTSIDE)
         for column, folded, value in zip(self._labels.columns, self._by_folded, values, strict=True):
-            label = spelled_label(value)
+            label = canonical_label(value)
             if label in self._known[column]:
                 self._in_column[column] += rows
             elif label is not None and _folded(label) in folded:

@@ -16,7 +16,7 @@ from rich.table import Table
 from dptext.cli import options
 from dptext.cli.console import print_json, say, stdout
 from dptext.errors import ParameterError
-from dptext.files.streams import standard_input
+from dptext.io.batches import standard_input
 from dptext.ledger.ledger import Balance, ChargedRelease, Ledger, Summary
 from dptext.ledger.terms import TEXT, Currency, Terms, in_digits, in_digits_at_least, price
 from dptext.privacy.guarantee import guarantee_to_dict

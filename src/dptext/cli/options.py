@@ -24,8 +24,8 @@ from rich.logging import RichHandler
 from dptext.advice.pasted import LICENCE
 from dptext.cli.console import say
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files.documents import OnError
-from dptext.files.formats import NAMES_OF_FORMATS
+from dptext.io.documents import OnError
+from dptext.io.formats import NAMES_OF_FORMATS
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:

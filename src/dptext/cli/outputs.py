@@ -18,10 +18,10 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import confirm, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
-from dptext.files.documents import DocumentReader, NoDocumentsError, read_documents
-from dptext.files.folders import find_files
-from dptext.files.formats import SUFFIXES, file_format, written_format
-from dptext.files.streams import STANDARD, is_pipe
+from dptext.io.documents import DocumentReader, NoDocumentsError, read_documents
+from dptext.io.documents import find_files
+from dptext.io.formats import SUFFIXES, file_format, written_format
+from dptext.io.batches import STANDARD, is_pipe
 from dptext.privacy.wording import came_out, for_person
 from dptext.release.job import Job
 from dptext.release.people import promise_to

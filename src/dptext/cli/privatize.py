@@ -29,9 +29,10 @@ from dptext.cli.outputs import (
 )
 from dptext.cli.redaction import RedactionOptions
 from dptext.errors import ParameterError
-from dptext.files.documents import DocumentWriter
-from dptext.files.formats import file_format
-from dptext.files.streams import STANDARD, file_digest, is_pipe
+from dptext.io.documents import DocumentWriter
+from dptext.io.formats import file_format
+from dptext.io.artifacts import file_digest
+from dptext.io.batches import STANDARD, is_pipe
 from dptext.privacy.wording import (
     before_ledger,
     before_people,

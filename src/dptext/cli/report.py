@@ -18,7 +18,7 @@ from dptext.cli.attackers import ATTACKERS, Attackers
 from dptext.cli.console import print_json
 from dptext.cli.redaction import RedactedList
 from dptext.errors import ParameterError, RefusedError
-from dptext.own_files import check_target, replacing
+from dptext.io.atomic import check_target, hashed_file
 from dptext.release.release import data_and_statement
 from dptext.reports import measure
 from dptext.reports.answers import recommendation
@@ -147,7 +147,7 @@ def _check_places(question: Question, out: Path, card: Path | None, *, force: bo
     """Refuse, before minutes of work, what could not be written or would destroy something.
 
     Raises:
-        ParameterError, StorageError: another suffix; as `dptext.own_files.check_target`.
+        ParameterError, StorageError: another suffix; as `dptext.io.atomic.check_target`.
     """
     data, beside = data_and_statement(question.private)
     named = (data, beside, question.original, question.held_out, question.redact_list, *question.public)
@@ -183,7 +183,7 @@ def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
         data = content.encode("utf-8")
     except UnicodeEncodeError:  # half a letter in a file name
         data = content.encode("utf-8", "backslashreplace")
-    with replacing(path, owner_only=owner_only) as stream:
+    with hashed_file(path, owner_only=owner_only) as stream:
         stream.write(data)
 
 

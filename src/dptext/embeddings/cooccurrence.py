@@ -22,7 +22,7 @@ from dptext.embeddings.user_matrices import (
     random_features,
 )
 from dptext.errors import DataError, ParameterError
-from dptext.files.documents import Document, DocumentReader
+from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets, warn_of_delta
 from dptext.privacy.gaussian import l2_sensitivity
@@ -227,7 +227,7 @@ class Cooccurrence(Shareable, Showing):
         """Learn from documents with users, in any order: a release of these users' texts.
 
         Args:
-            documents: of `dptext.files.documents.read_documents` (with ``user=``), or `Document` objects.
+            documents: of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
             release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
                 statements. None: a new one.
         """

@@ -17,7 +17,7 @@ from dptext.embeddings.levels import Levels
 from dptext.embeddings.refinement import public_base, strengths
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError, ParameterError
-from dptext.files.documents import Document, DocumentReader
+from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import CELL, MOST_USERS
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.condition import Condition

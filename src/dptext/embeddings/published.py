@@ -18,7 +18,7 @@ from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, Clipping
 from dptext.embeddings.plan import checked_source
 from dptext.embeddings.user_matrices import public_frequencies
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.files.documents import Document, DocumentReader
+from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.condition import Condition
 from dptext.privacy.gaussian import gaussian_epsilon

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.checks import choice, path
 from dptext.errors import DataError, ParameterError
-from dptext.files.streams import file_digest
-from dptext.own_files import HashedFile, check_new_folder, whole_folder
+from dptext.io.artifacts import file_digest
+from dptext.io.atomic import HashedFile, atomic_folder, check_new_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.wording import filled
@@ -144,7 +144,7 @@ def save_release(
     }
     copy, write = (None, None) if word2vec is None else _WORD2VEC[word2vec]
     written[_CARD] = card_of(vectors, statements, files=files, word2vec=copy).encode()
-    with whole_folder(target, replace=replace) as part:
+    with atomic_folder(target, replace=replace) as part:
         write_folder(vectors, part, name=target, further={"statements": levels} if levels else {})
         for file, content in written.items():
             (part / file).write_bytes(content)

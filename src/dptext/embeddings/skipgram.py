@@ -24,8 +24,8 @@ from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
 from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
-from dptext.files.documents import Document, DocumentReader
-from dptext.own_files import check_target, sweep
+from dptext.io.documents import Document, DocumentReader
+from dptext.io.atomic import check_target
 from dptext.privacy.budgets import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee, Relation, as_approx
@@ -324,7 +324,6 @@ class Run:
         if self.checkpoint is None:
             return
         check_target(self.checkpoint, replace=self.resume, apart_from={}, by="go on from it with resume=True")
-        sweep(self.checkpoint)
         shape = (2 * len(self.plan.rows), self.plan.dimension)
         self._found = read_checkpoint(self.checkpoint, shape, self.plan.fingerprint)
 
@@ -476,7 +475,7 @@ class SkipGram(Shareable, Showing):
         """Learn from documents with users, in any order: a release of these users' texts.
 
         Args:
-            documents: of `dptext.files.documents.read_documents` (with ``user=``), or `Document` objects.
+            documents: of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
             checkpoint: a file that says where the training has come to, private, deleted at the end
                 (`dptext.embeddings.dpsgd.checkpoint`); ``checkpoint_every``: after so many steps.
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same

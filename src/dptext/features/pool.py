@@ -11,10 +11,10 @@ from typing import Any
 
 from dptext import checks
 from dptext.errors import DataError, ParameterError
-from dptext.files.column import is_missing, one_column
-from dptext.files.documents import Document, OnError, PathLike, read_documents
-from dptext.files.folders import find_files
-from dptext.files.table_kinds import is_table, table_kind
+from dptext.io.documents import check_one_column, is_missing
+from dptext.io.documents import Document, OnError, PathLike, read_documents
+from dptext.io.documents import find_files
+from dptext.io.tables import is_table, table_kind
 from dptext.privacy.statement import Parameter
 from dptext.showing import Facts, Showing
 from dptext.text.sentences import sentences
@@ -112,7 +112,7 @@ class Pool(Showing):
             return _strings(kind.read(column))
         if not hasattr(texts, "__iter__") or isinstance(texts, bytes):
             raise ParameterError(f"a pool takes paths, texts or a table, got {checks.shown(texts)}")
-        entries: Iterator[Any] = iter(one_column(texts))
+        entries: Iterator[Any] = iter(check_one_column(texts))
         first = list(islice(entries, 1))
         if first and isinstance(first[0], os.PathLike):
             return self._of_files([*first, *entries], column, on_error)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dptext.checks import path
 from dptext.errors import StorageError
-from dptext.own_files import whole_file
+from dptext.io.atomic import atomic_file
 
 __all__ = ["Cache", "PoolCache", "digest_of_texts", "pool_cache"]
 
@@ -97,7 +97,7 @@ class PoolCache:
         digest = hashlib.sha256(key.encode())
         with suppress(StorageError, OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with whole_file(self._place(key), owner_only=True) as file:
+            with atomic_file(self._place(key), owner_only=True) as file:
                 header = _header(shape, dtype)
                 digest.update(header)
                 file.write(header)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.column import is_missing
+from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.encoders import Provenance, TextEncoder, checked_texts

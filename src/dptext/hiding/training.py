@@ -18,7 +18,7 @@ import numpy as np
 from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.hiding.inputs import Rows, Source, TradeOff, shuffled, stream_of
-from dptext.own_files import replacing
+from dptext.io.atomic import hashed_file
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Provenance
 from dptext.representations.gru import POOLINGS
@@ -354,7 +354,7 @@ class Run:
             },
             content,
         )
-        with replacing(self._file, owner_only=True) as stream:
+        with hashed_file(self._file, owner_only=True) as stream:
             stream.write(content.getvalue())
 
     @staticmethod

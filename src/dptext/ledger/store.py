@@ -12,7 +12,7 @@ from typing import Any
 
 from dptext.errors import DataError, RefusedError, StorageError
 from dptext.ledger.terms import Ceiling
-from dptext.own_files import open_new
+from dptext.io.atomic import open_new
 
 __all__ = ["SCHEMA_VERSION", "Connection", "Overspent", "create_store", "damaged", "opened", "reading", "writing"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
-from dptext.files.documents import DocumentReader
-from dptext.files.parquet import as_lists
+from dptext.io.documents import DocumentReader
+from dptext.io.batches import as_lists
 from dptext.ledger.ledger import PENDING, RELEASED, TEXT, Ledger
 from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
 from dptext.privacy.statement import PrivacyStatement
@@ -135,7 +135,7 @@ class Charges:
     def _keys(self, reader: DocumentReader) -> Iterator[str]:
         digest = hashlib.sha256()
         with contextlib.closing(reader):
-            for block in reader.blocks():
+            for block in reader.batches():
                 digest.update(block.identity())
                 if self.column is None:
                     texts = (self._missing if text is None else text for text in block.texts)

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.files.blocks import Reject, in_runs
-from dptext.files.streams import file_digest
-from dptext.own_files import HashedFile, beside, give_usual_rights, open_new, open_own, publish
+from dptext.io.batches import Reject, merge_rejects
+from dptext.io.artifacts import file_digest
+from dptext.io.atomic import HashedFile, open_new, open_own, publish, set_default_mode, sibling
 from dptext.privacy.randomness import NoiseKey
 
 __all__ = ["Job", "Part", "interrupted"]
@@ -103,8 +103,8 @@ class Job:
         self.key, self.release_id = key, release_id
         self.parts: list[Part] = []
         self.statement: str | None = None
-        self._book, self._rows = beside(out, "job"), beside(out, "rows")
-        self._finished = beside(out, "made") if is_assembled else self._rows
+        self._book, self._rows = sibling(out, "job"), sibling(out, "rows")
+        self._finished = sibling(out, "made") if is_assembled else self._rows
         self._database: Any = None
         self._spool: IO[bytes] | None = None
         there = self.is_open(out)
@@ -129,12 +129,12 @@ class Job:
     @staticmethod
     def is_open(out: Path) -> bool:
         """Whether an interrupted job for this output is there."""
-        return beside(out, "job").exists()
+        return sibling(out, "job").exists()
 
     @staticmethod
     def files(out: Path) -> tuple[Path, ...]:
         """The hidden files that a job for this output makes; the one by which the next run finds them is the last."""
-        return tuple(beside(out, each) for each in ("rows", "made", "job-journal", "job"))
+        return tuple(sibling(out, each) for each in ("rows", "made", "job-journal", "job"))
 
     # -- opening ----------------------------------------------------------------------------------------------
 
@@ -339,7 +339,7 @@ class Job:
         """The rows left out of all parts, in order; rows in a row with one reason are one entry."""
         with self._errors():
             rows = self._database.execute("SELECT file, first, last, reason FROM reject ORDER BY rowid")
-            yield from in_runs(Reject(*row) for row in rows)
+            yield from merge_rejects(Reject(*row) for row in rows)
 
     def remember(self, statement: str, *, digest: str | None = None) -> None:
         """Keep the statement: a run that is stopped while it ends must not make another one.
@@ -384,7 +384,7 @@ class Job:
                     )
                 publish(self._finished, self.out)
                 self.is_published = True
-            give_usual_rights(self.out)  # which a run that was killed after the rename had not done
+            set_default_mode(self.out)  # which a run that was killed after the rename had not done
 
     def discard(self) -> None:
         """Delete the job and all that it made so far."""

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptext.errors import DptextError
-from dptext.files.blocks import Block
-from dptext.files.parquet import as_lists
+from dptext.io.batches import Batch
+from dptext.io.batches import as_lists
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import statement_for_user
@@ -60,7 +60,7 @@ class TextsOfPeople:
         self._waiting: list[NDArray[np.uint64]] = []
         self._unnamed = 0
 
-    def counting(self, blocks: Iterable[Block]) -> Iterator[Block]:
+    def counting(self, blocks: Iterable[Batch]) -> Iterator[Batch]:
         """The blocks, each counted before it goes on."""
         for block in blocks:
             if len(block.texts):

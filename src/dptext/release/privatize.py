@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.blocks import Block
-from dptext.files.column import columns_there
-from dptext.files.documents import DocumentWriter, OnError, PathLike, check_kept_columns
-from dptext.files.table_kinds import is_table, table_kind
+from dptext.io.batches import Batch
+from dptext.io.batches import describe_columns
+from dptext.io.documents import DocumentWriter, OnError, PathLike, check_kept_columns
+from dptext.io.tables import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
@@ -159,7 +159,7 @@ def privatize_file(
     that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
 
     Args:
-        source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
+        source: one file or several (see `dptext.io.documents.read_documents`); their rows go to one output.
         out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
             are done: what was sent is sent, and nothing can be resumed.
         mechanism: what replaces texts, as in `privatize`.
@@ -230,7 +230,7 @@ class _Rewriting:
         self._encode = writer.encode
         self.finish = writer.finish
 
-    def work(self, blocks: Iterable[tuple[int, Block]], *, row: int) -> Iterator[Piece]:
+    def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
         for place, block, (private, tally) in rewrite_blocks(self._rewriter, blocks, processes=self._processes):
             data = self._encode(private, block.columns, row=row, first=place == 0)
             yield Piece(place, data, len(private), block.rejects, tally)
@@ -310,7 +310,7 @@ class BatchPrivatizer:
         """
         if self.text not in batch:
             raise ParameterError(
-                f"expected a column {self.text!r}, the batch has {columns_there(self.text, list(batch))}"
+                f"expected a column {self.text!r}, the batch has {describe_columns(self.text, list(batch))}"
             )
         texts = batch[self.text]
         if texts is None or isinstance(texts, str):
@@ -340,7 +340,7 @@ class BatchPrivatizer:
         statement = statement.replace(
             exposed=(*statement.exposed, *without_text(None in texts), _CARRIED),
             # the same texts are the same release, however often they are asked about
-            release_id=Block(texts, {}).digest().hex()[:32],
+            release_id=Batch(texts, {}).digest().hex()[:32],
         )
         warn_unprotected(statement)
         return with_columns(statement, keep)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, StorageError
-from dptext.files.blocks import Reject
-from dptext.files.streams import file_digest, folder_digest, read_stored
-from dptext.own_files import check_released, replacing
+from dptext.io.batches import Reject
+from dptext.io.artifacts import file_digest, folder_digest, read_stored
+from dptext.io.atomic import check_released, hashed_file
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
 from dptext.release.people import MostTexts, TextsOfPeople, promise_to
@@ -196,7 +196,7 @@ def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
         except OSError as error:
             raise StorageError.of("write", path, error) from None
         return
-    with replacing(path, owner_only=True) as stream:
+    with hashed_file(path, owner_only=True) as stream:
         for each in chain((first,), left):
             line = json.dumps(asdict(each), ensure_ascii=False) + "\n"
             stream.write(line.encode("utf-8", "backslashreplace"))
@@ -208,7 +208,7 @@ def write_statement(path: Path, statement: PrivacyStatement) -> None:
     Raises:
         StorageError: the folder is missing, read-only or full.
     """
-    with replacing(path) as stream:
+    with hashed_file(path) as stream:
         stream.write((statement.to_json() + "\n").encode())
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.blocks import Block, in_blocks
-from dptext.files.documents import Document
+from dptext.io.batches import Batch, text_batches
+from dptext.io.documents import Document
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.processes import in_order
@@ -87,13 +87,13 @@ class Rewriter:
         """
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got one string: put it into a list")
-        for block in in_blocks(checked_texts(texts)):
+        for block in text_batches(checked_texts(texts)):
             private, tally = self.rewrite_block(self._place, block)
             self._place += 1
             self.tally += tally
             yield from private
 
-    def rewrite_block(self, place: int, block: Block) -> tuple[list[str | None], Tally]:
+    def rewrite_block(self, place: int, block: Batch) -> tuple[list[str | None], Tally]:
         """The private texts of one block, and its counts: the same ones whenever and wherever it is done.
 
         Args:
@@ -130,15 +130,15 @@ def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None
 
 
 def rewrite_blocks(
-    rewriter: Rewriter, blocks: Iterable[tuple[int, Block]], *, processes: int = 1
-) -> Iterator[tuple[int, Block, tuple[list[str | None], Tally]]]:
+    rewriter: Rewriter, blocks: Iterable[tuple[int, Batch]], *, processes: int = 1
+) -> Iterator[tuple[int, Batch, tuple[list[str | None], Tally]]]:
     """Every block, given with its place, and what `Rewriter.rewrite_block` makes of it, in order.
 
     Raises:
         StorageError: a process died (out of memory, most likely).
     """
     key = rewriter.key
-    pieces = (((place, block), (key.secret(), key.seeded, place, Block(block.texts, {}))) for place, block in blocks)
+    pieces = (((place, block), (key.secret(), key.seeded, place, Batch(block.texts, {}))) for place, block in blocks)
     for (place, block), done in in_order(_Work(rewriter.mechanism), pieces, processes=processes):
         yield place, block, done
 
@@ -150,7 +150,7 @@ class _Work:
         self._mechanism = mechanism
         self._rewriter: Rewriter | None = None
 
-    def __call__(self, sent: tuple[bytes, bool, int, Block]) -> tuple[list[str | None], Tally]:
+    def __call__(self, sent: tuple[bytes, bool, int, Batch]) -> tuple[list[str | None], Tally]:
         secret, seeded, place, block = sent
         if self._rewriter is None:
             self._rewriter = Rewriter(self._mechanism, key=NoiseKey.restored(secret, seeded=seeded))

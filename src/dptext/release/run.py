@@ -20,10 +20,11 @@ from typing import IO, Any, Protocol
 
 from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.files.blocks import Block, Reject
-from dptext.files.documents import DocumentReader, OnError, PathLike, read_documents
-from dptext.files.streams import STANDARD, file_digest
-from dptext.own_files import HashedFile, check_target, sweep
+from dptext.io.batches import Batch, Reject
+from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents
+from dptext.io.artifacts import file_digest
+from dptext.io.batches import STANDARD
+from dptext.io.atomic import HashedFile, check_target
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_release_id
@@ -86,7 +87,7 @@ class TextFiles:
         """The rows, from the beginning, with a further column where one is named.
 
         Raises:
-            StorageError, DataError, ParameterError, MissingExtraError: as `dptext.files.documents.read_documents`.
+            StorageError, DataError, ParameterError, MissingExtraError: as `dptext.io.documents.read_documents`.
         """
         columns = tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,)))))
         return read_documents(self.sources, text=self.text, keep=columns, on_error=self.on_error, suffix=self.suffix)
@@ -155,7 +156,7 @@ class Piece:
 class Run(Protocol):
     """What one release does to its rows."""
 
-    def work(self, blocks: Iterable[tuple[int, Block]], *, row: int) -> Iterator[Piece]:
+    def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
         """The blocks, given with their places, done and in order; a block that is done again repeats its noise.
 
         Args:
@@ -216,7 +217,6 @@ def release_file(
     read = {"text": source.text, "keep": list(source.keep), "on_error": source.on_error}
     with contextlib.closing(reader):
         check_output(source.sources, out, force=settings.force, resume=settings.resume, ledger=settings.ledger)
-        sweep(*_written(out))
         job = Job(
             out,
             {**options, **read, "ledger": charges.kind, "user": settings.user},
@@ -279,7 +279,7 @@ def release_stream(
     reader, people = source.read(settings.user), settings.people(missing)
     try:
         with contextlib.closing(reader), watched(settings.progress, "rows", said=_of_rows) as done:
-            blocks = reader.blocks(_ROWS_A_PIECE)
+            blocks = reader.batches(_ROWS_A_PIECE)
             for piece in run.work(enumerate(blocks if people is None else people.counting(blocks)), row=1):
                 rows += piece.rows  # before anybody sees them, so that the statement covers them
                 tally += piece.tally or Tally()
@@ -303,7 +303,7 @@ def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force:
     """Refuse a place for the statement of a stream that cannot be written, before anything is sent.
 
     Raises:
-        ParameterError, StorageError: as `dptext.own_files.check_target`.
+        ParameterError, StorageError: as `dptext.io.atomic.check_target`.
     """
     check_target(statement, replace=force, apart_from={"IN": [each for each in sources if Path(each) != STANDARD]})
 
@@ -382,10 +382,10 @@ def check_output(
         ledger: the ledger, if there is one.
         makes_folder: whether the folder of the output will be made.
         by: how to replace what is there, for errors.
-        apart_from: further files that it must not be, as in `dptext.own_files.check_target`.
+        apart_from: further files that it must not be, as in `dptext.io.atomic.check_target`.
 
     Raises:
-        ParameterError, StorageError: as `dptext.own_files.check_target`, for the output and what stands beside it.
+        ParameterError, StorageError: as `dptext.io.atomic.check_target`, for the output and what stands beside it.
     """
     replace = force or (resume and Job.is_open(out))
     never = {
@@ -417,7 +417,6 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
     Raises:
         ParameterError: something else is there.
     """
-    sweep(*_written(out))
     if not out.exists() or Job.is_open(out):
         return False
     beside = statement_path(out)
@@ -470,9 +469,9 @@ def _do(
     """Do all blocks that are not done yet; people are counted in all of them, which pass by in any case."""
     identities: dict[int, bytes] = {}  # of the few blocks under way
 
-    def missing() -> Iterator[tuple[int, Block]]:
+    def missing() -> Iterator[tuple[int, Batch]]:
         place = -1
-        blocks = reader.blocks()
+        blocks = reader.batches()
         for place, block in enumerate(blocks if people is None else people.counting(blocks)):
             identity = block.identity()
             if not job.is_done(place, identity):

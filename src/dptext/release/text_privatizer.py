@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from dptext.files.column import is_missing, one_column
+from dptext.io.documents import check_one_column, is_missing
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.mechanism import TextMechanism
@@ -49,7 +49,7 @@ class TextPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # 
         """
         check_is_fitted(self, "mechanism_")
         rewriter = Rewriter(self.mechanism_, seed=self.seed)
-        private = list(rewriter.rewrite("" if is_missing(text) else text for text in one_column(texts)))
+        private = list(rewriter.rewrite("" if is_missing(text) else text for text in check_one_column(texts)))
         self.statement_ = rewriter.statement()
         warn_unprotected(self.statement_)
         result = np.empty(len(private), dtype=object)

@@ -13,7 +13,7 @@ from dptext.calibration.deniability import Deniability, draw_density, draw_keep,
 from dptext.drawing import score_row
 from dptext.errors import ParameterError, extra
 from dptext.estimates import Estimate
-from dptext.own_files import check_target, replacing
+from dptext.io.atomic import check_target, hashed_file
 
 __all__ = ["calibration_figure", "figure_format", "plane_figure", "promise_figure", "scores_figure"]
 
@@ -48,7 +48,7 @@ def calibration_figure(
     figure.suptitle(source)
     drawn = io.BytesIO()
     figure.savefig(drawn, format=kind, dpi=150)
-    with replacing(path) as stream:
+    with hashed_file(path) as stream:
         stream.write(drawn.getvalue())
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from dptext.errors import StorageError
-from dptext.files.announced_folder import announced_format
+from dptext.io.artifacts import announced_format
 from dptext.release.release import statement_path
 
 __all__ = ["FolderKind", "folder_kind", "other_than_audited", "other_than_reported", "private_files"]

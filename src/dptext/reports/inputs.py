@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, StorageError, extra
-from dptext.files.column import columns_there
-from dptext.files.documents import read_documents
-from dptext.files.formats import file_format
-from dptext.files.parquet import pyarrow, vector_blocks
+from dptext.io.batches import describe_columns
+from dptext.io.documents import read_documents
+from dptext.io.formats import file_format
+from dptext.io.parquet import pyarrow, vector_batches
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.files import VECTOR
 
@@ -69,9 +69,9 @@ def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
 def count_rows(path: Path, *, text: str) -> int:
     """How many rows a file has."""
     if _holds_vectors(path, VECTOR):
-        return sum(len(block) for block in vector_blocks(path, VECTOR))
+        return sum(len(block) for block in vector_batches(path, VECTOR))
     with closing(read_documents(path, text=text)) as reader:
-        return sum(len(block.texts) for block in reader.blocks())
+        return sum(len(block.texts) for block in reader.batches())
 
 
 def chosen_rows(count: int, most: int, bits: RandomBits) -> Chosen:
@@ -124,7 +124,7 @@ def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[
 
 def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Sequence[str]) -> Rows:
     blocks, start = [], 0
-    for block in vector_blocks(path, vector):
+    for block in vector_batches(path, vector):
         here = slice(None) if chosen is None else chosen[(chosen >= start) & (chosen < start + len(block))] - start
         blocks.append(block[here])
         start += len(block)
@@ -132,7 +132,7 @@ def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Seque
     names = _schema(path) if columns else []
     for name in columns:
         if name not in names:
-            there = columns_there(name, names, sure=True)
+            there = describe_columns(name, names, sure=True)
             raise DataError(f"{path.name}: expected a column {name!r}, the file has {there}; name the right column")
     table = extra("pyarrow.parquet", "files", path.name).read_table(path, columns=list(columns)) if columns else None
     values = {name: [] if table is None else table.column(name).take(kept).to_pylist() for name in columns}

@@ -11,7 +11,7 @@ from dptext.attacks import AttackScore
 from dptext.attacks.base import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
 from dptext.errors import ParameterError
-from dptext.files.streams import shown
+from dptext.io.batches import display_name
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.reports.answers import main_scores
@@ -125,7 +125,7 @@ class Making(ABC):
             "utility": _picture_of_use(self.utility),
         } | self.pictures
         return Report(
-            title=title or f"What is known about {shown(self.data)}",
+            title=title or f"What is known about {display_name(self.data)}",
             statement=self.statement,
             checks=checks,
             verdicts=[verdict],

@@ -21,10 +21,10 @@ from dptext.errors import DataError, ParameterError, StorageError, extras
 from dptext.estimates import mean_of_people
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
-from dptext.files.documents import PathLike
-from dptext.files.folders import find_files
-from dptext.files.formats import announced_by
-from dptext.files.streams import shown
+from dptext.io.documents import PathLike
+from dptext.io.documents import find_files
+from dptext.io.formats import announced_by
+from dptext.io.batches import display_name
 from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -128,7 +128,7 @@ def report(
     extras(_packages(private, data), "this report")  # before minutes of work, and all of them at once
     statement = read_statement(beside)
     if private.bank is not None and not is_of_bank(statement):
-        raise ParameterError(f"{shown(data)} is not made of texts of a bank: leave bank out")
+        raise ParameterError(f"{display_name(data)} is not made of texts of a bank: leave bank out")
     with watched(progress, "looking at the release", said=_of_step) as step:
 
         def both(line: str) -> None:
@@ -173,7 +173,7 @@ class _RowByRow(Making):
     def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
         super().__init__(asked, data, statement, say)
         if asked.public or asked.distribution is not None or asked.held_out is not None:
-            raise ParameterError(f"{shown(data)} is no synthetic corpus: leave public, distribution and held_out out")
+            raise ParameterError(f"{display_name(data)} is no synthetic corpus: leave public, distribution and held_out out")
 
     @abstractmethod
     def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
@@ -219,10 +219,10 @@ class _RowByRow(Making):
         asked = self.asked
         count = count_rows(self.data, text=asked.text)
         if count < 2 * asked.folds:
-            raise DataError(f"{shown(self.data)}: expected at least {2 * asked.folds} rows to look at, got {count}")
+            raise DataError(f"{display_name(self.data)}: expected at least {2 * asked.folds} rows to look at, got {count}")
         if asked.original is not None and count != (held := count_rows(asked.original, text=asked.text)):
             raise DataError(
-                f"{shown(self.data)} must have as many rows as {shown(asked.original)}, {held:,}, got {count:,}: a "
+                f"{display_name(self.data)} must have as many rows as {display_name(asked.original)}, {held:,}, got {count:,}: a "
                 "private file is compared row by row with the one it was made from"
             )
         chosen = chosen_rows(count, asked.rows, RandomBits(asked.seed))
@@ -236,7 +236,7 @@ class _RowByRow(Making):
         # whose rows they are decides how models are tested: where the release does not say so, no number may be shared
         self.at_home = asked.columns if asked.user in self._elsewhere else self._elsewhere
         if self._elsewhere and asked.original is None:
-            raise DataError(f"{shown(self.data)}: expected a column {self._elsewhere[0]!r}, the file has none")
+            raise DataError(f"{display_name(self.data)}: expected a column {self._elsewhere[0]!r}, the file has none")
         rows = read_rows(self.data, chosen, text=asked.text, columns=ours)
         if asked.original is None:
             return rows, None
@@ -244,7 +244,7 @@ class _RowByRow(Making):
         missing = [each for each in self._elsewhere if each not in known]
         if missing:
             raise DataError(
-                f"{shown(self.data)} and {shown(asked.original)}: expected a column {missing[0]!r} in all rows of one "
+                f"{display_name(self.data)} and {display_name(asked.original)}: expected a column {missing[0]!r} in all rows of one "
                 "of them"
             )
         raw = read_rows(asked.original, chosen, text=asked.text, columns=self._elsewhere)
@@ -420,7 +420,7 @@ class _OfBank(_RowByRow):
     def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
         super().__init__(asked, data, statement, say)
         if asked.vectors is not None:
-            raise ParameterError(f"{shown(data)} is made of texts of a bank, without word vectors: leave vectors out")
+            raise ParameterError(f"{display_name(data)} is made of texts of a bank, without word vectors: leave vectors out")
         self._rewriter = rewriter_from_statement(statement, asked.bank)
 
     def look(self) -> tuple[list[Check], Verdict]:

@@ -28,8 +28,8 @@ from dptext.evaluation.corpus_quality import MEASURES, compare
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
-from dptext.files.documents import OnError, read_documents
-from dptext.files.streams import shown
+from dptext.io.documents import OnError, read_documents
+from dptext.io.batches import display_name
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.guarantee import Unit
 from dptext.privacy.randomness import RandomBits
@@ -129,7 +129,7 @@ class OfSynthetic(Making):
         found = description_folder(self.data, self.asked.distribution)
         if found is None:
             raise DataError(
-                f"{shown(self.data)}: expected the description that it was made from beside it "
+                f"{display_name(self.data)}: expected the description that it was made from beside it "
                 f"({self.data.name}.distribution), there is none: name it (--distribution)"
             )
         return found
@@ -158,7 +158,7 @@ class OfSynthetic(Making):
         found = self._read(self.data, None, most=None)
         if len(found) < 2 * self.asked.folds:
             raise DataError(
-                f"{shown(self.data)}: expected at least {2 * self.asked.folds} texts with a label of the public set to "
+                f"{display_name(self.data)}: expected at least {2 * self.asked.folds} texts with a label of the public set to "
                 f"look at, got {len(found)}"
             )
         return found
@@ -179,7 +179,7 @@ class OfSynthetic(Making):
         found = self._read(path, self.asked.user, most=self.asked.rows)
         if len(found) < 2 * self.asked.folds or (found.people is not None and len(set(found.people)) < 2):
             raise DataError(
-                f"{shown(path)}: expected at least {2 * self.asked.folds} texts with a label of the public set, of two "
+                f"{display_name(path)}: expected at least {2 * self.asked.folds} texts with a label of the public set, of two "
                 f"people or more, got {len(found)}"
             )
         return found
@@ -190,7 +190,7 @@ class OfSynthetic(Making):
         chosen = None
         if most is not None and (count := count_rows(path, text=self.asked.text)) > most:
             chosen = set(chosen_rows(count, most, self._bits).tolist())
-            self.notes.append(f"Of {count:,} rows of {shown(path)}, {most:,} were looked at, chosen at random.")
+            self.notes.append(f"Of {count:,} rows of {display_name(path)}, {most:,} were looked at, chosen at random.")
         texts, codes, people = [], [], []
         with closing(read_documents(path, text=self.asked.text, user=user, keep=labels.columns)) as reader:
             for row, document in enumerate(reader):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.blocks import Block
+from dptext.io.batches import Batch
 from dptext.privacy.condition import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
@@ -136,7 +136,7 @@ class DeviceEncoder(Showing):
             return self.encode_with(given, RandomBits(), progress=progress)
         parameters = hashlib.sha256(b"vectors\0" + self.statement.to_json().encode()).digest()
         return self.encode_with(
-            given, NoiseKey(seed).stream(parameters, 0, Block(given, {}).digest()), progress=progress
+            given, NoiseKey(seed).stream(parameters, 0, Batch(given, {}).digest()), progress=progress
         )
 
     def encode_with(

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.announced_folder import CONFIG, AnnouncedFolder, read_statement_of, refuse_unknown
-from dptext.files.tensors import read_tensors, tensor_bytes
-from dptext.own_files import sweep
+from dptext.io.artifacts import CONFIG, SavedFolder, read_statement_of, refuse_unknown
+from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.privacy.statement import PrivacyStatement, disagreements, same_value
 from dptext.representations.bounds import Bound
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams
@@ -154,7 +153,7 @@ def _words_of(stored: npt.NDArray[Any]) -> list[str]:
 
 
 _TENSORS, _PRIVACY, _TRAINING = "encoder.safetensors", "privacy.json", "vectors.privacy.json"
-_FOLDER = AnnouncedFolder(
+_FOLDER = SavedFolder(
     format="dptext-device-encoder",
     version=1,
     writer="DeviceEncoder.save",
@@ -189,7 +188,6 @@ def write_device(
 ) -> None:
     """Write the folder whole or not at all."""
     target = _path(folder)
-    sweep(target)
     if os.path.lexists(target):
         raise ParameterError(f"{str(target)!r} is there already: choose another name")
     if RANDOMIZERS.get(randomizer.name) is not type(randomizer):

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.files.column import is_missing, one_column
-from dptext.files.documents import Document
+from dptext.io.documents import check_one_column, is_missing
+from dptext.io.documents import Document
 from dptext.privacy.statement import Parameter
 from dptext.showing import Facts, Showing
 
@@ -159,7 +159,7 @@ def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
 def checked_texts(texts: Iterable[Any]) -> list[str]:
     """The texts as a list of strings: those of documents, and the empty string for missing ones."""
     checked = []
-    for place, entry in enumerate(one_column(texts), 1):
+    for place, entry in enumerate(check_one_column(texts), 1):
         text = entry.text if isinstance(entry, Document) else entry
         if not isinstance(text, str):
             if not is_missing(text):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dptext.errors import ParameterError, extra
-from dptext.files.blocks import Block
-from dptext.files.documents import OnError, PathLike, check_kept_columns
-from dptext.files.formats import file_format
-from dptext.files.parquet import as_vectors, assemble, segment, vector_blocks
-from dptext.own_files import HashedFile
+from dptext.io.batches import Batch
+from dptext.io.documents import OnError, PathLike, check_kept_columns
+from dptext.io.formats import file_format
+from dptext.io.parquet import as_vectors, assemble, segment, vector_batches
+from dptext.io.atomic import HashedFile
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
@@ -65,7 +65,7 @@ def encode_file(
     that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
 
     Args:
-        source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
+        source: one file or several (see `dptext.io.documents.read_documents`); their rows go to one output.
         out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
         encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
         text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
@@ -111,7 +111,7 @@ def vectors_in(path: PathLike) -> Iterator[Private]:
         DataError: it holds no such column, or was damaged.
         MissingExtraError: pyarrow is not installed.
     """
-    return vector_blocks(Path(path), VECTOR)
+    return vector_batches(Path(path), VECTOR)
 
 
 def parameters_digest(encoder: DeviceEncoder) -> bytes:
@@ -128,7 +128,7 @@ class _Encoding:
         self._statement = encoder.statement.replace(release_id=release_id, seeded=key.seeded)
         self._parameters = parameters_digest(encoder)
 
-    def work(self, blocks: Iterable[tuple[int, Block]], *, row: int) -> Iterator[Piece]:
+    def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
         for place, block in blocks:
             bits = self._key.stream(self._parameters, place, block.digest())
             vectors = np.empty((len(block.texts), self._encoder.width), dtype=np.float32)

@@ -26,8 +26,8 @@ import numpy.typing as npt
 
 from dptext.checks import whole
 from dptext.errors import DataError, ParameterError
-from dptext.files.tensors import read_tensors, tensor_bytes
-from dptext.own_files import replacing
+from dptext.io.artifacts import read_tensors, tensor_bytes
+from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.embedding_bag import Buckets, NGrams
@@ -308,7 +308,7 @@ class GruDecoder:
         told = {"format": _FORMAT, "longest": str(self.table.longest)}
         arrays: dict[str, npt.NDArray[Any]] = dict(self.arrays)
         arrays["words"] = np.frombuffer("\n".join(self.table.words).encode(), dtype=np.uint8)
-        with replacing(path) as file:
+        with hashed_file(path) as file:
             file.write(tensor_bytes(arrays, told))
 
     @classmethod

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.own_files import replacing
+from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors, row_products
 from dptext.representations.encoders import (
@@ -233,7 +233,7 @@ class DeviceModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON."""
-        with replacing(path) as stream:
+        with hashed_file(path) as stream:
             stream.write(self.to_json().encode())
 
     @classmethod

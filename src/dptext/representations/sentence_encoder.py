@@ -15,7 +15,7 @@ import numpy as np
 
 from dptext.checks import whole
 from dptext.errors import MissingExtraError, ParameterError, extra, extras
-from dptext.files.streams import file_digest
+from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import (
     Progress,

@@ -19,11 +19,11 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, fit_and_encode
 from dptext.features.pool import Pool
 from dptext.features.pool_cache import Cache
-from dptext.files.announced_folder import AnnouncedFolder
-from dptext.files.streams import file_digest
-from dptext.files.tensors import read_tensors, tensor_bytes
+from dptext.io.artifacts import SavedFolder
+from dptext.io.artifacts import file_digest
+from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.noise.subset_selection import Profile
-from dptext.own_files import HashedFile
+from dptext.io.atomic import HashedFile
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
 from dptext.progress import How, watched
@@ -45,7 +45,7 @@ _ROWS = 4096
 _PART = 1 << 24
 
 _VECTORS, _TEXTS, _FEATURES, _CARD = "vectors.npy", "texts.txt", "features.safetensors", "README.md"
-_FOLDER = AnnouncedFolder(
+_FOLDER = SavedFolder(
     format="dptext-text-bank",
     version=1,
     writer="TextBank.save",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dptext.checks import path
 from dptext.errors import ParameterError
-from dptext.files.documents import PathLike
+from dptext.io.documents import PathLike
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import RandomBits

@@ -14,8 +14,8 @@ from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from dptext.errors import DptextError, ParameterError, StorageError
-from dptext.files.streams import digest_of_parts
-from dptext.own_files import beside
+from dptext.io.artifacts import digest_of_parts
+from dptext.io.atomic import sibling
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 
@@ -48,7 +48,7 @@ class OutputFolder:
         self._out, self._beside = self._path(self.path), self._path(f"{self.path}.privacy.json")
         if self._out.getParent() is None:
             raise ParameterError(f"the output must be a folder with a name, got {path!r}")
-        self._parts = self._path(self._out.getParent(), beside(Path(self._out.getName()), "spark.part").name)
+        self._parts = self._path(self._out.getParent(), sibling(Path(self._out.getName()), "spark.part").name)
         self._run = f".{RandomBits().take(6).hex()}{_PART}"  # a name that nobody takes for a release
         # one of our own: what is set here is no business of the engine's writer
         self._system = hadoop.FileSystem.newInstance(self._out.toUri(), spark._jsc.hadoopConfiguration())
@@ -121,7 +121,7 @@ class OutputFolder:
     # -- after ---------------------------------------------------------------------------------------------------
 
     def digest(self) -> str:
-        """One digest of all parts (`dptext.files.streams.digest_of_parts`), read as a stream by the driver's Java."""
+        """One digest of all parts (`dptext.io.artifacts.digest_of_parts`), read as a stream by the driver's Java."""
         found = {}
         for status in self._system.listStatus(self._work(_ROWS)):
             name = str(status.getPath().getName())

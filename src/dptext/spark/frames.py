@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.column import columns_there
-from dptext.files.formats import FORMATS, announced_by
+from dptext.io.batches import describe_columns
+from dptext.io.formats import FORMATS, announced_by
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.mechanism import TextMechanism
@@ -243,7 +243,7 @@ def _encoded(source: _Source, placed: Any, encoder: DeviceEncoder, key: NoiseKey
 
 
 def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str] = (), kind: str | None = None) -> Any:
-    """A DataFrame of files, read as `dptext.files.documents.read_documents` reads them; what cannot be is an error.
+    """A DataFrame of files, read as `dptext.io.documents.read_documents` reads them; what cannot be is an error.
 
     Args:
         sources: files, folders or patterns, as Spark spells paths; all of one format.
@@ -341,7 +341,7 @@ def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
     for name in columns:
         if name not in frame.columns:
             raise DataError(
-                f"expected a column {name!r}, the header has {columns_there(name, frame.columns, wanted=columns)}; "
+                f"expected a column {name!r}, the header has {describe_columns(name, frame.columns, wanted=columns)}; "
                 "name the right column"
             )
     return frame.fillna("", subset=[quoted(each) for each in frame.columns])  # no cell is an empty one, not null

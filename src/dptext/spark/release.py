@@ -12,9 +12,9 @@ from threading import Event
 from typing import Any, TypeVar
 
 from dptext.errors import ParameterError, RefusedError, StorageError
-from dptext.files.blocks import BLOCK_ROWS, Block
-from dptext.files.column import columns_there
-from dptext.files.documents import DocumentReader
+from dptext.io.batches import BATCH_ROWS, Batch
+from dptext.io.batches import describe_columns
+from dptext.io.documents import DocumentReader
 from dptext.privacy.guarantee import Guarantee, canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -140,7 +140,7 @@ class SparkRelease:
             self._check_use()
         if user is not None and user not in self._source.columns:
             raise ParameterError(
-                f"expected a column {user!r}, the table has {columns_there(user, list(self._source.columns))}"
+                f"expected a column {user!r}, the table has {describe_columns(user, list(self._source.columns))}"
             )
         charges = FrameCharges(ledger, user, self._source, self._text, missing=self._missing)
         spark, release_id = self._source.sparkSession, str(self._promise.release_id)
@@ -273,12 +273,12 @@ class FrameCharges(Charges):
         if self._charged is not None and self._summed() != self._charged:
             raise _changed()
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Batch]:
         """The keys of the rows."""
         waiting: list[Any] = []
         for row in self._frame.select(self._key).toLocalIterator():
             waiting.append(row[0])
-            if len(waiting) == BLOCK_ROWS:
+            if len(waiting) == BATCH_ROWS:
                 yield self._block(waiting)
                 waiting = []
         if waiting:
@@ -287,11 +287,11 @@ class FrameCharges(Charges):
     def close(self) -> None:
         """Nothing is open."""
 
-    def _block(self, keys: list[Any]) -> Block:
+    def _block(self, keys: list[Any]) -> Batch:
         if self._stopped.is_set():
             raise StorageError("stopped while the ledger was being charged: nothing was released")
         self.count += len(keys)
-        return Block(keys, {}) if self.column is None else Block([""] * len(keys), {self.column: keys})
+        return Batch(keys, {}) if self.column is None else Batch([""] * len(keys), {self.column: keys})
 
     def _summed(self) -> tuple[int, int]:
         """How many rows there are, and a number that changes with their keys; computed where the rows are."""

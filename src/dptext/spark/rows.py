@@ -15,9 +15,9 @@ import numpy as np
 
 from dptext.checks import names, whole
 from dptext.errors import ParameterError
-from dptext.files.column import columns_there
-from dptext.files.documents import check_kept_columns
-from dptext.files.kept_columns import unknown_type
+from dptext.io.batches import describe_columns
+from dptext.io.documents import check_kept_columns
+from dptext.io.batches import unknown_type
 from dptext.privacy.randomness import NoiseKey
 from dptext.spark.tasks import GROUP, batch_of, bytes_column, named, number_column
 
@@ -45,7 +45,7 @@ def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[st
     for name in (text, *keep, *ids):
         if not isinstance(name, str) or list(frame.columns).count(name) != 1:
             count = list(frame.columns).count(name)
-            what = f"{count} of that name" if count else columns_there(name, frame.columns)
+            what = f"{count} of that name" if count else describe_columns(name, frame.columns)
             raise ParameterError(f"expected one column {name!r}, the DataFrame has {what}")
         if name.startswith(_OURS):
             raise ParameterError(f"columns whose names begin with {_OURS!r} are made on the way: rename {name!r}")

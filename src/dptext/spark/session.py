@@ -16,7 +16,7 @@ from typing import Any
 
 import dptext.errors
 from dptext.errors import DataError, DptextError, MissingExtraError, ParameterError, StorageError, extra
-from dptext.own_files import scratch_folder
+from dptext.io.atomic import scratch_folder
 
 __all__ = ["check_frame", "plain_errors", "session"]
 

@@ -1,4 +1,4 @@
-"""Public objects on every node: a file for each (`dptext.object_files`), which the processes of a node share."""
+"""Public objects on every node: a file for each (`dptext.shared_pickle`), which the processes of a node share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dptext.object_files import opened_object, write_object
+from dptext.shared_pickle import load_shared, save_shared
 
 __all__ = ["from_node", "to_nodes"]
 
@@ -16,7 +16,7 @@ def to_nodes(spark: Any, thing: object) -> str:
     from pyspark import SparkFiles
 
     place = Path(SparkFiles.getRootDirectory())
-    written = write_object(thing, place.parent)
+    written = save_shared(thing, place.parent)
     if not (place / written.name).exists():
         spark.sparkContext.addFile(str(written))
     return written.name
@@ -27,4 +27,4 @@ def from_node(name: str) -> Any:
     """What `to_nodes` gave, in a task: opened once in a process, which Spark uses for many tasks."""
     from pyspark import SparkFiles
 
-    return opened_object(Path(SparkFiles.get(name)))
+    return load_shared(Path(SparkFiles.get(name)))

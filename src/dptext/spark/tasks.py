@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block
+from dptext.io.batches import BATCH_CHARACTERS, BATCH_ROWS, Batch
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.release import Tally
 from dptext.release.rewriting import Rewriter
@@ -169,7 +169,7 @@ class Placed:
     """A block, its place, and the rows as they came."""
 
     place: int
-    block: Block
+    block: Batch
     rows: list[Any]
 
     def columns(self, names: Iterable[str]) -> dict[str, Any]:
@@ -217,15 +217,15 @@ class _Making:
 
     @property
     def is_full(self) -> bool:
-        return len(self._texts) >= BLOCK_ROWS or self._characters >= BLOCK_CHARACTERS
+        return len(self._texts) >= BATCH_ROWS or self._characters >= BATCH_CHARACTERS
 
     def take(self, batch: Any) -> int:
         """Take rows from the front of a batch, up to the one that fills the block; how many these are."""
-        room = batch.slice(0, BLOCK_ROWS - len(self._texts))
+        room = batch.slice(0, BATCH_ROWS - len(self._texts))
         texts = room.column(self._text).to_pylist()
         lengths = np.fromiter((len(text or "") for text in texts), dtype=np.int64, count=len(texts))
         ends = self._characters + np.cumsum(lengths)
-        count: int = min(len(texts), int(np.searchsorted(ends, BLOCK_CHARACTERS)) + 1)
+        count: int = min(len(texts), int(np.searchsorted(ends, BATCH_CHARACTERS)) + 1)
         self.rows.append(room.slice(0, count))
         self._texts += texts[:count]
         self._characters = int(ends[count - 1])
@@ -233,7 +233,7 @@ class _Making:
 
     def block(self, place: int) -> Placed:
         """What was taken; another one begins."""
-        made = Placed(place, Block(self._texts, {}), self.rows)
+        made = Placed(place, Batch(self._texts, {}), self.rows)
         self._begin()
         return made
 

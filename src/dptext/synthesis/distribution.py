@@ -24,9 +24,9 @@ from dptext.drawing import checked_axes, grey, in_letters, labelled, next_style
 from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.pool import Pool
-from dptext.files.announced_folder import AnnouncedFolder, read_statement_of
-from dptext.files.column import spelled_label
-from dptext.files.tensors import read_tensors, tensor_bytes
+from dptext.io.artifacts import SavedFolder, read_statement_of
+from dptext.io.documents import canonical_label
+from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
@@ -67,7 +67,7 @@ _RARE = 0.25
 _LINES = 4  # that can be told apart in grey
 
 _TENSORS, _PRIVACY, _CARD = "distribution.safetensors", "privacy.json", "README.md"
-_FOLDER = AnnouncedFolder(
+_FOLDER = SavedFolder(
     format="dptext-text-distribution",
     version=1,
     writer="TextDistribution.save",
@@ -233,7 +233,7 @@ class TextDistribution(Showing):
         """
         if not len(labels) or len(labels) != len(texts):
             raise ParameterError(f"labels must be one for each of {len(texts)} texts, got {len(labels)}")
-        return float(np.mean(self.predict(texts) == [spelled_label(each) for each in labels]))
+        return float(np.mean(self.predict(texts) == [canonical_label(each) for each in labels]))
 
     def fit(self, *_: Any, **__: Any) -> Never:
         """Raise a ParameterError: a release is fitted. To scikit-learn an estimator is what has this method."""

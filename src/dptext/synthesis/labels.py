@@ -15,7 +15,7 @@ from typing import Any
 from dptext.checks import is_encodable, names, shown, whole
 from dptext.checks import text as as_text
 from dptext.errors import ParameterError
-from dptext.files.column import spelled_label
+from dptext.io.documents import canonical_label
 from dptext.privacy.statement import PrivacyStatement
 from dptext.users.private_vocabulary import PrivateLabels
 
@@ -36,7 +36,7 @@ class Labels:
 
     Attributes:
         columns: the names of the columns.
-        values: for each column its distinct values, spelled by `dptext.files.column.spelled_label`.
+        values: for each column its distinct values, spelled by `dptext.io.documents.canonical_label`.
         learned: what was promised when labels were learned from people (`dptext.private_labels`), by what they are:
             whoever uses them counts it in (`dptext.privacy.prior`). Empty where all are public.
         descriptions: for each column the public descriptions of its values, in their order; an empty tuple for a column
@@ -147,7 +147,7 @@ class Labels:
 
     def code(self, values: Sequence[object]) -> int:
         """The class of one value a column, in any spelling; `OUTSIDE` for every other combination. Raises nothing."""
-        return self._codes.get(tuple(map(spelled_label, values)), OUTSIDE)
+        return self._codes.get(tuple(map(canonical_label, values)), OUTSIDE)
 
     def values_of(self, code: int) -> dict[str, str]:
         """The value of each column in a class.
@@ -190,7 +190,7 @@ def _spelled(column: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         what = "one text" if isinstance(given, str | bytes) else shown(given)
         raise ParameterError(f"the labels of {column!r} must be a list, got {what}")
-    found = [spelled_label(each) for each in islice(given, MOST_CLASSES + 1)]
+    found = [canonical_label(each) for each in islice(given, MOST_CLASSES + 1)]
     spelled = [each for each in found if each is not None]
     if len(spelled) < len(found) or not found:
         what = "an empty list" if not found else f"one that is none of these, at place {found.index(None) + 1}"

@@ -17,9 +17,9 @@ from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.pool import Pool
 from dptext.features.pool_cache import pool_cache
-from dptext.files.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
-from dptext.files.streams import STANDARD, is_pipe
-from dptext.own_files import alone_at, beside, check_target, give_usual_rights, replacing, sweep
+from dptext.io.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
+from dptext.io.batches import STANDARD, is_pipe
+from dptext.io.atomic import check_target, file_lock, hashed_file, set_default_mode, sibling
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.charges import Charges
@@ -326,7 +326,7 @@ def synthesize_file(
     fitted_on = given.pool if isinstance(given, SynthesisPlan) else Pool.of(given)
     files = (*draw.files, *fitted_on.files)
     check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)
-    with _way_on(folder, out, resume=resume), alone_at(out), alone_at(folder):
+    with _way_on(folder, out, resume=resume), file_lock(out), file_lock(folder):
         check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)  # as it is by now
         draw.check_format(writer, synthesizer.labels, out)
         plan = given if isinstance(given, SynthesisPlan) else synthesizer.plan(fitted_on)
@@ -373,14 +373,13 @@ def draw_file(
         apart = {"the public texts": draw.files}
         check_output([], out, force=force, beside=force or left, by="add --force", apart_from=apart)
 
-    sweep(out, statement_path(out))
     if os.path.lexists(out) and not force:
         _finish(folder, out)
     check()
     found = TextDistribution.load(folder)
     writer = DocumentWriter(out, text=text, keep=found.labels.columns)
     draw.check_format(writer, found.labels, out)
-    with _in_place(out), alone_at(out):
+    with _in_place(out), file_lock(out):
         check()  # as it is by now
         return write_corpus(draw.of(found), out, writer)
 
@@ -415,7 +414,6 @@ def check_places(
     check = partial(check_output, source.sources, out, ledger=ledger, apart_from=apart)
     check(force=True)
     written = (out, statement_path(out), rejects_path(out))
-    sweep(*written)
     inputs = [each for each in source.sources if Path(each) != STANDARD]
     _check_pool_is_apart(inputs, public)
     books = [] if ledger is None else [ledger]
@@ -442,7 +440,7 @@ def check_places(
     check_place(folder, replace=True)
     left = is_there and not os.path.lexists(out)  # what stands beside the output is of the run that goes on
     check(force=force, beside=force or (left and _speaks_of(folder, statement_path(out))))
-    for hidden in (beside(out, "lock"), beside(folder, "lock")):
+    for hidden in (sibling(out, "lock"), sibling(folder, "lock")):
         check_target(hidden, replace=True, apart_from={"IN": inputs, **apart})
 
 
@@ -492,7 +490,7 @@ def _finish(folder: Path, out: Path) -> None:
     """The rights that a run that was killed after the last rename had not given to its output."""
     with suppress(DataError, StorageError, OSError):
         if _speaks_of(folder, statement_path(out)) and data_agrees(read_statement(statement_path(out)), out):
-            give_usual_rights(out)
+            set_default_mode(out)
 
 
 # -- the description ------------------------------------------------------------------------------------------
@@ -634,7 +632,7 @@ def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release
         StorageError: it cannot be written.
     """
     texts, columns = release.texts, release.columns
-    with replacing(out) as stream:
+    with hashed_file(out) as stream:
         writer.write(_encoded(writer, texts, columns), stream)
         statement = release.statement.replace(data_sha256=stream.digest())
         write_statement(statement_path(out), statement)  # before the data: no data is ever without one

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dptext import checks
 from dptext.errors import ParameterError, warn
-from dptext.files.blocks import Block
+from dptext.io.batches import Batch
 from dptext.privacy.statement import Parameter
 from dptext.users.grouping import Chunk, UserTexts
 
@@ -133,7 +133,7 @@ class TextSample:
         if len(self._digests) > 2 * _SAMPLED:
             self._digests = self._smallest()
 
-    def add_block(self, block: Block) -> None:
+    def add_block(self, block: Batch) -> None:
         """Add the texts of a block of rows; a missing one counts as empty."""
         for text in block.texts:
             self.add(text or "")

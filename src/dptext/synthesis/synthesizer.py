@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, fit_features
 from dptext.features.pool import Pool
-from dptext.files.documents import Document, DocumentReader
+from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import noisy_matrix
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import as_approx

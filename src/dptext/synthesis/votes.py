@@ -37,7 +37,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, encoded_pool, fit_features
 from dptext.features.pool import Pool, encodable
 from dptext.features.pool_cache import Cache
-from dptext.files.documents import Document, DocumentReader
+from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import clipped_matrices, noisy_matrix
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.gaussian import GaussianRelease, compose_gaussians

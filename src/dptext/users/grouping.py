@@ -21,11 +21,12 @@ import numpy.typing as npt
 
 from dptext.checks import choice, names, whole
 from dptext.errors import DataError, ParameterError
-from dptext.files.blocks import block_limits
-from dptext.files.column import columns_there, is_missing, spelled_label
-from dptext.files.documents import Document, DocumentReader
-from dptext.files.parquet import as_lists
-from dptext.files.table_kinds import is_table
+from dptext.io.batches import batch_limits
+from dptext.io.batches import describe_columns
+from dptext.io.documents import canonical_label, is_missing
+from dptext.io.documents import Document, DocumentReader
+from dptext.io.batches import as_lists
+from dptext.io.tables import is_table
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.processes import in_order
@@ -140,7 +141,7 @@ def users_of(
     """Group the words of documents by user.
 
     Args:
-        documents: a reader (`dptext.files.documents.read_documents` with ``user=``), which is faster, or `Document`
+        documents: a reader (`dptext.io.documents.read_documents` with ``user=``), which is faster, or `Document`
             objects, in any order. A missing text counts as a document without words.
         words: a vocabulary (public, or released under a statement), or another numbering of words.
         unit: ``"user"``: documents with the same `dptext.privacy.guarantee.canonical_id` belong
@@ -232,7 +233,7 @@ def texts_of(
     Args:
         documents, folder, seed: as in `users_of`. A missing text counts as empty.
         columns: kept columns that determine a document's class. A single column falls back to the label of the
-            documents. Values are given to ``code`` as `dptext.files.column.spelled_label` writes them.
+            documents. Values are given to ``code`` as `dptext.io.documents.canonical_label` writes them.
         code: returns the class, from `OUTSIDE` to `MAX_CLASSES` - 1, for the values of the columns. It must not raise.
             Required with ``columns``; without columns, all documents are of class 0.
         unit: as in `users_of`. With ``"document"``, documents come in the order of the input, once, and nothing is
@@ -306,12 +307,12 @@ def _text_chunks(slab: Slab, offsets: list[int], start: int, stop: int) -> Itera
 def _class_function(code: Callable[[tuple[str | None, ...]], int] | None) -> Callable[[tuple[Any, ...]], int]:
     @lru_cache(maxsize=1 << 12)
     def cached(values: tuple[str | None, ...]) -> int:
-        number = 0 if code is None else code(tuple(map(spelled_label, values)))
+        number = 0 if code is None else code(tuple(map(canonical_label, values)))
         return whole("the code of a class", number, least=OUTSIDE, most=MAX_CLASSES - 1)
 
     def class_of(values: tuple[Any, ...]) -> int:
         if not all(type(value) is str for value in values):  # 1, 1.0 and True would be one key
-            values = tuple(map(spelled_label, values))
+            values = tuple(map(canonical_label, values))
         is_short = sum(len(value or "") for value in values) <= _LONGEST_CACHED
         return (cached if is_short else cached.__wrapped__)(values)
 
@@ -379,7 +380,7 @@ class Columns:
         if len(self.names) == 1:
             name = self.names[0]
             if self.is_level and name not in values:
-                present = columns_there(name, list(values), sure=True)
+                present = describe_columns(name, list(values), sure=True)
                 raise DataError(f"row {row} has no attribute {name!r} for its level: {present}")
             return (values.get(name, document.label),)
         return tuple(map(values.get, self.names))
@@ -414,7 +415,7 @@ def _parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, co
 
 def _parts_of_reader(reader: DocumentReader, user: str | None, column_names: tuple[str, ...]) -> Generator[_Part]:
     with closing(reader):
-        for block in reader.blocks():
+        for block in reader.batches():
             columns = as_lists(block.columns)
             first = reader.count - len(block.texts) + 1
             users = None if user is None else columns[user]
@@ -422,7 +423,7 @@ def _parts_of_reader(reader: DocumentReader, user: str | None, column_names: tup
 
 
 def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, columns: Columns) -> Generator[_Part]:
-    max_rows, max_characters = block_limits()
+    max_rows, max_characters = batch_limits()
     waiting: list[Document] = []
     values: list[tuple[Any, ...]] = []
     characters = row = 0

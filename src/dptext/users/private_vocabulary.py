@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from dptext import checks
 from dptext.errors import ParameterError
-from dptext.files.column import spelled_label
-from dptext.files.documents import Document, DocumentReader
+from dptext.io.documents import canonical_label
+from dptext.io.documents import Document, DocumentReader
 from dptext.noise.thresholded import ThresholdedCounts, thresholded_counts
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
@@ -159,7 +159,7 @@ class PrivateLabels(Showing):
 
     Attributes:
         column: the column of the labels.
-        names: the labels, as `dptext.files.column.spelled_label` writes them, by descending noisy count. The counts
+        names: the labels, as `dptext.io.documents.canonical_label` writes them, by descending noisy count. The counts
             are not kept.
         statement: the privacy statement.
     """
@@ -343,7 +343,7 @@ class _Labels(_Names):
     """Candidate labels of one column."""
 
     def __call__(self, columns: Sequence[Sequence[Any]]) -> tuple[Rows, Lengths, list[str]]:
-        labels = [label if _may_be_label(label) else None for label in map(spelled_label, columns[0])]
+        labels = [label if _may_be_label(label) else None for label in map(canonical_label, columns[0])]
         numbers: dict[str, int] = {}
         rows = [numbers.setdefault(label, len(numbers)) for label in labels if label is not None]
         lengths = np.array([label is not None for label in labels], dtype=np.int64)

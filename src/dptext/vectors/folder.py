@@ -15,8 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from dptext.errors import DataError, StorageError
-from dptext.files.streams import open_stored, read_stored
-from dptext.own_files import check_released, whole_folder
+from dptext.io.artifacts import open_stored, read_stored
+from dptext.io.atomic import atomic_folder, check_released
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
 from dptext.vectors.word2vec import encoded_words
@@ -33,7 +33,7 @@ _ROWS_AT_ONCE = 4096
 
 def save_folder(vectors: WordVectors, folder: Path) -> None:
     """Write a folder whole or not at all: under a temporary name beside it, renamed at the end."""
-    with whole_folder(folder) as part:
+    with atomic_folder(folder) as part:
         write_folder(vectors, part, name=folder)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dptext import checks
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
-from dptext.own_files import replacing
+from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
 from dptext.vectors.folder import load_folder, save_folder
@@ -178,7 +178,7 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
             f"these vectors were released under a privacy statement, which {suffix} cannot hold: give the name of a "
             "folder, without a suffix"
         )
-    with replacing(target) as stream:
+    with hashed_file(target) as stream:
         _WRITERS[suffix](vectors, stream)
 
 

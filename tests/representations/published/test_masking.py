@@ -8,7 +8,7 @@ from scipy import stats
 
 import dptext
 from dptext.errors import DataError, ParameterError
-from dptext.files.documents import Document
+from dptext.io.documents import Document
 from dptext.privacy.guarantee import NoGuarantee, Unit
 from dptext.representations.published import mask_words
 

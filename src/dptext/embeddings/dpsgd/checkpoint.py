@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, RefusedError, StorageError
-from dptext.files.streams import shown
-from dptext.own_files import replacing
+from dptext.io.batches import display_name
+from dptext.io.atomic import hashed_file
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
@@ -53,7 +53,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> N
         "shape": list(tables.shape),
         "sha256": _digest(checkpoint.steps, tables),
     }
-    with replacing(path, owner_only=True) as stream:
+    with hashed_file(path, owner_only=True) as stream:
         stream.write(json.dumps(head).encode() + b"\n")
         for start in range(0, len(tables), _ROWS_AT_ONCE):
             stream.write(tables[start : start + _ROWS_AT_ONCE].tobytes())
@@ -67,7 +67,7 @@ def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Ch
         DataError: it is no checkpoint, or damaged.
         StorageError: it cannot be read.
     """
-    name = shown(path)
+    name = display_name(path)
     try:
         with path.open("rb") as stream:
             head = _head(stream)

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number, whole
 from dptext.errors import DataError, ParameterError
-from dptext.files.column import is_missing, one_column
-from dptext.files.documents import Document
+from dptext.io.documents import check_one_column, is_missing
+from dptext.io.documents import Document
 from dptext.noise.bits import SCALE, coins
 from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.condition import Condition, WordsChanged
@@ -93,7 +93,7 @@ def mask_words(
     inf
     """
     listed = _checked(mu, count, sensitive, mask)
-    given = [_text(entry, place) for place, entry in enumerate(one_column(texts), 1)]  # type: ignore[arg-type]
+    given = [_text(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
     tokens = [None if text is None else pieces(text) for text in given]
     found = _words(tokens)
     masked = _drawn([len(places) for places in found], mu, count, RandomBits(seed))

@@ -1,1 +1,0 @@
-"""Files and tables of texts: read in blocks, and written whole or not at all."""
