@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from secrecy import assert_error
 
-from dptext.io import atomic
 from dptext.errors import DataError, ParameterError, StorageError
+from dptext.io import atomic
 from dptext.io.atomic import (
     atomic_file,
     atomic_folder,
@@ -22,7 +23,6 @@ from dptext.io.atomic import (
     scratch_folder,
     sibling,
 )
-from secrecy import assert_error
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, permissions and signals of POSIX")
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from dptext.checks import whole
 from dptext.errors import StorageError
-from dptext.shared_pickle import load_shared, save_shared
 from dptext.io.atomic import scratch_folder
+from dptext.shared_pickle import load_shared, save_shared
 from dptext.threads import available_cores, use_cores
 
 __all__ = ["begin_worker", "in_order"]

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import zstandard
 from hypothesis import strategies as st
 
-from dptext.io.documents import DocumentWriter, read_documents
 from dptext.io.atomic import HashedFile
+from dptext.io.documents import DocumentWriter, read_documents
 
 KINDS = [".txt", ".jsonl", ".csv", ".tsv"]
 LINES = [kind + compression for kind in KINDS for compression in ("", ".gz", ".zst")]

@@ -14,14 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import zstandard
+from sample_files import damage, not_utf8, packed, put, raw, rows_and_rejects, table
+from secrecy import MARKER, assert_error
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io import formats
 from dptext.io.batches import Reject, merge_rejects
-from dptext.io.documents import DocumentWriter, read_documents
-from dptext.io.documents import find_files
-from sample_files import damage, not_utf8, packed, put, raw, rows_and_rejects, table
-from secrecy import MARKER, assert_error
+from dptext.io.documents import DocumentWriter, find_files, read_documents
 
 CUT = "repair it, or copy the file again if it was cut"
 UTF8 = "convert the file to UTF-8, or copy it again if it was cut"

@@ -9,12 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sample_files import SUFFIXES, WITH_COLUMNS, WITH_NULL, fitting, put, raw
 
 from dptext.io import batches, parquet
-from dptext.io.batches import Batch, Reject, text_batches
+from dptext.io.batches import Batch, Reject, as_lists, text_batches
 from dptext.io.documents import read_documents
-from dptext.io.batches import as_lists
-from sample_files import SUFFIXES, WITH_COLUMNS, WITH_NULL, fitting, put, raw
 
 any_text = st.text(st.characters(), max_size=4)  # surrogates included
 lists = st.lists(

@@ -86,4 +86,6 @@ def test_a_column_that_was_asked_for_says_that_it_is_a_header():
 
 
 def test_names_of_a_schema_are_shown_but_what_is_a_sentence():
-    assert describe_columns("text", ["befund", "he came home late that night"], sure=True) == "none among its 2: 'befund'"
+    assert (
+        describe_columns("text", ["befund", "he came home late that night"], sure=True) == "none among its 2: 'befund'"
+    )

@@ -9,11 +9,6 @@ import sys
 import tracemalloc
 
 import pytest
-
-from dptext.errors import DataError, ParameterError, StorageError
-from dptext.io.batches import Reject
-from dptext.io.documents import Document, read_documents
-from dptext.io.batches import as_lists
 from sample_files import (
     LINES,
     SUFFIXES,
@@ -28,6 +23,10 @@ from sample_files import (
     table,
 )
 from secrecy import MARKER, assert_error
+
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.io.batches import Reject, as_lists
+from dptext.io.documents import Document, read_documents
 
 
 def opened(path):

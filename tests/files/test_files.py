@@ -16,16 +16,16 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from dptext.io import atomic
-from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError, extra
-from dptext.io.documents import DocumentWriter, read_documents
-from dptext.io.formats import FileFormat, file_format
-from dptext.io.artifacts import digest_of_parts, file_digest, folder_digest
-from dptext.io.batches import OpenedFile, STANDARD, compress
-from dptext.io.atomic import HashedFile, hashed_file, sibling
 from sample_files import LINES, SUFFIXES, put, raw, read, table
 from secrecy import MARKER, assert_error
+
+from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError, extra
+from dptext.io import atomic
+from dptext.io.artifacts import digest_of_parts, file_digest, folder_digest
+from dptext.io.atomic import HashedFile, hashed_file, sibling
+from dptext.io.batches import STANDARD, OpenedFile, compress
+from dptext.io.documents import DocumentWriter, read_documents
+from dptext.io.formats import FileFormat, file_format
 
 EXPECTED = (
     "expected a file name that ends in .txt, .jsonl, .csv, .tsv (each may have .gz or .zst added) or .parquet, "

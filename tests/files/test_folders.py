@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from secrecy import assert_error
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.documents import find_files
-from secrecy import assert_error
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """A format is one entry of the table: what reads, writes, finds and compresses files goes by it."""
 
-from dptext.io import formats
-from dptext.io.documents import DocumentWriter, read_documents
-from dptext.io.documents import find_files
-from dptext.io.atomic import atomic_file
 from sample_files import put
+
+from dptext.io import formats
+from dptext.io.atomic import atomic_file
+from dptext.io.documents import DocumentWriter, find_files, read_documents
 
 
 def read_bars(lines, columns):

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from sample_files import LINES, SUFFIXES, WITH_COLUMNS, packed, put, table
+from secrecy import MARKER, assert_silent
 
 from dptext.errors import DataError, DptextError
 from dptext.io.documents import read_documents
-from sample_files import LINES, SUFFIXES, WITH_COLUMNS, packed, put, table
-from secrecy import MARKER, assert_silent
 
 pytestmark = pytest.mark.slow
 

@@ -5,12 +5,12 @@ import pickle
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from planted import LEAVES, MARKER, column, tables
+from secrecy import assert_error
 
 from dptext.errors import DataError
 from dptext.io.parquet import rebuilt_column
 from dptext.io.tables import rebuilt_values
-from planted import LEAVES, MARKER, column, tables
-from secrecy import assert_error
 
 
 @given(table=tables())

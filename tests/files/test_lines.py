@@ -4,13 +4,13 @@ import csv
 import json
 
 import pytest
+from sample_files import KINDS, packed, put, raw, read
+from secrecy import MARKER, assert_error
 
 from dptext.errors import DataError
 from dptext.io import formats
-from dptext.io.formats import BadRow, FORMATS, Lines
 from dptext.io.batches import OpenedFile
-from sample_files import KINDS, packed, put, raw, read
-from secrecy import MARKER, assert_error
+from dptext.io.formats import FORMATS, BadRow, Lines
 
 COMPRESSIONS = ["", ".gz", ".zst"]
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from dptext.errors import DataError, StorageError
-from dptext.io.documents import DocumentWriter, read_documents
-from dptext.io.batches import as_lists
 from sample_files import damage, joined, not_utf8, rows_and_rejects, table
 from secrecy import MARKER, assert_error
+
+from dptext.errors import DataError, StorageError
+from dptext.io.batches import as_lists
+from dptext.io.documents import DocumentWriter, read_documents
 
 
 def texts_of(path, **options):

@@ -8,8 +8,7 @@ import pytest
 from dptext.cli import main
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.io import formats
-from dptext.io.documents import DocumentWriter, read_documents
-from dptext.io.documents import find_files
+from dptext.io.documents import DocumentWriter, find_files, read_documents
 
 MARKER = "qsecretq"
 

@@ -15,9 +15,6 @@ import pytest
 import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-from dptext.errors import DataError, ParameterError
-from dptext.io.documents import Document, DocumentWriter, read_documents
 from sample_files import (
     KINDS,
     LINES,
@@ -33,6 +30,9 @@ from sample_files import (
     texts,
 )
 from secrecy import MARKER, assert_error
+
+from dptext.errors import DataError, ParameterError
+from dptext.io.documents import Document, DocumentWriter, read_documents
 
 
 def encode(path, texts, columns=None, *, row=1, first=True):

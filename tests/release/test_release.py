@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from secrecy import MARKER
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.io import batches, documents, formats
 from dptext.io.artifacts import file_digest
-from dptext.ledger.ledger import Ledger
 from dptext.io.atomic import sibling
+from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.release import run as run_module
 from dptext.release.job import Job
 from dptext.release.release import Tally, rejects_path, statement_path
 from dptext.release.run import Piece, RunSettings, TextFiles, is_released, release_file
-from secrecy import MARKER
 
 
 def promise(**changes):

@@ -125,8 +125,8 @@ def test_the_vectors_are_those_of_the_encoder_under_the_noise_of_the_job(work, e
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".txt", ".parquet", ".jsonl.gz", ".csv.zst"])
 def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks, monkeypatch):
-    from dptext.io.documents import DocumentWriter
     from dptext.io.atomic import HashedFile
+    from dptext.io.documents import DocumentWriter
 
     keep = [] if suffix.startswith(".txt") else ["id"]
     found = [row["text"] for row in rows(25)]

@@ -16,8 +16,8 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
-from dptext.io.documents import read_documents
 from dptext.io.artifacts import folder_digest
+from dptext.io.documents import read_documents
 from dptext.ledger.ledger import Ledger
 from dptext.spark import folder as folder_module
 from dptext.spark.folder import OutputFolder

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dptext.shared_pickle import load_shared, save_shared
 from dptext.privacy.randomness import RandomBits
+from dptext.shared_pickle import load_shared, save_shared
 from dptext.words.registry import MECHANISMS
 
 OPTIONS = {"custext": {"size": 8}, "santext+": {}, "mahalanobis": {}}

@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from secrecy import MARKER, assert_error, assert_silent
 
 import dptext
-from dptext.io import atomic
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.features.pool import Pool
-from dptext.io import batches
-from dptext.io.artifacts import SavedFolder
+from dptext.io import atomic, batches
+from dptext.io.artifacts import SavedFolder, file_digest
 from dptext.io.documents import DocumentWriter
-from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.synthesis import release as release_module
@@ -30,7 +29,6 @@ from dptext.synthesis.release import (
     earlier,
     synthesize_file,
 )
-from secrecy import MARKER, assert_error, assert_silent
 
 DRINKS, RULES = ["tea", "cup", "cocoa"], ["tax", "law", "court"]
 WORDS = [*DRINKS, *RULES]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dptext.errors import DataError
-from dptext.io.documents import DocumentWriter
 from dptext.io.atomic import HashedFile
+from dptext.io.documents import DocumentWriter
 from dptext.text.identifiers import Column, columns_of, look_at
 
 

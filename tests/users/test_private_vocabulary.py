@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from secrecy import MARKER
 
 from dptext.errors import DataError, ParameterError
-from dptext.io.documents import Document, read_documents
 from dptext.io.atomic import HashedFile
+from dptext.io.documents import Document, read_documents
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
@@ -19,7 +20,6 @@ from dptext.users import private_vocabulary as module
 from dptext.users.private_vocabulary import LONGEST_LABEL, LONGEST_WORD, private_labels, private_vocabulary
 from dptext.vectors.word2vec import write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
-from secrecy import MARKER
 
 
 @dataclass

@@ -14,12 +14,9 @@ from typing import Any, Literal
 
 from dptext.checks import listed, names
 from dptext.errors import DataError, ParameterError
-from dptext.io.batches import describe_columns, may_be_values
-from dptext.io.documents import canonical_label, is_missing
-from dptext.io.documents import Document, read_documents
-from dptext.io.documents import find_files
+from dptext.io.batches import describe_columns, is_pipe, may_be_values
+from dptext.io.documents import Document, canonical_label, find_files, is_missing, read_documents
 from dptext.io.formats import announced_by, file_format
-from dptext.io.batches import is_pipe
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
 from dptext.text.identifiers import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at

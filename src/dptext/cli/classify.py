@@ -13,10 +13,9 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar
 from dptext.errors import ParameterError
-from dptext.io.documents import DocumentReader, DocumentWriter, OnError, read_documents
-from dptext.io.documents import find_files
-from dptext.io.batches import as_lists
 from dptext.io.atomic import hashed_file
+from dptext.io.batches import as_lists
+from dptext.io.documents import DocumentReader, DocumentWriter, OnError, find_files, read_documents
 from dptext.release.release import rejects_path, statement_path, write_rejects
 from dptext.release.run import check_output
 from dptext.synthesis.distribution import TextDistribution

@@ -25,8 +25,8 @@ from dptext.cli.console import print_json, stdout
 from dptext.errors import MissingExtraError, ParameterError, StorageError
 from dptext.evaluation.baselines import nearest_labels
 from dptext.features.pool import Pool
-from dptext.io.documents import read_documents
 from dptext.io.atomic import hashed_file
+from dptext.io.documents import read_documents
 from dptext.privacy.guarantee import MetricDP, at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement

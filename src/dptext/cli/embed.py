@@ -23,10 +23,9 @@ from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vector
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
 from dptext.errors import DataError, ParameterError
-from dptext.io.documents import DocumentReader, first_rows, read_documents
-from dptext.io.documents import find_files
-from dptext.io.batches import is_pipe
 from dptext.io.atomic import check_target
+from dptext.io.batches import is_pipe
+from dptext.io.documents import DocumentReader, find_files, first_rows, read_documents
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.statement import new_release_id

@@ -17,9 +17,9 @@ from dptext.cli import options
 from dptext.cli.console import can_ask, confirm, print_json, say, stopped_with_notes
 from dptext.cli.outputs import as_input, begin, check_columns, check_places, is_begun, places, release_all
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.io.documents import read_documents
-from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.atomic import check_folder_around, is_same
+from dptext.io.batches import STANDARD, is_pipe
+from dptext.io.documents import read_documents
 from dptext.privacy.wording import before_people, before_vectors, cautioned_of
 from dptext.release.run import is_released
 from dptext.representations.dimension import ON_NEWS, USUAL, Kept

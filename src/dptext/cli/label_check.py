@@ -13,10 +13,8 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import Bar, can_ask, confirm
 from dptext.errors import ParameterError
-from dptext.io.batches import Batch
-from dptext.io.documents import canonical_label
-from dptext.io.documents import DocumentReader
-from dptext.io.batches import as_lists
+from dptext.io.batches import Batch, as_lists
+from dptext.io.documents import DocumentReader, canonical_label
 from dptext.synthesis.labels import OUTSIDE, Labels
 
 __all__ = ["LabelCheck"]

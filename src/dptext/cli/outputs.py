@@ -18,10 +18,9 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import confirm, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
-from dptext.io.documents import DocumentReader, NoDocumentsError, read_documents
-from dptext.io.documents import find_files
-from dptext.io.formats import SUFFIXES, file_format, written_format
 from dptext.io.batches import STANDARD, is_pipe
+from dptext.io.documents import DocumentReader, NoDocumentsError, find_files, read_documents
+from dptext.io.formats import SUFFIXES, file_format, written_format
 from dptext.privacy.wording import came_out, for_person
 from dptext.release.job import Job
 from dptext.release.people import promise_to

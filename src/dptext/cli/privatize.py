@@ -29,10 +29,10 @@ from dptext.cli.outputs import (
 )
 from dptext.cli.redaction import RedactionOptions
 from dptext.errors import ParameterError
-from dptext.io.documents import DocumentWriter
-from dptext.io.formats import file_format
 from dptext.io.artifacts import file_digest
 from dptext.io.batches import STANDARD, is_pipe
+from dptext.io.documents import DocumentWriter
+from dptext.io.formats import file_format
 from dptext.privacy.wording import (
     before_ledger,
     before_people,

@@ -21,8 +21,7 @@ from dptext.cli.outputs import as_input, begin
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
-from dptext.io.documents import DocumentReader, read_documents
-from dptext.io.documents import find_files
+from dptext.io.documents import DocumentReader, find_files, read_documents
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import before_synthesis, cautioned_of

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from dptext.checks import choice, listed, number, whole
 from dptext.embeddings.dpsgd.participation import Participation, personal_participation
 from dptext.errors import DataError, ParameterError, extra
-from dptext.io.documents import is_missing
-from dptext.io.documents import Document
+from dptext.io.documents import Document, is_missing
 from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.condition import Condition, LevelIsSent, OfLevel, Requirement

@@ -24,8 +24,8 @@ from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
 from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
-from dptext.io.documents import Document, DocumentReader
 from dptext.io.atomic import check_target
+from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee, Relation, as_approx

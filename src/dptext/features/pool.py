@@ -11,9 +11,7 @@ from typing import Any
 
 from dptext import checks
 from dptext.errors import DataError, ParameterError
-from dptext.io.documents import check_one_column, is_missing
-from dptext.io.documents import Document, OnError, PathLike, read_documents
-from dptext.io.documents import find_files
+from dptext.io.documents import Document, OnError, PathLike, check_one_column, find_files, is_missing, read_documents
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.statement import Parameter
 from dptext.showing import Facts, Showing

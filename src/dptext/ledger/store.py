@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, RefusedError, StorageError
-from dptext.ledger.terms import Ceiling
 from dptext.io.atomic import open_new
+from dptext.ledger.terms import Ceiling
 
 __all__ = ["SCHEMA_VERSION", "Connection", "Overspent", "create_store", "damaged", "opened", "reading", "writing"]
 

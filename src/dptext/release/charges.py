@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
-from dptext.io.documents import DocumentReader
 from dptext.io.batches import as_lists
+from dptext.io.documents import DocumentReader
 from dptext.ledger.ledger import PENDING, RELEASED, TEXT, Ledger
 from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
 from dptext.privacy.statement import PrivacyStatement

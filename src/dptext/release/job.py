@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.io.batches import Reject, merge_rejects
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, open_new, open_own, publish, set_default_mode, sibling
+from dptext.io.batches import Reject, merge_rejects
 from dptext.privacy.randomness import NoiseKey
 
 __all__ = ["Job", "Part", "interrupted"]

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptext.errors import DptextError
-from dptext.io.batches import Batch
-from dptext.io.batches import as_lists
+from dptext.io.batches import Batch, as_lists
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import statement_for_user

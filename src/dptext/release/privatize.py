@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dptext.errors import DataError, ParameterError
-from dptext.io.batches import Batch
-from dptext.io.batches import describe_columns
+from dptext.io.batches import Batch, describe_columns
 from dptext.io.documents import DocumentWriter, OnError, PathLike, check_kept_columns
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, StorageError
-from dptext.io.batches import Reject
 from dptext.io.artifacts import file_digest, folder_digest, read_stored
 from dptext.io.atomic import check_released, hashed_file
+from dptext.io.batches import Reject
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
 from dptext.release.people import MostTexts, TextsOfPeople, promise_to

@@ -20,11 +20,10 @@ from typing import IO, Any, Protocol
 
 from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.io.batches import Batch, Reject
-from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents
 from dptext.io.artifacts import file_digest
-from dptext.io.batches import STANDARD
 from dptext.io.atomic import HashedFile, check_target
+from dptext.io.batches import STANDARD, Batch, Reject
+from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_release_id

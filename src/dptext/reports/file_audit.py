@@ -17,8 +17,7 @@ from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussia
 from dptext.embeddings.sharing import check_copies
 from dptext.errors import DataError, ParameterError, extra
 from dptext.features.pool import Pool
-from dptext.io.documents import Document, read_documents
-from dptext.io.documents import find_files
+from dptext.io.documents import Document, find_files, read_documents
 from dptext.noise.gaussian_sums import count_off_grid
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.gaussian import SampledGaussian

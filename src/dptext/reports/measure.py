@@ -21,10 +21,9 @@ from dptext.errors import DataError, ParameterError, StorageError, extras
 from dptext.estimates import mean_of_people
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
-from dptext.io.documents import PathLike
-from dptext.io.documents import find_files
-from dptext.io.formats import announced_by
 from dptext.io.batches import display_name
+from dptext.io.documents import PathLike, find_files
+from dptext.io.formats import announced_by
 from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -173,7 +172,9 @@ class _RowByRow(Making):
     def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
         super().__init__(asked, data, statement, say)
         if asked.public or asked.distribution is not None or asked.held_out is not None:
-            raise ParameterError(f"{display_name(data)} is no synthetic corpus: leave public, distribution and held_out out")
+            raise ParameterError(
+                f"{display_name(data)} is no synthetic corpus: leave public, distribution and held_out out"
+            )
 
     @abstractmethod
     def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
@@ -219,7 +220,9 @@ class _RowByRow(Making):
         asked = self.asked
         count = count_rows(self.data, text=asked.text)
         if count < 2 * asked.folds:
-            raise DataError(f"{display_name(self.data)}: expected at least {2 * asked.folds} rows to look at, got {count}")
+            raise DataError(
+                f"{display_name(self.data)}: expected at least {2 * asked.folds} rows to look at, got {count}"
+            )
         if asked.original is not None and count != (held := count_rows(asked.original, text=asked.text)):
             raise DataError(
                 f"{display_name(self.data)} must have as many rows as {display_name(asked.original)}, {held:,}, got {count:,}: a "
@@ -420,7 +423,9 @@ class _OfBank(_RowByRow):
     def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
         super().__init__(asked, data, statement, say)
         if asked.vectors is not None:
-            raise ParameterError(f"{display_name(data)} is made of texts of a bank, without word vectors: leave vectors out")
+            raise ParameterError(
+                f"{display_name(data)} is made of texts of a bank, without word vectors: leave vectors out"
+            )
         self._rewriter = rewriter_from_statement(statement, asked.bank)
 
     def look(self) -> tuple[list[Check], Verdict]:

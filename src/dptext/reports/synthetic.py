@@ -28,8 +28,8 @@ from dptext.evaluation.corpus_quality import MEASURES, compare
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
-from dptext.io.documents import OnError, read_documents
 from dptext.io.batches import display_name
+from dptext.io.documents import OnError, read_documents
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.guarantee import Unit
 from dptext.privacy.randomness import RandomBits

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.io.artifacts import CONFIG, SavedFolder, read_statement_of, refuse_unknown
-from dptext.io.artifacts import read_tensors, tensor_bytes
+from dptext.io.artifacts import CONFIG, SavedFolder, read_statement_of, read_tensors, refuse_unknown, tensor_bytes
 from dptext.privacy.statement import PrivacyStatement, disagreements, same_value
 from dptext.representations.bounds import Bound
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams

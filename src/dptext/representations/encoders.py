@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.io.documents import check_one_column, is_missing
-from dptext.io.documents import Document
+from dptext.io.documents import Document, check_one_column, is_missing
 from dptext.privacy.statement import Parameter
 from dptext.showing import Facts, Showing
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dptext.errors import ParameterError, extra
+from dptext.io.atomic import HashedFile
 from dptext.io.batches import Batch
 from dptext.io.documents import OnError, PathLike, check_kept_columns
 from dptext.io.formats import file_format
 from dptext.io.parquet import as_vectors, assemble, segment, vector_batches
-from dptext.io.atomic import HashedFile
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected

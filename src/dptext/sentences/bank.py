@@ -19,11 +19,9 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, fit_and_encode
 from dptext.features.pool import Pool
 from dptext.features.pool_cache import Cache
-from dptext.io.artifacts import SavedFolder
-from dptext.io.artifacts import file_digest
-from dptext.io.artifacts import read_tensors, tensor_bytes
-from dptext.noise.subset_selection import Profile
+from dptext.io.artifacts import SavedFolder, file_digest, read_tensors, tensor_bytes
 from dptext.io.atomic import HashedFile
+from dptext.noise.subset_selection import Profile
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
 from dptext.progress import How, watched

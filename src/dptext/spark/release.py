@@ -12,8 +12,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 from dptext.errors import ParameterError, RefusedError, StorageError
-from dptext.io.batches import BATCH_ROWS, Batch
-from dptext.io.batches import describe_columns
+from dptext.io.batches import BATCH_ROWS, Batch, describe_columns
 from dptext.io.documents import DocumentReader
 from dptext.privacy.guarantee import Guarantee, canonical_id
 from dptext.privacy.randomness import RandomBits

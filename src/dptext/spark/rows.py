@@ -15,9 +15,8 @@ import numpy as np
 
 from dptext.checks import names, whole
 from dptext.errors import ParameterError
-from dptext.io.batches import describe_columns
+from dptext.io.batches import describe_columns, unknown_type
 from dptext.io.documents import check_kept_columns
-from dptext.io.batches import unknown_type
 from dptext.privacy.randomness import NoiseKey
 from dptext.spark.tasks import GROUP, batch_of, bytes_column, named, number_column
 

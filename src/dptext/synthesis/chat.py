@@ -27,8 +27,8 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from dptext import checks
 from dptext.errors import DataError, ParameterError, SourceError, StorageError, extra
-from dptext.io.documents import PathLike
 from dptext.io.atomic import lock, open_own
+from dptext.io.documents import PathLike
 from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import Prompts, batches, texts_of
 from dptext.synthesis.sources import Request

@@ -24,9 +24,8 @@ from dptext.drawing import checked_axes, grey, in_letters, labelled, next_style
 from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.pool import Pool
-from dptext.io.artifacts import SavedFolder, read_statement_of
+from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.documents import canonical_label
-from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits

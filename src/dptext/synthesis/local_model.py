@@ -16,8 +16,8 @@ import numpy as np
 
 from dptext import checks
 from dptext.errors import ParameterError, SourceError, extra
-from dptext.io.documents import PathLike
 from dptext.io.artifacts import folder_digest
+from dptext.io.documents import PathLike
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import EXAMPLES, HINTS, Prompts, batches, cleaned, label_in_words, texts_of, turned

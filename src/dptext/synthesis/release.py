@@ -17,9 +17,9 @@ from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.pool import Pool
 from dptext.features.pool_cache import pool_cache
-from dptext.io.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
-from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.atomic import check_target, file_lock, hashed_file, set_default_mode, sibling
+from dptext.io.batches import STANDARD, is_pipe
+from dptext.io.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.charges import Charges

@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 import regex
 
-from dptext.io.documents import is_missing
-from dptext.io.documents import first_rows
+from dptext.io.documents import first_rows, is_missing
 from dptext.text.patterns import Span, find
 
 __all__ = ["ALL_DIFFERENT", "LOOKED_AT", "NAMES_SOMEBODY", "Column", "columns_of", "look_at"]

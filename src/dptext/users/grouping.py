@@ -21,11 +21,8 @@ import numpy.typing as npt
 
 from dptext.checks import choice, names, whole
 from dptext.errors import DataError, ParameterError
-from dptext.io.batches import batch_limits
-from dptext.io.batches import describe_columns
-from dptext.io.documents import canonical_label, is_missing
-from dptext.io.documents import Document, DocumentReader
-from dptext.io.batches import as_lists
+from dptext.io.batches import as_lists, batch_limits, describe_columns
+from dptext.io.documents import Document, DocumentReader, canonical_label, is_missing
 from dptext.io.tables import is_table
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from dptext import checks
 from dptext.errors import ParameterError
-from dptext.io.documents import canonical_label
-from dptext.io.documents import Document, DocumentReader
+from dptext.io.documents import Document, DocumentReader, canonical_label
 from dptext.noise.thresholded import ThresholdedCounts, thresholded_counts
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from dptext.errors import DataError, ParameterError
-from dptext.io.batches import OpenedFile
 from dptext.io.atomic import HashedFile
+from dptext.io.batches import OpenedFile
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors
 
 __all__ = [

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, RefusedError, StorageError
-from dptext.io.batches import display_name
 from dptext.io.atomic import hashed_file
+from dptext.io.batches import display_name
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
