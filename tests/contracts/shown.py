@@ -1,7 +1,5 @@
 """Small instances of what people get to see in a console or a notebook, made of what must never stand there."""
 
-from secrecy import MARKER
-
 import dptext
 from contracts.cases import RANDOM, UNSAFE, VECTORS, WORDS
 from dptext.attacks.base import AttackScore
@@ -12,6 +10,7 @@ from dptext.representations.bounds import Bound
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS
 from dptext.synthesis.votes import VoteSynthesizer
 from dptext.words import registry
+from secrecy import MARKER
 
 TAG = "<script>alert(1)</script>"
 """Part of every name that a caller may give: it must be escaped."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from secrecy import MARKER, assert_error
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
@@ -20,6 +19,7 @@ from dptext.ledger.ledger import Ledger
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.release import rejects_path, statement_path
 from dptext.representations.files import VECTOR
+from secrecy import MARKER, assert_error
 
 WORDS = ["the", "doctor", "said", "fine"]
 VECTORS = dptext.load_vectors((WORDS, np.random.default_rng(1).normal(size=(4, 3))))

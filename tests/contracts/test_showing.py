@@ -5,12 +5,12 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
-from secrecy import MARKER
 
 import dptext
 from contracts.shown import TAG, everything
 from dptext.errors import MissingExtraError
 from dptext.showing import Showing
+from secrecy import MARKER
 
 VOID = {"br", "hr", "img", "input", "link", "meta"}
 ALLOWED = {"table", "caption", "tbody", "tr", "th", "td", "div", "h4", "p", "ul", "li"}

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from secrecy import MARKER, assert_error
 
 import dptext
 from contracts.forked import outputs_of_processes
@@ -18,6 +17,7 @@ from dptext.io.batches import Batch
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.release.rewriting import Rewriter, rewrite_blocks
+from secrecy import MARKER, assert_error
 
 WORDS = ("tea", "milk", "cup", "tax")
 VECTORS = dptext.load_vectors((WORDS, np.random.default_rng(2).normal(size=(4, 3))))

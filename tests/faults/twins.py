@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dptext.io import atomic
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.charges import Charges
 from dptext.synthesis import release as corpus
@@ -42,10 +41,6 @@ def _forget_the_key() -> None:
 
 def _forget_what_was_reserved() -> None:
     Charges.note_pending = lambda *_: False  # type: ignore[assignment,method-assign]
-
-
-def _sweep_nothing() -> None:
-    atomic._remove_left = lambda *_: None
 
 
 def _texts_before_their_statement() -> None:
@@ -94,5 +89,4 @@ TWINS = {
     "pending forgotten": Twin(
         "synthesize, ledger", "KILL:fchmod /work/made.parquet.distribution", _forget_what_is_pending
     ),
-    "nothing swept": Twin("embed", "KILL:write /work/.shared.part", _sweep_nothing),
 }

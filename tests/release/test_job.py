@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from secrecy import MARKER, assert_error
 
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.io import atomic
@@ -20,6 +19,7 @@ from dptext.io.atomic import sibling
 from dptext.io.batches import Reject
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.job import Job, Part
+from secrecy import MARKER, assert_error
 
 OPTIONS = {"epsilon": 5.0, "text": "text", "keep": ["stars"], "output": {"kind": ".txt", "compression": ""}}
 DATA = [b"first\n", b"second part\n", b"", b"fourth\nof two rows\n"]

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
-from planted import MARKER, NUMBER, SHOWN, tables
 
 import dptext
 from dptext.errors import DataError
+from planted import MARKER, NUMBER, SHOWN, tables
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from secrecy import MARKER
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
@@ -23,6 +22,7 @@ from dptext.release import run as run_module
 from dptext.release.job import Job
 from dptext.release.release import Tally, rejects_path, statement_path
 from dptext.release.run import Piece, RunSettings, TextFiles, is_released, release_file
+from secrecy import MARKER
 
 
 def promise(**changes):

@@ -193,7 +193,7 @@ def test_other_parameters_get_other_noise_under_one_seed(work):
 def test_the_file_does_not_show_where_a_block_ended(work, encoder, monkeypatch):
     """A block ends after so many characters of text; a row group that ends there would tell how long they were."""
     monkeypatch.setattr(batches, "BATCH_CHARACTERS", 300)
-    monkeypatch.setattr("dptext.representations.private_encoder._ROW_GROUP", 16)
+    monkeypatch.setattr("dptext.representations.files._ROW_GROUP", 16)
     shapes = set()
     for text in ("cat", "y" * 250):
         write("in.jsonl", [{"text": text}] * 40)

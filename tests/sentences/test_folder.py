@@ -9,7 +9,6 @@ import shutil
 
 import numpy as np
 import pytest
-from secrecy import MARKER, assert_error
 
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
@@ -18,6 +17,7 @@ from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.io.atomic import HashedFile
 from dptext.representations.encoders import CallableEncoder
 from dptext.sentences.bank import announces_bank
+from secrecy import MARKER, assert_error
 
 TEXTS = [
     "I like tea.",

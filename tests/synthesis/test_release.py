@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from secrecy import MARKER, assert_error, assert_silent
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
@@ -29,6 +28,7 @@ from dptext.synthesis.release import (
     earlier,
     synthesize_file,
 )
+from secrecy import MARKER, assert_error, assert_silent
 
 DRINKS, RULES = ["tea", "cup", "cocoa"], ["tax", "law", "court"]
 WORDS = [*DRINKS, *RULES]

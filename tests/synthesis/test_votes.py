@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from secrecy import MARKER
 
 import dptext.synthesis.votes as module
 from dptext.errors import DataError, ParameterError, RefusedError
@@ -23,6 +22,7 @@ from dptext.synthesis.votes import VoteSum, VoteSynthesizer, sigma_of_a_round
 from dptext.users.grouping import texts_of
 from dptext.users.private_vocabulary import PrivateLabels, private_labels
 from dptext.vectors.formats import load_vectors
+from secrecy import MARKER
 
 WORDS = [f"{a}{b}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u")]
 TEXTS = [f"{WORDS[n]} {WORDS[(7 * n + 3) % 60]} {WORDS[(11 * n + 5) % 60]}" for n in range(60)]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from secrecy import MARKER
 
 from dptext.errors import DataError, ParameterError
 from dptext.io import batches
@@ -22,6 +21,7 @@ from dptext.release.people import TextsOfPeople
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users import grouping, partition
 from dptext.users.grouping import MAX_CLASSES, OUTSIDE, texts_of, users_of
+from secrecy import MARKER
 
 WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
 

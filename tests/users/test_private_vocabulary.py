@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from scipy.stats import chi2
-from secrecy import MARKER
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import HashedFile
@@ -20,6 +19,7 @@ from dptext.users import private_vocabulary as module
 from dptext.users.private_vocabulary import LONGEST_LABEL, LONGEST_WORD, private_labels, private_vocabulary
 from dptext.vectors.word2vec import write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
+from secrecy import MARKER
 
 
 @dataclass

@@ -5,11 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
-from secrecy import MARKER, assert_error
 
 from dptext import WordVectors
 from dptext.errors import DataError, ParameterError
 from dptext.vectors.word_vectors import SourceRows, select_words
+from secrecy import MARKER, assert_error
 
 WORDS = ["cat", "dog", "<unk>"]
 MATRIX = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]

@@ -394,7 +394,7 @@ def embed(
 
     def read() -> DocumentReader:
         kept = (*([] if protection.level is None else [protection.level]), *prediction.features)
-        return read_documents(files, text=texts.text, user=protection.user, keep=kept, suffix=texts.in_format)
+        return read_documents(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
 
     readings: list[list[bytes]] = []
 
@@ -655,7 +655,7 @@ def _plan(
     unit = "document" if protection.user is None else "user"
     expected = expected_vectors(
         release,
-        read_documents(asked.public, text=texts.text, user=protection.user, suffix=texts.in_format),
+        read_documents(asked.public, text=texts.text, user=protection.user, **texts.layout),
         people=asked.people,
         epsilon=protection.epsilon,
         unit=unit,

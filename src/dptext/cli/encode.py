@@ -521,7 +521,7 @@ def _train(
     if not public:
         _confirm_training_on_input(output, yes=yes)
     files = hiding.train or sources
-    reading = rows.reading | {"keep": (task, *hiding.hide)} | ({"suffix": None} if public else {})
+    reading = rows.reading | {"keep": (task, *hiding.hide)} | (dict.fromkeys(rows.layout) if public else {})
     documents = list(read_documents(files, **reading))
     if not documents:
         raise DataError("there are no rows to train on")

@@ -202,6 +202,12 @@ Text = Annotated[str, typer.Option(help="The column that holds the text.")]
 InFormat = Annotated[
     str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
 ]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Encoding of IN if it is not UTF-8, for example windows-1252.")
+]
+Separator = Annotated[
+    str | None, typer.Option(metavar="CHARACTER", help="Field separator of a .csv file if it is not the comma.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +217,13 @@ class Inputs:
     sources: Sources
     text: Text = "text"
     in_format: InFormat = None
+    encoding: Encoding = None
+    separator: Separator = None
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """Format, encoding and separator, by the parameter names of the library."""
+        return {"suffix": self.in_format, "encoding": self.encoding, "separator": self.separator}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +261,7 @@ class Rows(Inputs):
     @property
     def reading(self) -> dict[str, Any]:
         """How the library reads them, by the names of its parameters."""
-        return {"text": self.text, "keep": self.keep, "on_error": self.on_error, "suffix": self.in_format}
+        return {"text": self.text, "keep": self.keep, "on_error": self.on_error, **self.layout}
 
 
 def check_user(unit: str, user: str | None) -> None:

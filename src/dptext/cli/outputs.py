@@ -78,7 +78,7 @@ def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Plac
         if path == STANDARD:
             raise ParameterError("standard input cannot go to a folder: name a file")
         name = target / (relative if out_format is None else _renamed(relative, out_format))
-        if not file_format(name).format.is_written:
+        if not file_format(name).is_written:
             name = _renamed(name, ".jsonl")
         if name in found:
             raise ParameterError(f"two inputs would go to {str(name)!r}: privatize them one by one")
@@ -130,7 +130,7 @@ def check_columns(to: Sequence[Place], rows: options.Rows, run: options.Run) -> 
                 next(reader, None)
     begins = [each for place in to if not is_begun(place, run) for each in place.sources]
     if rows.in_doubt and begins:
-        check_kept(columns_of(begins, suffix=rows.in_format, only=rows.in_doubt))
+        check_kept(columns_of(begins, only=rows.in_doubt, **rows.layout))
 
 
 def check_kept(columns: Iterable[Column]) -> None:

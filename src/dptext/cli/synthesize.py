@@ -59,6 +59,8 @@ class PrivateTexts:
     ] = None
     text: options.Text = "text"
     in_format: options.InFormat = None
+    encoding: options.Encoding = None
+    separator: options.Separator = None
     user: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text: who is protected.")
     ] = None
@@ -108,6 +110,8 @@ class PrivateTexts:
             user=self.user,
             on_error=self.on_error,
             suffix=self.in_format,
+            encoding=self.encoding,
+            separator=self.separator,
             watch=watch,
             check=check,
         )

@@ -192,6 +192,13 @@ def open_own(path: Path, *, owner_only: bool = True) -> IO[bytes]:
         StorageError: something else has this name.
         OSError: the system refuses.
     """
+    stream = _open_checked(path, owner_only)
+    if owner_only:
+        _make_private(stream)
+    return stream
+
+
+def _open_checked(path: Path, owner_only: bool) -> IO[bytes]:
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | _BINARY, 0o600 if owner_only else 0o666)
         return os.fdopen(descriptor, "r+b")
@@ -199,12 +206,15 @@ def open_own(path: Path, *, owner_only: bool = True) -> IO[bytes]:
     descriptor = os.open(path, os.O_RDWR | _NO_FOLLOW)
     try:
         _check_own(path, os.fstat(descriptor), owner_only)
-        if owner_only and hasattr(os, "fchmod"):
-            os.fchmod(descriptor, 0o600)
         return os.fdopen(descriptor, "r+b")
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def _make_private(stream: IO[bytes]) -> None:
+    if hasattr(os, "fchmod"):
+        os.fchmod(stream.fileno(), 0o600)
 
 
 def _check_own(path: Path, found: os.stat_result, owner_only: bool) -> None:
@@ -258,14 +268,17 @@ def lock(descriptor: int) -> bool | None:
 def _open_locked(path: Path) -> IO[bytes] | None:
     """Open and lock a hidden file of this user, new or left by a killed process; None while another process has it."""
     while True:
-        stream = open_own(path)
-        if lock(stream.fileno()) is False:
+        with suppress(FileNotFoundError):  # renamed or removed meanwhile: try again
+            stream = _open_checked(path, owner_only=True)
+            if lock(stream.fileno()) is False:
+                stream.close()
+                return None
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(stream.fileno()), path.lstat()):
+                    _make_private(stream)
+                    return stream
             stream.close()
-            return None
-        with suppress(FileNotFoundError):  # renamed or removed just before it was locked: try again
-            if os.path.samestat(os.fstat(stream.fileno()), path.lstat()):
-                return stream
-        stream.close()
+        path.parent.stat()  # if the folder is missing, that is the error
 
 
 @contextmanager

@@ -225,7 +225,7 @@ class OpenedFile:
         if compression == ".gz":
             self._stream = gzip.GzipFile(fileobj=self._file)
         elif compression == ".xz":
-            self._stream = lzma.LZMAFile(self._file)
+            self._stream = lzma.LZMAFile(self._file)  # noqa: SIM115
         elif compression == ".zst":
             import pyarrow as arrow
 

@@ -18,7 +18,7 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile
 from dptext.io.batches import STANDARD, Batch, Columns, Reject, add_reject, as_lists, is_pipe
 from dptext.io.formats import FileFormat, Reading, Source, file_format, written_format
-from dptext.privacy.unit import canonical_id
+from dptext.privacy.guarantee import canonical_id
 
 __all__ = [
     "Document",
@@ -186,7 +186,7 @@ def _checked_encoding(encoding: str | None) -> str | None:
         "".encode(encoding or "utf-8")  # refuses codecs of bytes
     except (LookupError, TypeError, ValueError):
         raise ParameterError(
-            f"encoding must be a text encoding that Python knows ('utf-8', 'windows-1252', 'utf-16-le'), got {encoding!r}"
+            f"encoding must be a text encoding of Python ('utf-8', 'windows-1252', 'utf-16-le'), got {encoding!r}"
         ) from None
     return None if info is None or info.name in ("utf-8", "utf-8-sig") else info.name
 

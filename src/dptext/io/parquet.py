@@ -434,7 +434,8 @@ def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int = _ROW_GRO
         with pq.ParquetWriter(out, schema, compression="zstd") as writer:
             waiting = schema.empty_table()
             for source in segments():
-                table = pq.read_table(source).replace_schema_metadata(None)
+                # read_table would import pyarrow.dataset, and pandas with it
+                table = pq.ParquetFile(source).read().replace_schema_metadata(None)
                 waiting = pa.concat_tables([waiting, table if table.schema.equals(schema) else table.cast(schema)])
                 while waiting.num_rows >= rows:
                     writer.write_table(waiting.slice(0, rows).combine_chunks())

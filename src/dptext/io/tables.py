@@ -166,7 +166,7 @@ def _series(pandas: Any, column: Any, name: Any) -> Any:
         return pandas.Series(values, dtype=dtype)
     known = ("IntegerArray", "FloatingArray", "BooleanArray", "DatetimeArray", "PeriodArray", "IntervalArray")
     if isinstance(array, tuple(getattr(arrays, kind) for kind in known)) and _is_known_zone(getattr(dtype, "tz", None)):
-        return pandas.Series(pandas.array(list(array), dtype=dtype))
+        return pandas.Series(pandas.array(list(column.array), dtype=dtype))
     raise unknown_type(name, str(type(dtype).__name__))
 
 

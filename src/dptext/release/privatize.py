@@ -148,6 +148,8 @@ def privatize_file(
     ledger: PathLike | None = None,
     user: str | None = None,
     suffix: str | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
     progress: How = None,
     to: str | None = None,
     statement_file: PathLike | None = None,
@@ -162,8 +164,8 @@ def privatize_file(
         out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
             are done: what was sent is sent, and nothing can be resumed.
         mechanism: what replaces texts, as in `privatize`.
-        text, keep, on_error, suffix: see `dptext.release.run.TextFiles`. No column to keep is refused here, as with
-            `privatize`; `dptext.text.identifiers.columns_of` says which look like identifiers.
+        text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`. No column to keep is
+            refused here, as with `privatize`; `dptext.text.identifiers.columns_of` says which look like identifiers.
         seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
         to: of a stream, suffixes that say its format (``".jsonl"``).
         statement_file: of a stream, where the statement goes when all is sent or the run stops.
@@ -174,12 +176,20 @@ def privatize_file(
     Raises:
         DataError: a row cannot be read or written; it is named, its content never is.
         ParameterError: the output is there already, or is the input; a run was interrupted (``resume``, ``force``); a
-            format that is made as a whole (.parquet, .gz, .zst) for a stream.
+            format that is made as a whole (.parquet, .gz) for a stream.
         RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
         StorageError: a file cannot be read or written; a process died.
     """
     check_mechanism(mechanism)
-    rows = TextFiles(paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix)
+    rows = TextFiles(
+        paths=source,
+        text=text,
+        keep=keep,
+        on_error=on_error,
+        suffix=suffix,
+        encoding=encoding,
+        separator=separator,
+    )
     settings = RunSettings(
         seed=seed,
         resume=resume,

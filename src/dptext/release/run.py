@@ -69,6 +69,7 @@ class TextFiles:
         keep: columns to keep as they are; they are exposed. All others are dropped.
         on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` it.
         suffix: says the format of the input where its name does not (``".jsonl"``; standard input).
+        encoding, separator: of the input, as in `dptext.io.documents.read_documents`.
     """
 
     paths: PathLike | Sequence[PathLike]
@@ -76,6 +77,8 @@ class TextFiles:
     keep: Sequence[str] = ()
     on_error: OnError = "fail"
     suffix: str | None = None
+    encoding: str | None = None
+    separator: str | None = None
 
     @cached_property
     def sources(self) -> list[PathLike]:
@@ -89,7 +92,15 @@ class TextFiles:
             StorageError, DataError, ParameterError, MissingExtraError: as `dptext.io.documents.read_documents`.
         """
         columns = tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,)))))
-        return read_documents(self.sources, text=self.text, keep=columns, on_error=self.on_error, suffix=self.suffix)
+        return read_documents(
+            self.sources,
+            text=self.text,
+            keep=columns,
+            on_error=self.on_error,
+            suffix=self.suffix,
+            encoding=self.encoding,
+            separator=self.separator,
+        )
 
     def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
         """The statement of a release of these rows, with what it shows beside the texts."""

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, StorageError, extra
+from dptext.errors import DataError, StorageError
 from dptext.io.batches import describe_columns
 from dptext.io.documents import read_documents
 from dptext.io.formats import file_format
-from dptext.io.parquet import pyarrow, vector_batches
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.files import VECTOR
 
@@ -69,6 +68,8 @@ def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
 def count_rows(path: Path, *, text: str) -> int:
     """How many rows a file has."""
     if _holds_vectors(path, VECTOR):
+        from dptext.io.parquet import vector_batches
+
         return sum(len(block) for block in vector_batches(path, VECTOR))
     with closing(read_documents(path, text=text)) as reader:
         return sum(len(block.texts) for block in reader.batches())
@@ -123,6 +124,10 @@ def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[
 
 
 def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Sequence[str]) -> Rows:
+    from pyarrow.parquet import ParquetFile
+
+    from dptext.io.parquet import vector_batches
+
     blocks, start = [], 0
     for block in vector_batches(path, vector):
         here = slice(None) if chosen is None else chosen[(chosen >= start) & (chosen < start + len(block))] - start
@@ -134,20 +139,22 @@ def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Seque
         if name not in names:
             there = describe_columns(name, names, sure=True)
             raise DataError(f"{path.name}: expected a column {name!r}, the file has {there}; name the right column")
-    table = extra("pyarrow.parquet", "files", path.name).read_table(path, columns=list(columns)) if columns else None
+    table = ParquetFile(path).read(columns=list(columns)) if columns else None
     values = {name: [] if table is None else table.column(name).take(kept).to_pylist() for name in columns}
     return Rows(kept, [], np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32), values)
 
 
 def _schema(path: Path) -> list[str]:
-    arrow = pyarrow()
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_schema
+
     damaged = DataError(f"{path.name} is not a parquet file, or was cut or damaged; copy the file again")
     try:
         with path.open("rb"):
             pass
-        names: list[str] = arrow.parquet.read_schema(path).names
+        names: list[str] = read_schema(path).names
         return names
-    except arrow.ArrowException:  # some are an OSError as well
+    except ArrowException:  # some are an OSError as well
         raise damaged from None
     except OSError as error:
         raise StorageError.of("open", path, error) from None

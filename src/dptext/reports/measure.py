@@ -23,7 +23,6 @@ from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
 from dptext.io.batches import display_name
 from dptext.io.documents import PathLike, find_files
-from dptext.io.formats import announced_by
 from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -144,11 +143,8 @@ def _of_step(line: str) -> tuple[int, None, str]:
 def _packages(asked: Question, data: Path) -> list[tuple[str, str]]:
     """Modules that a report needs, with the extras that bring them."""
     needed = [("matplotlib.figure", "report"), ("scipy.stats", "report"), ("sklearn", "report")]
-    for path in (data, asked.original, asked.held_out, *asked.public):
-        packages = () if path is None else announced_by(path).packages
-        needed += [(package, "files") for package in packages]
     if asked.vectors == GLOVE or (asked.vectors is None and _names_glove(data)):
-        needed += [(GLOVE_PACKAGE, "glove"), ("pyarrow.parquet", "glove")]
+        needed += [(GLOVE_PACKAGE, "glove")]
     return needed
 
 
@@ -225,8 +221,8 @@ class _RowByRow(Making):
             )
         if asked.original is not None and count != (held := count_rows(asked.original, text=asked.text)):
             raise DataError(
-                f"{display_name(self.data)} must have as many rows as {display_name(asked.original)}, {held:,}, got {count:,}: a "
-                "private file is compared row by row with the one it was made from"
+                f"{display_name(self.data)} must have as many rows as {display_name(asked.original)}, {held:,}, got "
+                f"{count:,}: a private file is compared row by row with the one it was made from"
             )
         chosen = chosen_rows(count, asked.rows, RandomBits(asked.seed))
         if len(chosen) < count:
@@ -247,8 +243,8 @@ class _RowByRow(Making):
         missing = [each for each in self._elsewhere if each not in known]
         if missing:
             raise DataError(
-                f"{display_name(self.data)} and {display_name(asked.original)}: expected a column {missing[0]!r} in all rows of one "
-                "of them"
+                f"{display_name(self.data)} and {display_name(asked.original)}: expected a column {missing[0]!r} in "
+                "all rows of one of them"
             )
         raw = read_rows(asked.original, chosen, text=asked.text, columns=self._elsewhere)
         rows.columns.update(raw.columns)

@@ -158,8 +158,8 @@ class OfSynthetic(Making):
         found = self._read(self.data, None, most=None)
         if len(found) < 2 * self.asked.folds:
             raise DataError(
-                f"{display_name(self.data)}: expected at least {2 * self.asked.folds} texts with a label of the public set to "
-                f"look at, got {len(found)}"
+                f"{display_name(self.data)}: expected at least {2 * self.asked.folds} texts with a label of the public "
+                f"set to look at, got {len(found)}"
             )
         return found
 
@@ -179,8 +179,8 @@ class OfSynthetic(Making):
         found = self._read(path, self.asked.user, most=self.asked.rows)
         if len(found) < 2 * self.asked.folds or (found.people is not None and len(set(found.people)) < 2):
             raise DataError(
-                f"{display_name(path)}: expected at least {2 * self.asked.folds} texts with a label of the public set, of two "
-                f"people or more, got {len(found)}"
+                f"{display_name(path)}: expected at least {2 * self.asked.folds} texts with a label of the public set, "
+                f"of two people or more, got {len(found)}"
             )
         return found
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dptext.errors import ParameterError, extra
+from dptext.errors import ParameterError
 from dptext.io.atomic import HashedFile
 from dptext.io.batches import Batch
 from dptext.io.documents import OnError, PathLike, check_kept_columns
 from dptext.io.formats import file_format
-from dptext.io.parquet import as_vectors, assemble, segment, vector_batches
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
@@ -57,6 +56,8 @@ def encode_file(
     ledger: PathLike | None = None,
     user: str | None = None,
     suffix: str | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
     progress: How = None,
 ) -> Release:
     """Turn every text of a file into a private vector: OUT.parquet, with its statement beside it.
@@ -68,7 +69,7 @@ def encode_file(
         source: one file or several (see `dptext.io.documents.read_documents`); their rows go to one output.
         out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
         encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
-        text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
+        text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`.
         seed, resume, force, ledger, user, progress: see `dptext.release.run.RunSettings`.
 
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row.
@@ -91,7 +92,15 @@ def encode_file(
         return _Encoding(encoder, key, release_id, keep)
 
     release = release_file(
-        TextFiles(paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix),
+        TextFiles(
+            paths=source,
+            text=text,
+            keep=keep,
+            on_error=on_error,
+            suffix=suffix,
+            encoding=encoding,
+            separator=separator,
+        ),
         out,
         begin,
         RunSettings(seed=seed, resume=resume, force=force, ledger=ledger, user=user, progress=progress),
@@ -111,6 +120,8 @@ def vectors_in(path: PathLike) -> Iterator[Private]:
         DataError: it holds no such column, or was damaged.
         MissingExtraError: pyarrow is not installed.
     """
+    from dptext.io.parquet import vector_batches
+
     return vector_batches(Path(path), VECTOR)
 
 
@@ -129,6 +140,8 @@ class _Encoding:
         self._parameters = parameters_digest(encoder)
 
     def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
+        from dptext.io.parquet import as_vectors, segment
+
         for place, block in blocks:
             bits = self._key.stream(self._parameters, place, block.digest())
             vectors = np.empty((len(block.texts), self._encoder.width), dtype=np.float32)
@@ -142,6 +155,8 @@ class _Encoding:
             row += len(vectors)
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
+        from dptext.io.parquet import assemble
+
         rows = min(_ROW_GROUP, max(1, _NUMBERS_A_GROUP // self._encoder.width))
         assemble(blocks, ends, out, rows=rows, instead=_INSTEAD)
 
@@ -156,7 +171,6 @@ def check_output_columns(out: Path, text: str, keep: Sequence[str]) -> None:
     """Refuse, before anything is read, an output that cannot be."""
     if file_format(out).kind != ".parquet":
         raise ParameterError(f"vectors are written as parquet: expected a name that ends in .parquet, got {out.name!r}")
-    extra("pyarrow", "files", out.name)
     check_kept_columns(text, keep)
     if VECTOR in keep:
         raise ParameterError(

@@ -17,7 +17,13 @@ from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.pool import Pool
 from dptext.features.pool_cache import pool_cache
-from dptext.io.atomic import check_target, file_lock, hashed_file, set_default_mode, sibling
+from dptext.io.atomic import (
+    check_target,
+    file_lock,
+    hashed_file,
+    set_default_mode,
+    sibling,
+)
 from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
 from dptext.privacy.guarantee import Guarantee
@@ -95,6 +101,7 @@ class PrivateFiles:
         user: the column that says who wrote it; None: documents are protected, not people.
         on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` it.
         suffix: says the format where names do not.
+        encoding, separator: as in `dptext.read_documents`.
         watch: is shown the reader before it is read, for progress.
     """
 
@@ -103,6 +110,8 @@ class PrivateFiles:
     user: str | None = None
     on_error: OnError = "fail"
     suffix: str | None = None
+    encoding: str | None = None
+    separator: str | None = None
     watch: Callable[[DocumentReader], None] | None = None
 
     @property
@@ -124,6 +133,8 @@ class PrivateFiles:
             keep=tuple(columns),
             on_error=self.on_error,
             suffix=self.suffix,
+            encoding=self.encoding,
+            separator=self.separator,
         )
 
     def describe(

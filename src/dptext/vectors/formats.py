@@ -87,7 +87,7 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
             - a known name: ``"glove-6b-50d"`` (extra ``glove``), or ``"minilm-words-128d"`` (in the package: 30,000
               English words encoded by all-MiniLM-L6-v2, for `MeanOfWords`);
             - the path of a file: GloVe or word2vec text (``.txt``, ``.vec`` as of fastText, any other suffix), or
-              word2vec binary (``.bin``), each plain, ``.gz`` or ``.zst`` (extra ``files``);
+              word2vec binary (``.bin``), each plain, ``.gz``, ``.zst`` or ``.xz``;
             - the path of a folder that `save_vectors` wrote (extra ``files``);
             - a pair ``(words, matrix)``, or a mapping from words to vectors;
             - gensim's ``KeyedVectors`` or a model that has them as ``.wv``.

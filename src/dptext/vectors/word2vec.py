@@ -1,4 +1,4 @@
-"""Vectors as word2vec writes them, read and written in constant memory: plain, ``.gz`` and ``.zst``."""
+"""Vectors as word2vec writes them, read and written in constant memory: plain, ``.gz``, ``.zst`` and ``.xz``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BLOCK = 1 << 20
 _LARGEST_DIMENSION = 1_000_000
 _HEADER = re.compile(rb"[0-9]+ [0-9]+")
 _DIGITS = 15
-_PACKED = (".gz", ".zst")
+_PACKED = (".gz", ".zst", ".xz")
 _PICKLES = (".kv", ".model", ".pkl", ".pickle", ".joblib")
 _INSTEAD_OF_PICKLE = (
     "a pickle can run code when it is read: load it with the library that wrote it and pass the object "

@@ -2,20 +2,18 @@
 
 import gzip
 import itertools
+import lzma
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
 from hypothesis import strategies as st
 
 from dptext.io.atomic import HashedFile
 from dptext.io.documents import DocumentWriter, read_documents
 
-KINDS = [".txt", ".jsonl", ".csv", ".tsv"]
-LINES = [kind + compression for kind in KINDS for compression in ("", ".gz", ".zst")]
-SUFFIXES = [*LINES, ".ndjson", ".parquet"]
-WITH_COLUMNS = [suffix for suffix in SUFFIXES if ".txt" not in suffix]
-WITH_NULL = [suffix for suffix in SUFFIXES if "json" in suffix or suffix == ".parquet"]
+KINDS = [".txt", ".jsonl", ".csv"]
+WRITTEN = [*KINDS, ".txt.gz", ".jsonl.gz", ".csv.gz", ".ndjson", ".parquet"]
+WITH_COLUMNS = [suffix for suffix in WRITTEN if ".txt" not in suffix]
 
 encodable = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 awkward = st.lists(
@@ -29,15 +27,7 @@ texts = encodable | awkward
 
 def fits(suffix, text):
     """Whether a format can hold a text at all."""
-    if text is None:
-        return True
-    if ".txt" in suffix:
-        return "\n" not in text and not text.endswith("\r")
-    return ".tsv" not in suffix or not any(letter in text for letter in "\t\n\r")
-
-
-def fitting(suffix, strategy=texts):
-    return strategy.filter(lambda text: fits(suffix, text))
+    return text is None or ".txt" not in suffix or ("\n" not in text and not text.endswith("\r"))
 
 
 def put(path, texts, columns=None, *, text="text", cuts=()):
@@ -68,7 +58,9 @@ def packed(name, data):
     data = data.encode() if isinstance(data, str) else data
     if name.lower().endswith(".gz"):
         return gzip.compress(data)
-    return zstandard.compress(data) if name.lower().endswith(".zst") else data
+    if name.lower().endswith(".xz"):
+        return lzma.compress(data)
+    return pa.compress(data, "zstd", asbytes=True) if name.lower().endswith(".zst") else data
 
 
 def raw(path, data):
@@ -86,18 +78,6 @@ def table(path, columns, **options):
 def not_utf8(values):
     """A column of type string with these bytes, as programs write that never looked at them."""
     return pa.array(values, pa.binary()).cast(pa.string(), safe=False)
-
-
-def damage(path, group):
-    """Overwrite the pages of a row group."""
-    data = bytearray(path.read_bytes())
-    metadata = pq.read_metadata(path).row_group(group)
-    for place in range(metadata.num_columns):
-        column = metadata.column(place)
-        start = column.dictionary_page_offset or column.data_page_offset
-        data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
-    path.write_bytes(data)
-    return path
 
 
 def read(path, **options):

@@ -1,0 +1,364 @@
+"""Every format: what is written is read again, broken input is named by its row and never quoted, and memory is bounded."""
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+
+import openpyxl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
+from dptext.io import batches, formats
+from dptext.io.atomic import HashedFile
+from dptext.io.batches import OpenedFile, compress
+from dptext.io.documents import DocumentWriter, first_rows, read_documents
+from dptext.io.formats import FORMATS, announced_by, file_format, written_format
+from sample_files import KINDS, WITH_COLUMNS, WRITTEN, fits, put, raw, read, rows_and_rejects, table, texts
+from secrecy import MARKER, assert_error
+
+CUT = "repair it, or copy the file again if it was cut"
+
+
+# -- round trip -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", WRITTEN)
+@given(data=st.data())
+@settings(max_examples=25)
+def test_texts_come_back_as_they_were_written_and_however_they_were_cut(suffix, data):
+    rows = data.draw(st.lists(texts.filter(lambda text: fits(suffix, text)), min_size=1, max_size=8))
+    cut = data.draw(st.integers(0, len(rows)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = put(pathlib.Path(folder, f"a{suffix}"), rows, cuts=(cut,))
+        assert read(path) == rows
+        assert put(pathlib.Path(folder, f"b{suffix}"), rows).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", WITH_COLUMNS)
+def test_kept_columns_and_missing_texts_come_back(tmp_path, suffix):
+    columns = {"n": [1, 2, 3], "who": ["Å", 'a "b", c', ""]}
+    path = put(tmp_path / f"a{suffix}", ["one", None, "three\r"], columns, cuts=(1,))
+    documents = list(read_documents(path, user="who", label="n", keep=("n",)))
+    null = None if "json" in suffix or suffix == ".parquet" else ""
+    assert [document.text for document in documents] == ["one", null, "three\r"]
+    assert [document.user for document in documents] == columns["who"]
+    assert [str(document.label) for document in documents] == ["1", "2", "3"]
+    assert [str(document.attributes["n"]) for document in documents] == ["1", "2", "3"]
+
+
+def test_other_programs_read_what_is_written(tmp_path):
+    rows = ["plain", 'two\r\n"lines"', "\ufeff, ", "naïve"]
+    path = put(tmp_path / "a.csv", rows, {"n": [1, 2, 3, 4]})
+    with path.open(newline="", encoding="utf-8") as stream:
+        assert list(csv.reader(stream)) == [["text", "n"], *([row, str(n)] for n, row in enumerate(rows, 1))]
+    path = put(tmp_path / "a.jsonl", rows, {"n": [1, 2.5, None, float("nan")]})
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+    assert [line["text"] for line in lines] == rows
+    assert [line["n"] for line in lines] == [1, 2.5, None, None]
+    path = put(tmp_path / "a.txt.gz", ["one", "two"])
+    assert gzip.decompress(path.read_bytes()) == b"one\ntwo\n"
+
+
+def test_a_compressed_file_shows_neither_name_nor_time_nor_where_a_batch_ended():
+    out = io.BytesIO()
+    compress(io.BytesIO(b"one" * 100_000), HashedFile(out))
+    assert out.getvalue()[3] == 0
+    assert out.getvalue()[4:8] == bytes(4)
+
+
+def book(path, *sheets):
+    workbook = openpyxl.Workbook()
+    workbook.remove(workbook.active)
+    for number, rows in enumerate(sheets):
+        sheet = workbook.create_sheet(f"sheet {number}")
+        for row in rows:
+            sheet.append(row)
+    workbook.save(path)
+    return path
+
+
+def test_a_sheet_is_read_with_its_types(tmp_path):
+    import datetime
+
+    rows = [["text", "n", "at"], ["one", 1, datetime.datetime(2020, 1, 2)], [], [None, 2.5, datetime.time(1, 2)]]
+    path = book(tmp_path / "a.xlsx", [], rows)
+    found = list(read_documents(path, keep=("n", "at")))
+    assert [(row.text, row.attributes) for row in found] == [
+        ("one", {"n": 1, "at": "2020-01-02"}),
+        (None, {"n": 2.5, "at": "01:02:00"}),
+    ]
+    assert list(first_rows([path], only=("n",))) == [{"n": 1}, {"n": 2.5}]
+    assert_error(DataError, lambda: read(book(path, rows, rows)), "expected one sheet with rows, 2 hold some")
+    assert_error(DataError, lambda: read(book(path, [[MARKER, 3], ["x"]])), "names of the columns in the first row")
+    assert_error(DataError, lambda: read(book(path, [["text"], [1]])), "row 2: expected a string in 'text'", "int")
+    assert_error(DataError, lambda: read(book(path, [["text"], ["a", MARKER]])), "row 2: expected 1 columns")
+    assert_error(DataError, lambda: read(raw(path, MARKER * 100)), "is not an .xlsx file, or was cut or damaged")
+    assert_error(StorageError, lambda: read(tmp_path / "no.xlsx"), "No such file")
+
+
+def test_a_missing_package_is_answered_with_its_install_line(tmp_path, monkeypatch):
+    path = book(tmp_path / "a.xlsx", [["text"], ["one"]])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert_error(MissingExtraError, lambda: read(path), "openpyxl", 'pip install "dptext[excel]"')
+
+
+# -- names ----------------------------------------------------------------------------------------------------
+
+
+def test_names_announce_formats():
+    assert announced_by(pathlib.Path("x.JSONL.GZ")) == file_format(pathlib.Path("y.ndjson.gz"))
+    assert file_format(pathlib.Path("x.y.csv")).kind == ".csv"
+    for name in ("x", "x.pdf", "x.parquet.gz", "x.gz"):
+        assert_error(ParameterError, lambda name=name: file_format(pathlib.Path(name)), "ends in .txt, .jsonl", name)
+    for name in ("x.tsv", "x.csv.zst", "x.txt.xz", "x.xlsx"):
+        assert file_format(pathlib.Path(name)).kind in FORMATS
+        assert_error(ParameterError, lambda name=name: written_format(pathlib.Path(name)), "files are only read", name)
+
+
+# -- separators, encodings, lists: read where it is certain ----------------------------------------------------
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|", ","])
+def test_the_separator_of_a_header_is_found_if_it_is_certain(tmp_path, separator):
+    rows = [["n", "text"], ["1", "a, b; c | d"], ["2", 'say "x"\nand y']]
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as stream:
+        csv.writer(stream, delimiter=separator).writerows(rows)
+    documents = list(read_documents(path, keep=("n",)))
+    assert [(row.attributes["n"], row.text) for row in documents] == [tuple(row) for row in rows[1:]]
+    assert list(first_rows([path])) == [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+
+
+def test_another_separator_is_asked_for_or_given(tmp_path):
+    path = raw(tmp_path / "a.csv", "text:n\none, two:1\n")
+    assert_error(DataError, lambda: read(path), "expected a column 'text'")
+    assert read(path, separator=":") == ["one, two"]
+    raw(path, "review;a,n\nx;y,1\n")
+    assert_error(DataError, lambda: read(path), "name the right column, or the separator (--separator)")
+    raw(path, "text,n;m\nx,1\n")  # the comma gives the column: nothing else is tried
+    assert read(path) == ["x"]
+    for separator in ("", ";;", "\n", '"'):
+        assert_error(ParameterError, lambda s=separator: read(path, separator=s), "separator must be one character")
+
+
+@pytest.mark.parametrize("kind", [".txt", ".jsonl", ".csv", ".tsv"])
+def test_utf_16_is_read_by_its_mark_and_other_encodings_by_their_name(tmp_path, kind):
+    rows = ["naïve café" * 20_000, "€ 5"]
+    lines = {".jsonl": [json.dumps({"text": row}, ensure_ascii=False) for row in rows], ".txt": rows}
+    content = "\n".join(lines.get(kind, ["text", *rows])) + "\n"
+    assert read(raw(tmp_path / f"a{kind}", content.encode("utf-8-sig"))) == rows
+    assert read(raw(tmp_path / f"a{kind}.gz", content.encode("utf-16"))) == rows
+    path = raw(tmp_path / f"a{kind}", content.encode("utf-16-le"))
+    assert_error(DataError, lambda: read(path), "looks like UTF-16; add --encoding utf-16-le")
+    assert read(path, encoding="UTF-16-LE") == rows
+    path = raw(tmp_path / f"b{kind}", content.encode("windows-1252"))
+    assert_error(DataError, lambda: read(path), "expected UTF-8, byte", "--encoding windows-1252")
+    assert read(path, encoding="cp1252") == rows
+    assert_error(DataError, lambda: read(path, encoding="ascii"), "in the encoding ascii; name the right one")
+    for encoding in ("utf-9", "hex"):
+        assert_error(ParameterError, lambda e=encoding: read(path, encoding=e), "a text encoding of Python")
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=4) | st.integers(), max_size=3), max_size=4))
+def test_a_json_list_is_read_however_it_is_laid_out(rows):
+    rows = [{**row, "text": str(number)} for number, row in enumerate(rows)]
+    with tempfile.TemporaryDirectory() as folder:
+        for indent in (None, 0, 2):
+            path = raw(pathlib.Path(folder, "a.jsonl"), json.dumps(rows, indent=indent))
+            assert list(first_rows([path])) == rows
+
+
+def test_a_broken_json_list_is_named(tmp_path):
+    def refused(content, *parts):
+        assert_error(DataError, lambda: read(raw(tmp_path / "a.jsonl", content)), "a.jsonl", *parts)
+
+    refused('[{"text": "a"},\n{"text": "b"', "row 2 (line 2)", "broken or ends early")
+    refused(f'[{{"text": "a"}},\n{{"text": {MARKER}}},\n' + '{"text": "b"}\n' * 9, "row 2 (line 2)")
+    refused('[{"text": "a"}]\n{"text": "b"}\n', "expected one JSON list, or one JSON object per line")
+    refused('[1, {"text": "a"}]', "row 1: expected a JSON object, got another JSON value")
+    refused('[{"text": 5}]', "row 1: expected a string in 'text'")
+    refused(b'[{"text": "a"},\n{"text": "\xff"}]', "row 2 (line 2): expected UTF-8")
+    assert rows_and_rejects(raw(tmp_path / "a.jsonl", '[{"text": "a"}, 7]'))[0] == ["a"]
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+BAD = {  # name of the file: content, the error, and with on_error="skip" the texts left and the rejected rows
+    "not UTF-8": ("a.txt", f"a\n{MARKER}".encode() + b"\xff\nb\n", "row 2: expected UTF-8, byte 9 of line 2", ["a", "b"], [2]),
+    "not JSON": ("a.jsonl", f'{{"text": "a"}}\n{{"text": {MARKER}}}\n', f"row 2: expected a JSON object, the line is not valid JSON; {CUT}", ["a"], [2]),
+    "empty line": ("a.jsonl", '{"text": "a"}\n\n', "row 2: expected a JSON object, the line is empty", ["a"], [2]),
+    "another value": ("a.jsonl", '{"text": "a"}\n"x"\n', "row 2: expected a JSON object, got another JSON value", ["a"], [2]),
+    "too deep": ("a.jsonl", '{"text": "a"}\n' + "[" * 100_000 + "\n", "row 2: expected a JSON object, the line is nested too deep", ["a"], [2]),
+    "long number": ("a.jsonl", '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n", "row 2: expected a JSON object, the line holds a number", ["a"], [2]),
+    "no column": ("a.jsonl", f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n', "row 2: expected a column 'text', the row has none among its 1: 'review'", ["a"], [2]),
+    "no string": ("a.jsonl", '{"text": "a"}\n{"text": 5}\n', "row 2: expected a string in 'text', the value is of type int", ["a"], [2]),
+    "half a pair": ("a.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', "row 2: the row holds half a surrogate pair", ["a"], [2]),
+    "too many fields": ("a.csv", f"text\na\nb,{MARKER}\n", "row 2: expected 1 columns as in the header, got 2 (line 3)", ["a"], [2]),
+    "too few fields": ("a.tsv", f"text\tn\na\t1\n{MARKER}\n", "row 2: expected 2 columns as in the header, got 1", ["a"], [2]),
+    "open quote": ("a.csv", f'text\na\n"{MARKER}\n', "row 2 (line 3): the row ends inside quotes", None, []),
+    "stray quote": ("a.csv", f'text\na\n"x"{MARKER}\n', "row 2 (line 3): the row is not valid CSV", None, []),
+    "header twice": ("a.csv", "text,text\na,b\n", "a.csv: two columns of the header have the same name", None, []),
+    "no header": ("a.csv", f"5,{MARKER} and so on\n6,b\n", "expected a column 'text', the header has none among its 2 (not shown", None, []),
+    "broken header": ("a.csv", b"text,\xff\n", "a.csv, the header: expected UTF-8", None, []),
+    "nothing": ("a.jsonl", "", "a.jsonl holds no documents: expected at least one row", None, []),
+    "gzip, cut": ("a.txt.gz", None, "the compressed data is broken or ends early, after line", None, []),
+    "zstd, cut": ("a.txt.zst", None, "the compressed data is broken or ends early, after line", None, []),
+    "xz, cut": ("a.txt.xz", None, "the compressed data is broken or ends early, after line", None, []),
+    "no gzip": ("a.txt.gz", b"plain", "the compressed data is broken or ends early, after line 0", None, []),
+    "no zstd": ("a.txt.zst", b"plain", "the compressed data is broken or ends early, after line 0", None, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named_by_its_row_and_skipped_where_the_next_row_is_certain(tmp_path, case):
+    name, content, message, left, rejected = BAD[case]
+    path = tmp_path / name
+    if content is None:
+        data = raw(path, os.urandom(20_000).hex() + "\n").read_bytes()
+        path.write_bytes(data[:-9])
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        raw(path, content)
+    reader = read_documents if left is not None else read
+    assert_error(DataError, lambda: list(reader(path)), path.name, message)
+    if left is None:
+        assert_error(DataError, lambda: rows_and_rejects(path), message)
+    else:
+        found, rejects = rows_and_rejects(path)
+        assert found == left
+        assert [(first, last) for _, first, last, _ in rejects] == [(row, row) for row in rejected]
+        assert all(MARKER not in reason and "review" not in reason for *_, reason in rejects)
+
+
+def test_a_row_without_end_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "LONGEST", 1000)
+    for name, content in (("a.txt", MARKER * 200), ("a.csv", f'text\n"{MARKER * 50}\n{MARKER * 200}"\n')):
+        path = raw(tmp_path / name, content)
+        assert_error(DataError, lambda path=path: rows_and_rejects(path), "1,000 bytes")
+
+
+def test_what_a_format_cannot_hold_is_named(tmp_path):
+    def refused(name, *parts, texts=("a", "b"), **columns):
+        writer = DocumentWriter(pathlib.Path(name), keep=tuple(columns))
+        assert_error(DataError, lambda: writer.encode(texts, columns, row=5, first=False), *parts)
+
+    refused("a.txt", "row 6 holds a line break", ".jsonl or .csv", texts=("a", f"{MARKER}\nb"))
+    for suffix in (".txt", ".jsonl", ".csv", ".parquet"):
+        refused(f"a{suffix}", "row 6 holds half a surrogate pair", texts=("a", f"{MARKER}\ud800"))
+    refused("a.jsonl", "row 5: the kept 'n' cannot all be written as JSON", n=[{MARKER}, 1])
+    refused("a.parquet", "rows 5 to 6: the kept 'n' holds values of several types", n=[MARKER, 1])
+    writer = DocumentWriter(pathlib.Path("a.jsonl"), keep=("n",))
+    assert_error(DataError, lambda: writer.encode(["a"], {}, row=1, first=True), "expected a column 'n'")
+    for options, message in (
+        ({"keep": ["text"]}, "keeping it would release it unchanged"),
+        ({"keep": ["n", "n"]}, "named twice"),
+    ):
+        assert_error(ParameterError, lambda o=options: DocumentWriter(pathlib.Path("a.csv"), **o), message)
+    assert_error(ParameterError, lambda: DocumentWriter(pathlib.Path("a.txt"), keep=["n"]), "cannot hold kept columns")
+
+
+# -- streams --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".xz"])
+def test_a_stream_is_read_bit_by_bit_and_says_how_far(tmp_path, suffix):
+    path = raw(tmp_path / f"a.txt{suffix}", b"the same words again and again\n" * 1_000_000)
+    file = OpenedFile(path, suffix)
+    assert (file.name, file.size, file.position) == (path.name, path.stat().st_size, 0)
+    tracemalloc.start()
+    try:
+        assert [file.readline(9) for _ in range(4)] == [b"the same ", b"words aga", b"in and ag", b"ain\n"]
+        while file.readline(1000):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 << 20, "31 MB lie in a few kB; xz alone has a dictionary of 8 MB"
+    assert file.position == file.size
+    file.close()
+
+
+def test_members_and_frames_follow_each_other(tmp_path):
+    for suffix, pack in ((".gz", gzip.compress), (".zst", lambda data: pa.compress(data, "zstd", asbytes=True))):
+        path = tmp_path / f"a.txt{suffix}"
+        path.write_bytes(pack(b"one\ntw") + pack(b"") + pack(b"o\nthree"))
+        assert read(path) == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_standard_input_is_read_once(tmp_path, monkeypatch, kind):
+    path = put(tmp_path / f"a{kind}", ["one", "two"])
+    with path.open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        reader = read_documents("-", suffix=kind)
+        assert [document.text for document in reader] == ["one", "two"]
+        assert (reader.size, reader.position, stream.closed) == (0, 0, False)
+    monkeypatch.setattr(sys, "stdin", None)
+    assert_error(StorageError, lambda: read_documents("-", suffix=kind), "standard input: it is closed")
+    for suffix in (".parquet", ".xlsx"):
+        assert_error(ParameterError, lambda s=suffix: read_documents("-", suffix=s), "from standard input: name a file")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that can be opened and not read")
+@pytest.mark.parametrize("suffix", [".txt", ".jsonl.gz", ".csv.zst", ".tsv.xz"])
+def test_a_disk_that_fails_while_reading_is_a_storage_error(tmp_path, suffix):
+    (tmp_path / f"a{suffix}").symlink_to("/proc/self/mem")
+    assert_error(StorageError, lambda: read(tmp_path / f"a{suffix}"), "cannot read", "Input/output error")
+
+
+STREAM = """
+import re, sys
+from dptext.io.documents import DocumentWriter, read_documents
+from pathlib import Path
+
+writer, row = DocumentWriter(Path(sys.argv[2]), keep=("n",)), 1
+for batch in read_documents(sys.argv[1], keep=("n",)).batches():
+    row += len(writer.encode(batch.texts, batch.columns, row=row, first=row == 1)) and len(batch.texts)
+print(row - 1, re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs the peak memory of a process")
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
+    peaks = []
+    for rows in (100_000, 500_000):
+        columns = {"text": [f"a short text, number {n}" for n in range(rows)], "n": list(range(rows))}
+        if suffix == ".parquet":
+            path = table(tmp_path / f"{rows}{suffix}", columns, row_group_size=rows)
+        else:
+            path = put(tmp_path / f"{rows}{suffix}", columns["text"], {"n": columns["n"]})
+        command = [sys.executable, "-c", STREAM, os.fspath(path), f"out{suffix}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        count, peak = map(int, done.stdout.split())
+        assert count == rows
+        peaks.append(peak)
+    assert peaks[1] < peaks[0] + (20 << 10), "in KiB"
+
+
+def test_batches_end_by_rows_or_characters_of_the_input_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "BATCH_ROWS", 4)
+    monkeypatch.setattr(batches, "BATCH_CHARACTERS", 10)
+    monkeypatch.setattr("dptext.io.parquet._ROWS_AT_A_TIME", 1)
+    rows = ["a"] * 9 + ["b" * 20, "c", None, "d" * 9, "e"]
+    for suffix in (".jsonl", ".parquet"):
+        path = put(tmp_path / f"a{suffix}", rows)
+        sizes = [len(batch.texts) for batch in read_documents(path).batches()]
+        assert sizes == [4, 4, 2, 3, 1]
+        assert [len(batch.texts) for batch in read_documents(path).batches(by_rows=5)] == [5, 5, 4]
+        digests = [batch.digest() for batch in read_documents(path).batches()]
+        assert len(set(digests)) == len(digests) - 1, "the first two are equal"
+    assert list(itertools.chain(*(batch.texts for batch in batches.text_batches(rows)))) == rows
