@@ -196,7 +196,7 @@ def test_placeholders_of_advise_are_refused(synthesize, labels):
     assert "--licence LICENCE is a placeholder" in err
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.zst"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl.gz"])
 def test_every_format(synthesize, suffix):
     assert synthesize("in.jsonl", "-o", f"made{suffix}", "-n", "10", "-q") == (0, "", "")
     assert len(rows(f"made{suffix}")) == 10
@@ -462,12 +462,3 @@ def test_neither_pool_nor_description_nor_anything_beside_is_overwritten(synthes
     assert {each: each.read_bytes() for each in Path().rglob("*") if each.is_file()} == before
     assert run(*again, "made.jsonl", "-q") == (0, "", "")
     assert Path("made.jsonl.answers.jsonl").read_text() == "mine"
-
-
-def test_what_the_format_cannot_hold_is_said_before_anybody_is_described(synthesize):
-    with open("pool.txt", "a") as stream:
-        stream.write("tea\tand milk\n")
-    code, _, err = synthesize("in.jsonl", "-o", "made.tsv", "-n", "5")
-    assert code == 1
-    assert "cannot hold every text of the pool" in err
-    assert not list(Path().glob("*made*"))

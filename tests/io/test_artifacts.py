@@ -115,7 +115,13 @@ def test_a_file_that_is_not_there_or_none_is_said(tmp_path):
 # -- folders --------------------------------------------------------------------------------------------------
 
 FOLDER = SavedFolder(
-    format="test", version=2, writer="save", holds="a test", keys=("size",), files=("a.bin", "b.txt"), further=("c.txt",)
+    format="test",
+    version=2,
+    writer="save",
+    holds="a test",
+    keys=("size",),
+    files=("a.bin", "b.txt"),
+    further=("c.txt",),
 )
 
 

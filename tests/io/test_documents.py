@@ -7,7 +7,14 @@ import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.batches import Reject, merge_rejects
-from dptext.io.documents import Document, NoDocumentsError, canonical_label, check_one_column, find_files, read_documents
+from dptext.io.documents import (
+    Document,
+    NoDocumentsError,
+    canonical_label,
+    check_one_column,
+    find_files,
+    read_documents,
+)
 from sample_files import WITH_COLUMNS, put, raw, read, rows_and_rejects
 from secrecy import MARKER, assert_error
 

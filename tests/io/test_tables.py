@@ -111,7 +111,6 @@ def test_kept_columns_of_parquet_are_written_to_lines_or_refused(tmp_path, suffi
         assert texts_of(out, keep=(name,)) == ["A", "B", "C", "D"]
 
 
-
 def test_what_is_no_string_is_no_text_and_damage_is_named(tmp_path):
     path = tmp_path / "a.parquet"
 

@@ -576,7 +576,7 @@ def test_nothing_but_bad_rows_is_an_error():
 # -- what is public is checked before anything is spent ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", ["txt", "tsv", "txt.gz"])
+@pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
 def test_a_text_that_the_format_cannot_hold_is_found_before_the_release(suffix, monkeypatch):
     before_anything_is_read(monkeypatch)
     pool = ["tea", "tea", "tax law", "cup\nof tea"]
@@ -584,13 +584,6 @@ def test_a_text_that_the_format_cannot_hold_is_found_before_the_release(suffix, 
     assert_error(
         DataError, lambda: made(f"made.{suffix}", n=2, draw={"public": pool}, how=how), "pool", "row 3", ".jsonl"
     )
-    assert names() == START
-
-
-def test_a_label_that_the_format_cannot_hold_is_found_before_the_release(monkeypatch):
-    before_anything_is_read(monkeypatch)
-    labels = {"topic": ["drinks", "ru\tles"]}
-    assert_error(DataError, lambda: made("made.tsv", how={"labels": labels}), "labels", "row 2", ".jsonl")
     assert names() == START
 
 

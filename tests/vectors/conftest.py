@@ -3,6 +3,7 @@
 import gzip
 
 import numpy as np
+import pyarrow
 import pytest
 
 import dptext
@@ -20,7 +21,7 @@ def file(tmp_path):
         if name.endswith(".gz"):
             data = gzip.compress(data)
         elif name.endswith(".zst"):
-            data = pytest.importorskip("zstandard").compress(data)
+            data = pyarrow.compress(data, "zstd", asbytes=True)
         path.write_bytes(data)
         return path
 
