@@ -268,10 +268,7 @@ def test_a_scratch_folder_is_private_and_goes(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("bits", [0o000, 0o022, 0o077, 0o777])
-@pytest.mark.parametrize("has_nameless_files", [True, False])
-def test_others_get_their_rights_only_after_the_rename(out, monkeypatch, bits, has_nameless_files):
-    if not has_nameless_files and hasattr(os, "O_TMPFILE"):
-        monkeypatch.delattr(os, "O_TMPFILE")
+def test_others_get_their_rights_only_after_the_rename(out, monkeypatch, bits):
     seen = set()
     replace = Path.replace
 

@@ -1,4 +1,4 @@
-"""Every format: what is written is read again, broken input is named by its row and never quoted, and memory is bounded."""
+"""Every format: round trips, broken input that is named by its row and never quoted, and bounded memory."""
 
 import csv
 import gzip
@@ -195,21 +195,87 @@ def test_a_broken_json_list_is_named(tmp_path):
 # -- bad input ------------------------------------------------------------------------------------------------
 
 BAD = {  # name of the file: content, the error, and with on_error="skip" the texts left and the rejected rows
-    "not UTF-8": ("a.txt", f"a\n{MARKER}".encode() + b"\xff\nb\n", "row 2: expected UTF-8, byte 9 of line 2", ["a", "b"], [2]),
-    "not JSON": ("a.jsonl", f'{{"text": "a"}}\n{{"text": {MARKER}}}\n', f"row 2: expected a JSON object, the line is not valid JSON; {CUT}", ["a"], [2]),
+    "not UTF-8": (
+        "a.txt",
+        f"a\n{MARKER}".encode() + b"\xff\nb\n",
+        "row 2: expected UTF-8, byte 9 of line 2",
+        ["a", "b"],
+        [2],
+    ),
+    "not JSON": (
+        "a.jsonl",
+        f'{{"text": "a"}}\n{{"text": {MARKER}}}\n',
+        f"row 2: expected a JSON object, the line is not valid JSON; {CUT}",
+        ["a"],
+        [2],
+    ),
     "empty line": ("a.jsonl", '{"text": "a"}\n\n', "row 2: expected a JSON object, the line is empty", ["a"], [2]),
-    "another value": ("a.jsonl", '{"text": "a"}\n"x"\n', "row 2: expected a JSON object, got another JSON value", ["a"], [2]),
-    "too deep": ("a.jsonl", '{"text": "a"}\n' + "[" * 100_000 + "\n", "row 2: expected a JSON object, the line is nested too deep", ["a"], [2]),
-    "long number": ("a.jsonl", '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n", "row 2: expected a JSON object, the line holds a number", ["a"], [2]),
-    "no column": ("a.jsonl", f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n', "row 2: expected a column 'text', the row has none among its 1: 'review'", ["a"], [2]),
-    "no string": ("a.jsonl", '{"text": "a"}\n{"text": 5}\n', "row 2: expected a string in 'text', the value is of type int", ["a"], [2]),
-    "half a pair": ("a.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', "row 2: the row holds half a surrogate pair", ["a"], [2]),
-    "too many fields": ("a.csv", f"text\na\nb,{MARKER}\n", "row 2: expected 1 columns as in the header, got 2 (line 3)", ["a"], [2]),
-    "too few fields": ("a.tsv", f"text\tn\na\t1\n{MARKER}\n", "row 2: expected 2 columns as in the header, got 1", ["a"], [2]),
+    "another value": (
+        "a.jsonl",
+        '{"text": "a"}\n"x"\n',
+        "row 2: expected a JSON object, got another JSON value",
+        ["a"],
+        [2],
+    ),
+    "too deep": (
+        "a.jsonl",
+        '{"text": "a"}\n' + "[" * 100_000 + "\n",
+        "row 2: expected a JSON object, the line is nested too deep",
+        ["a"],
+        [2],
+    ),
+    "long number": (
+        "a.jsonl",
+        '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n",
+        "row 2: expected a JSON object, the line holds a number",
+        ["a"],
+        [2],
+    ),
+    "no column": (
+        "a.jsonl",
+        f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n',
+        "row 2: expected a column 'text', the row has none among its 1: 'review'",
+        ["a"],
+        [2],
+    ),
+    "no string": (
+        "a.jsonl",
+        '{"text": "a"}\n{"text": 5}\n',
+        "row 2: expected a string in 'text', the value is of type int",
+        ["a"],
+        [2],
+    ),
+    "half a pair": (
+        "a.jsonl",
+        '{"text": "a"}\n{"text": "\\ud800"}\n',
+        "row 2: the row holds half a surrogate pair",
+        ["a"],
+        [2],
+    ),
+    "too many fields": (
+        "a.csv",
+        f"text\na\nb,{MARKER}\n",
+        "row 2: expected 1 columns as in the header, got 2 (line 3)",
+        ["a"],
+        [2],
+    ),
+    "too few fields": (
+        "a.tsv",
+        f"text\tn\na\t1\n{MARKER}\n",
+        "row 2: expected 2 columns as in the header, got 1",
+        ["a"],
+        [2],
+    ),
     "open quote": ("a.csv", f'text\na\n"{MARKER}\n', "row 2 (line 3): the row ends inside quotes", None, []),
     "stray quote": ("a.csv", f'text\na\n"x"{MARKER}\n', "row 2 (line 3): the row is not valid CSV", None, []),
     "header twice": ("a.csv", "text,text\na,b\n", "a.csv: two columns of the header have the same name", None, []),
-    "no header": ("a.csv", f"5,{MARKER} and so on\n6,b\n", "expected a column 'text', the header has none among its 2 (not shown", None, []),
+    "no header": (
+        "a.csv",
+        f"5,{MARKER} and so on\n6,b\n",
+        "expected a column 'text', the header has none among its 2 (not shown",
+        None,
+        [],
+    ),
     "broken header": ("a.csv", b"text,\xff\n", "a.csv, the header: expected UTF-8", None, []),
     "nothing": ("a.jsonl", "", "a.jsonl holds no documents: expected at least one row", None, []),
     "gzip, cut": ("a.txt.gz", None, "the compressed data is broken or ends early, after line", None, []),
@@ -217,7 +283,7 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
     "xz, cut": ("a.txt.xz", None, "the compressed data is broken or ends early, after line", None, []),
     "no gzip": ("a.txt.gz", b"plain", "the compressed data is broken or ends early, after line 0", None, []),
     "no zstd": ("a.txt.zst", b"plain", "the compressed data is broken or ends early, after line 0", None, []),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)

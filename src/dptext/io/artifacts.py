@@ -25,21 +25,6 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, atomic_folder, check_new_folder, check_released
 from dptext.privacy.statement import PrivacyStatement, each_once
 
-__all__ = [
-    "CONFIG",
-    "SavedFolder",
-    "announced_format",
-    "digest_of_parts",
-    "file_digest",
-    "folder_digest",
-    "open_stored",
-    "read_statement_of",
-    "read_stored",
-    "read_tensors",
-    "refuse_unknown",
-    "tensor_bytes",
-]
-
 CONFIG = "config.json"
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -19,27 +19,6 @@ from typing import IO
 
 from dptext.errors import DataError, DptextError, ParameterError, StorageError
 
-__all__ = [
-    "HashedFile",
-    "atomic_file",
-    "atomic_folder",
-    "check_folder_around",
-    "check_new_folder",
-    "check_released",
-    "check_target",
-    "file_lock",
-    "hashed_file",
-    "is_same",
-    "lock",
-    "open_new",
-    "open_own",
-    "publish",
-    "scratch_folder",
-    "set_default_mode",
-    "sibling",
-    "sync_folder",
-]
-
 _LONGEST_NAME = 200
 _WRITERS = 64  # processes that may write one target at a time
 _PART, _REPLACED, _LOCK = "part", "replaced", "lock"
@@ -76,36 +55,16 @@ def check_target(
     by: str = "add --force",
     makes_folder: bool = False,
 ) -> None:
-    """Raise if a file cannot be written, or if writing it would destroy something.
-
-    Args:
-        target: the file to be written.
-        replace: whether an existing regular file may be replaced.
-        apart_from: files that the target must not be, by their names in errors ("IN", "the ledger").
-        by: how to replace an existing file, for errors.
-        makes_folder: see `check_folder_around`.
-
-    Raises:
-        ParameterError: the target is one of these files, exists already, or is not a regular file.
-        StorageError: its folder is missing or read-only.
-    """
+    """Raise if a file cannot be written, or if it exists, is not regular or is one of ``apart_from`` (by its name)."""
     for what, files in apart_from.items():
         if any(is_same(target, Path(file)) for file in files):
             raise ParameterError(f"{str(target)!r} is the same file as {what}: choose another name")
-    found = None
-    try:
-        found = target.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError as error:
-        raise StorageError.of("write", target, error) from None
-    if found is not None and stat.S_ISDIR(found.st_mode):
+    kind = _kind_at(target)
+    if kind == "a folder":
         raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        raise ParameterError(
-            f"{str(target)!r} is {_kind(found)}, not a regular file: choose another name, or move it away"
-        )
-    if found is not None and not replace:
+    if kind not in (None, "a file"):
+        raise ParameterError(f"{str(target)!r} is {kind}, not a regular file: choose another name, or move it away")
+    if kind is not None and not replace:
         raise ParameterError(f"{str(target)!r} exists already: choose another name, or {by}")
     check_folder_around(target, is_made=makes_folder)
 
@@ -124,18 +83,7 @@ def check_folder_around(target: Path, *, is_made: bool = False) -> None:
 
 
 def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bool], holds: str) -> Path:
-    """Return the resolved path of a folder to be written; raise if it cannot be, or must not be replaced.
-
-    Args:
-        named: as the caller named it.
-        replace: whether an existing folder may be replaced if ``is_ours`` accepts it.
-        is_ours: whether an existing folder holds such a release and nothing else.
-        holds: what it then holds, for errors.
-
-    Raises:
-        ParameterError: the name is taken.
-        StorageError: the folder around it is missing or read-only.
-    """
+    """Return the resolved path of a new folder; only one that ``is_ours`` accepts may be replaced."""
     try:
         target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
         _restore_replaced(target)
@@ -168,9 +116,21 @@ def is_same(one: Path, other: Path) -> bool:
     return False
 
 
+_KINDS = {stat.S_IFREG: "a file", stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+
+
 def _kind(found: os.stat_result) -> str:
-    kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    return kinds.get(stat.S_IFMT(found.st_mode), "a device")
+    return _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
+
+
+def _kind_at(target: Path) -> str | None:
+    """What has this name; None for nothing."""
+    try:
+        return _kind(target.lstat())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StorageError.of("write", target, error) from None
 
 
 # -- opening and locking --------------------------------------------------------------------------------------
@@ -182,16 +142,7 @@ def open_new(path: Path) -> IO[bytes]:
 
 
 def open_own(path: Path, *, owner_only: bool = True) -> IO[bytes]:
-    """Open a file of this user for reading and writing; it is created if it is missing.
-
-    Args:
-        path: the file. Links, devices and pipes are never opened.
-        owner_only: take the rights of others away; refuse a file of another user, or with a second name.
-
-    Raises:
-        StorageError: something else has this name.
-        OSError: the system refuses.
-    """
+    """Open a regular file of this user, never a link; by default take the rights of others and refuse a second name."""
     stream = _open_checked(path, owner_only)
     if owner_only:
         _make_private(stream)
@@ -218,31 +169,19 @@ def _make_private(stream: IO[bytes]) -> None:
 
 
 def _check_own(path: Path, found: os.stat_result, owner_only: bool) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        what = _kind(found)
-    elif owner_only and found.st_nlink > 1:
+    what = None if stat.S_ISREG(found.st_mode) else _kind(found)
+    if what is None and owner_only and found.st_nlink > 1:
         what = "a file with a second name"
-    elif owner_only and not _is_own(path, found):
-        what = "a file of another user"
-    else:
-        return
-    raise StorageError(f"cannot write {str(path)!r}: it is {what}, not a file that dptext made; move it away")
-
-
-def _is_own(path: Path, found: os.stat_result) -> bool:
     # some network folders give every file to one user, whoever creates it
-    return not hasattr(os, "geteuid") or found.st_uid in (os.geteuid(), _default_stat(path).st_uid)
+    user = getattr(os, "geteuid", lambda: found.st_uid)()
+    if what is None and owner_only and user != found.st_uid != _default_stat(path).st_uid:
+        what = "a file of another user"
+    if what is not None:
+        raise StorageError(f"cannot write {str(path)!r}: it is {what}, not a file that dptext made; move it away")
 
 
 def _default_stat(target: Path) -> os.stat_result:
     """Owner and mode of a new file in this folder, as the system, its mask and access lists decide."""
-    folder = target.absolute().parent
-    with suppress(OSError, AttributeError):  # a file without a name, where the file system has such files
-        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
-        try:
-            return os.fstat(descriptor)
-        finally:
-            os.close(descriptor)
     probe = sibling(target, f"{threading.get_native_id()}.probe")
     descriptor = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
     try:
@@ -283,11 +222,7 @@ def _open_locked(path: Path) -> IO[bytes] | None:
 
 @contextmanager
 def file_lock(target: Path, suffix: str = _LOCK) -> Iterator[None]:
-    """Keep other processes from making the same output: ``.OUT.lock`` is locked until the block ends, then removed.
-
-    Raises:
-        StorageError: another process is making it; the folder is missing, read-only or full.
-    """
+    """Lock ``.OUT.lock`` while an output is made; `StorageError` if another process is making it."""
     path = sibling(target, suffix)
     try:
         stream = _open_locked(path)
@@ -364,19 +299,12 @@ def hashed_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> It
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iterator[IO[bytes]]:
-    """Write a file completely or not at all; with ``owner_only`` its mode stays 0600.
-
-    Raises:
-        StorageError: the folder is missing, read-only or full; the target is not a regular file.
-    """
+    """Write a file completely or not at all; with ``owner_only`` its mode stays 0600."""
     target = Path(path)
     try:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            found = target.lstat()
-            if not stat.S_ISREG(found.st_mode):
-                raise StorageError(
-                    f"cannot write {str(target)!r}: it is {_kind(found)}, not a regular file; move it away"
-                )
+        kind = _kind_at(target)
+        if kind not in (None, "a file"):
+            raise StorageError(f"cannot write {str(target)!r}: it is {kind}, not a regular file; move it away")
         part, stream = _open_part(target)
         with stream:
             made = os.fstat(stream.fileno())
@@ -408,10 +336,7 @@ def _open_part(target: Path) -> tuple[Path, IO[bytes]]:
 
 
 def publish(part: Path, target: Path, *, owner_only: bool = False) -> None:
-    """Rename a finished file (mode 0600) to its target, and give it the mode of a new file there.
-
-    In this order: a process that is killed in between leaves a file that only its owner can read.
-    """
+    """Rename a finished file (mode 0600) to its target first, then give it the mode of a new file there."""
     part.replace(target)
     if not owner_only:
         set_default_mode(target)
@@ -447,15 +372,7 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Write a folder completely or not at all, one process at a time.
-
-    Args:
-        target: the folder.
-        replace: replace an existing folder. It comes back if something fails, or, after a kill, with the next call.
-
-    Raises:
-        StorageError: the folder around it is missing, read-only or full; the target exists; another process writes it.
-    """
+    """Write a folder completely or not at all; a replaced one comes back after a failure or a kill."""
     part, replaced = sibling(target, _PART), sibling(target, _REPLACED)
     try:
         with file_lock(target, f"{_PART}.{_LOCK}"):
@@ -499,11 +416,7 @@ def _restore_replaced(target: Path) -> None:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Create a folder (mode 0700) in the system's temporary one, and remove it at the end.
-
-    Raises:
-        StorageError: it cannot be created.
-    """
+    """Create a folder (mode 0700) in the system's temporary one, and remove it at the end."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="dptext-work-", ignore_cleanup_errors=True)
     except OSError as error:

@@ -23,30 +23,6 @@ from dptext.checks import listed
 from dptext.errors import DataError, StorageError
 from dptext.io.atomic import HashedFile
 
-__all__ = [
-    "BATCH_CHARACTERS",
-    "BATCH_REJECTS",
-    "BATCH_ROWS",
-    "STANDARD",
-    "Batch",
-    "Columns",
-    "OpenedFile",
-    "Reject",
-    "add_reject",
-    "as_lists",
-    "batch_limits",
-    "compress",
-    "describe_columns",
-    "display_name",
-    "has_lone_surrogate",
-    "is_pipe",
-    "may_be_values",
-    "merge_rejects",
-    "standard_input",
-    "text_batches",
-    "unknown_type",
-]
-
 BATCH_ROWS = 1 << 16
 BATCH_CHARACTERS = 1 << 20
 """A batch ends with the row that brings it to this many rows or characters: the input alone decides where."""

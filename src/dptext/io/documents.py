@@ -20,22 +20,6 @@ from dptext.io.batches import STANDARD, Batch, Columns, Reject, add_reject, as_l
 from dptext.io.formats import FileFormat, Reading, Source, file_format, written_format
 from dptext.privacy.guarantee import canonical_id
 
-__all__ = [
-    "Document",
-    "DocumentReader",
-    "DocumentWriter",
-    "NoDocumentsError",
-    "OnError",
-    "PathLike",
-    "canonical_label",
-    "check_kept_columns",
-    "check_one_column",
-    "find_files",
-    "first_rows",
-    "is_missing",
-    "read_documents",
-]
-
 OnError: TypeAlias = Literal["fail", "skip"]
 PathLike: TypeAlias = str | os.PathLike[str]
 _REJECTS_KEPT = 1000
@@ -165,7 +149,7 @@ def read_documents(
             raise ParameterError(
                 f"a {announced.kind} file has no columns to keep ({path.name!r}): use .jsonl or .csv, or keep nothing"
             )
-        if announced.format.needs_file and is_pipe(path):
+        if is_pipe(path) and not announced.format.is_lines:
             what = "standard input" if path == STANDARD else f"{path.name!r}, a pipe or a device"
             raise ParameterError(
                 f"{announced.kind.removeprefix('.')} cannot be read from {what}: name a file, or pipe .jsonl"
@@ -209,11 +193,14 @@ def first_rows(
 
     ``only`` selects columns; the other arguments and errors are those of `read_documents`.
     """
-    reading = Reading(encoding=_checked_encoding(encoding), separator=_checked_separator(separator))
+    if only is not None and not only:
+        return
+    columns = () if only is None else tuple(only)
+    reading = Reading("", columns, False, _checked_encoding(encoding), _checked_separator(separator))
     for path in map(Path, paths):
         announced = file_format(Path(f"x{suffix}" if suffix else path))
         if not is_pipe(path):
-            yield from announced.format.rows(path, announced.compression, reading, only)
+            yield from announced.format.rows(path, announced.compression, reading)
 
 
 class NoDocumentsError(DataError):
@@ -394,7 +381,7 @@ class DocumentWriter:
 
     def finish(self, batches: Path, ends: Sequence[int], out: HashedFile) -> None:
         """Make the file from the bytes of all batches, which lie in a file one after the other and end at ``ends``."""
-        self.format.format.finish(batches, ends, out, self.format.compression)
+        self.format.format.finish(batches, ends, out)
 
 
 # -- folders and patterns -------------------------------------------------------------------------------------

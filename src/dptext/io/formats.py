@@ -13,7 +13,7 @@ import json
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -36,19 +36,6 @@ from dptext.io.batches import (
     display_name,
     has_lone_surrogate,
 )
-
-__all__ = [
-    "FORMATS",
-    "NAMES_OF_FORMATS",
-    "SUFFIXES",
-    "FileFormat",
-    "Format",
-    "Reading",
-    "Source",
-    "announced_by",
-    "file_format",
-    "written_format",
-]
 
 LONGEST = 1 << 28
 """Bytes of the longest row: a longer one is a file without line ends, or a quote that was never closed."""
@@ -105,13 +92,8 @@ class Source(Protocol):
         """Bytes read so far."""
         ...
 
-    def batches(self, by_rows: int | None) -> Iterator[Batch]:
-        """The rows, once; see `dptext.io.documents.DocumentReader.batches`."""
-        ...
-
-    def close(self) -> None:
-        """Close the file."""
-        ...
+    def batches(self, by_rows: int | None) -> Iterator[Batch]: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
 
 
 # -- lines in -------------------------------------------------------------------------------------------------
@@ -418,62 +400,61 @@ class _Sheet:
     A formula counts as its stored value, a date as its ISO spelling; a row without values is no row.
     """
 
+    position = 0
+
     def __init__(self, path: Path) -> None:
         self.name = display_name(path)
         openpyxl = extra("openpyxl", "excel", self.name)
-        self.position = 0
         try:
             self._file = path.open("rb")
         except OSError as error:
             raise StorageError.of("open", path, error) from None
         self.size = os.fstat(self._file.fileno()).st_size
-        self._damaged = DataError(f"{self.name} is not an .xlsx file, or was cut or damaged; copy the file again")
-        self._book: Any = None
-        sheets: list[Any] | None = None
-        # errors of openpyxl may hold a value; its warnings are about parts that are not read
-        with suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+
+        def filled() -> list[Any]:
             self._book = openpyxl.load_workbook(self._file, read_only=True, data_only=True)
             for sheet in self._book.worksheets:
                 sheet.reset_dimensions()  # the size that a file states may be wrong
-            sheets = [sheet for sheet in self._book.worksheets if next(self._filled(sheet), None) is not None]
+            return [sheet for sheet in self._book.worksheets if next(_filled_rows(sheet), None)]
+
         try:
-            if sheets is None:
-                raise self._damaged
+            sheets = self._guarded(filled)
             if len(sheets) > 1:
                 raise DataError(
                     f"{self.name}: expected one sheet with rows, {len(sheets)} hold some: save the one with the texts "
                     "as a file of its own"
                 )
-            self._sheet = sheets[0] if sheets else None
-            self.header = self._header()
+            self._filled = _filled_rows(sheets[0]) if sheets else iter(())
+            _, header = self._guarded(lambda: next(self._filled, (0, ())))
+            while header and header[-1] is None:
+                header = header[:-1]
+            if not all(isinstance(name, str) and name for name in header):
+                raise DataError(
+                    f"{self.name}: expected the names of the columns in the first row, got something else there"
+                )
+            self.header = list(header)
         except DataError:
             self.close()
             raise
 
     def close(self) -> None:
-        if self._book is not None:
-            self._book.close()
         self._file.close()
+
+    def _guarded(self, read: Callable[[], Any]) -> Any:
+        """What openpyxl reads: its errors may hold a value, its warnings are about parts that are not read."""
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return read()
+        raise DataError(f"{self.name} is not an .xlsx file, or was cut or damaged; copy the file again")
 
     def rows(self) -> Iterator[tuple[int, Row]]:
         """Numbers of rows in the sheet, and their values by column."""
-        filled = iter(()) if self._sheet is None else self._filled(self._sheet)
-        width, is_header = len(self.header), True
+        width = len(self.header)
         while True:
-            found = None
-            with suppress(Exception), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = next(filled, (0, ()))
-            if found is None:
-                raise self._damaged
-            number, values = found
+            number, values = self._guarded(lambda: next(self._filled, (0, ())))
             if not number:
-                self.position = self.size
                 return
-            if is_header:
-                is_header = False
-            elif any(value is not None for value in values[width:]):
+            if any(value is not None for value in values[width:]):
                 yield (
                     number,
                     BadRow(
@@ -485,23 +466,11 @@ class _Sheet:
                 padded = (*values[:width], *(None for _ in range(width - len(values))))
                 yield number, dict(zip(self.header, map(_plain, padded), strict=True))
 
-    @staticmethod
-    def _filled(sheet: Any) -> Iterator[tuple[int, Values]]:
-        for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
-            if any(value is not None for value in values):
-                yield number, values
 
-    def _header(self) -> list[str]:
-        if self._sheet is None:
-            return []
-        _, values = next(self._filled(self._sheet))
-        while values and values[-1] is None:
-            values = values[:-1]
-        if not all(isinstance(value, str) and value for value in values):
-            raise DataError(
-                f"{self.name}: expected the names of the columns in the first row, got something else there"
-            )
-        return list(values)
+def _filled_rows(sheet: Any) -> Iterator[tuple[int, Values]]:
+    for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
+        if any(value is not None for value in values):
+            yield number, values
 
 
 def _plain(value: Any) -> Any:
@@ -563,61 +532,32 @@ def _csv_lines(_names: Names, rows: Iterator[Values], _number: int) -> Iterator[
 # -- the formats ----------------------------------------------------------------------------------------------
 
 
-class Format:
-    """Reader and writer of one format.
-
-    Attributes:
-        suffixes: how names end, the usual one first.
-        has_columns: whether a row can hold more than its text.
-        is_compressed: whether a compression may be added to the name.
-        needs_file: whether it cannot be read from a pipe.
-        is_assembled: whether a file is made by `finish`, not by the bytes of the batches alone.
-        is_written: whether files of it are written, not only read.
-    """
-
-    suffixes: Names
-    has_columns: bool = True
-    is_compressed: bool = False
-    needs_file: bool = True
-    is_assembled: bool = False
-    is_written: bool = True
-
-    def source(self, path: Path, compression: str, reading: Reading) -> Source:
-        """Open a file to be read."""
-        raise NotImplementedError
-
-    def rows(
-        self, path: Path, compression: str, reading: Reading, only: Collection[str] | None
-    ) -> Iterator[dict[str, Any]]:
-        """Rows with all their columns, or those of ``only``, in order, without those that cannot be read."""
-        raise NotImplementedError
-
-    def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool) -> bytes:
-        """The bytes of one batch; ``names`` are the columns of the text and of what is kept."""
-        raise NotImplementedError
-
-    def finish(self, batches: Path, ends: Sequence[int], out: HashedFile, compression: str) -> None:
-        """Make the file from the bytes of all batches, which end at ``ends``."""
-        raise NotImplementedError
+def _good_rows(rows: Iterable[Row], reading: Reading) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if not isinstance(row, BadRow):
+            yield {name: row[name] for name in reading.columns if name in row} if reading.columns else row
 
 
 @dataclass(frozen=True)
-class _LineFormat(Format):
-    """A format of lines: the bytes of its batches one after the other are the file."""
+class _LineFormat:
+    """A format of lines, which may be compressed and piped: the bytes of its batches are the file.
+
+    Every format has a ``source`` (a file in batches), ``rows`` (rows with ``reading.columns``, or all columns, for a
+    look at them), ``encode`` (the bytes of one batch) and ``finish`` (the file from the bytes of all batches).
+    """
 
     suffixes: Names
     read: Callable[[_Lines, Reading, Names], Iterator[Row]]
     write: Callable[[Names, Iterator[Values], int], Iterator[str]] | None = None
     has_header: bool = False
     has_columns: bool = True
-    is_compressed: bool = True
-    needs_file: bool = False
+    is_lines = True
 
     @property
-    def is_written(self) -> bool:  # type: ignore[override]
+    def is_written(self) -> bool:
         return self.write is not None
 
-    def source(self, path: Path, compression: str, reading: Reading) -> Source:
+    def source(self, path: Path, compression: str, reading: Reading, /) -> Source:
         file = OpenedFile(path, compression)
 
         def rows() -> Iterator[tuple[int, Row]]:
@@ -625,16 +565,12 @@ class _LineFormat(Format):
 
         return _LineSource(file, rows, reading)
 
-    def rows(
-        self, path: Path, compression: str, reading: Reading, only: Collection[str] | None
-    ) -> Iterator[dict[str, Any]]:
+    def rows(self, path: Path, compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         with closing(OpenedFile(path, compression)) as file:
             wanted = () if self.has_columns else ("text",)
-            for row in self.read(_Lines(file, reading.encoding), reading, wanted):
-                if not isinstance(row, BadRow):
-                    yield row if only is None else {name: row[name] for name in only if name in row}
+            yield from _good_rows(self.read(_Lines(file, reading.encoding), reading, wanted), reading)
 
-    def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool) -> bytes:
+    def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool, /) -> bytes:
         assert self.write is not None
         lists = as_lists(columns)
         missing = next((name for name in names[1:] if name not in lists), None)
@@ -652,51 +588,43 @@ class _LineFormat(Format):
         number = next(number for number, line in enumerate(lines, row) if has_lone_surrogate(line))
         raise DataError(f"row {number} holds half a surrogate pair, which is no text")
 
-    def finish(self, batches: Path, ends: Sequence[int], out: HashedFile, compression: str) -> None:
-        del ends, compression  # one member of .gz: one per batch would show where it ended
-        with batches.open("rb") as stream:
+    def finish(self, batches: Path, _ends: Sequence[int], out: HashedFile, /) -> None:
+        with batches.open("rb") as stream:  # as one member of .gz: one per batch would show where it ended
             compress(stream, out)
 
 
-class _ParquetFormat(Format):
+class _ParquetFormat:
     suffixes = (".parquet",)
-    is_assembled = True
+    has_columns, is_lines, is_written = True, False, True
 
-    def source(self, path: Path, compression: str, reading: Reading) -> Source:
-        del compression
+    def source(self, path: Path, _compression: str, reading: Reading, /) -> Source:
         from dptext.io.parquet import ParquetSource
 
         return ParquetSource(path, text=reading.text, columns=reading.columns, skip=reading.skip)
 
-    def rows(
-        self, path: Path, compression: str, reading: Reading, only: Collection[str] | None
-    ) -> Iterator[dict[str, Any]]:
-        del compression, reading
+    def rows(self, path: Path, _compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         from dptext.io.parquet import parquet_rows
 
-        return parquet_rows(path, only)
+        return parquet_rows(path, reading.columns or None)
 
-    def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool) -> bytes:
-        del first
+    def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, _first: bool, /) -> bytes:
         from dptext.io.parquet import as_table, segment
 
         return segment(as_table(names[0], texts, columns, names[1:], row), row)
 
-    def finish(self, batches: Path, ends: Sequence[int], out: HashedFile, compression: str) -> None:
-        del compression
+    def finish(self, batches: Path, ends: Sequence[int], out: HashedFile, /) -> None:
         from dptext.io.parquet import assemble
 
         assemble(batches, ends, out)
 
 
-class _SheetFormat(Format):
+class _SheetFormat:
     """A sheet of Excel: only read, since writing it would lose all that it holds besides its values."""
 
     suffixes = (".xlsx",)
-    is_written = False
+    has_columns, is_lines, is_written = True, False, False
 
-    def source(self, path: Path, compression: str, reading: Reading) -> Source:
-        del compression
+    def source(self, path: Path, _compression: str, reading: Reading, /) -> Source:
         sheet = _Sheet(path)
         try:
             if sheet.header:
@@ -706,16 +634,18 @@ class _SheetFormat(Format):
             raise
         return _LineSource(sheet, sheet.rows, reading)
 
-    def rows(
-        self, path: Path, compression: str, reading: Reading, only: Collection[str] | None
-    ) -> Iterator[dict[str, Any]]:
-        del compression, reading
+    def rows(self, path: Path, _compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         with closing(_Sheet(path)) as sheet:
-            for _, row in sheet.rows():
-                if not isinstance(row, BadRow):
-                    yield row if only is None else {name: row[name] for name in only if name in row}
+            yield from _good_rows((row for _, row in sheet.rows()), reading)
+
+    def encode(self, *_: Any) -> bytes:
+        raise NotImplementedError
+
+    def finish(self, *_: Any) -> None:
+        raise NotImplementedError
 
 
+Format: TypeAlias = _LineFormat | _ParquetFormat | _SheetFormat
 _ALL: tuple[Format, ...] = (
     _LineFormat((".txt",), _read_txt, _txt_lines, has_columns=False),
     _LineFormat((".jsonl", ".ndjson"), _read_jsonl, _json_lines),
@@ -733,8 +663,8 @@ _WRITTEN = "", ".gz"
 SUFFIXES = (*_COMPRESSIONS, *FORMATS, *(suffix for suffix in _BY_SUFFIX if suffix not in FORMATS))
 """All endings of names that say something, those of compressions first."""
 
-_PLAIN = ", ".join(name for name, kind in FORMATS.items() if kind.is_compressed)
-_OTHERS = ", ".join(name for name, kind in FORMATS.items() if not kind.is_compressed)
+_PLAIN = ", ".join(name for name, kind in FORMATS.items() if kind.is_lines)
+_OTHERS = ", ".join(name for name, kind in FORMATS.items() if not kind.is_lines)
 _MAY_BE = f"{', '.join(_COMPRESSIONS[:-1])} or {_COMPRESSIONS[-1]}"
 NAMES_OF_FORMATS = f"{_PLAIN}, each may be {_MAY_BE}; {_OTHERS}"
 """How names end, for the help of commands."""
@@ -755,7 +685,7 @@ class FileFormat:
     @property
     def is_assembled(self) -> bool:
         """Whether a file is made when all of its batches are there."""
-        return self.format.is_assembled or self.compression != ""
+        return not self.format.is_lines or self.compression != ""
 
     @property
     def is_written(self) -> bool:
@@ -786,7 +716,7 @@ def announced_by(path: Path) -> FileFormat:
 def file_format(path: Path) -> FileFormat:
     """The format that a file name announces; `ParameterError` for an unknown one."""
     announced = announced_by(path)
-    if announced.kind not in FORMATS or (announced.compression and not announced.format.is_compressed):
+    if announced.kind not in FORMATS or (announced.compression and not announced.format.is_lines):
         raise ParameterError(
             f"expected a file name that ends in {_PLAIN} (each may have {_MAY_BE} added) or {_OTHERS}, got "
             f"{path.name!r}"

@@ -32,17 +32,6 @@ from dptext.io.batches import (
     unknown_type,
 )
 
-__all__ = [
-    "ParquetSource",
-    "as_table",
-    "as_vectors",
-    "assemble",
-    "parquet_rows",
-    "rebuilt_column",
-    "segment",
-    "vector_batches",
-]
-
 _ROWS_AT_A_TIME = 1024
 _ROW_GROUP = 1 << 16
 _BUFFER = 1 << 20

@@ -19,8 +19,6 @@ import numpy as np
 from dptext.errors import ParameterError
 from dptext.io.batches import describe_columns, unknown_type
 
-__all__ = ["TableKind", "is_table", "rebuilt_values", "strip_metadata", "table_kind"]
-
 Table = TypeVar("Table")
 Texts = list[str | None]
 
