@@ -139,7 +139,7 @@ def test_what_is_saved_is_read(tmp_path):
     assert announced_format(place) == "test"
     assert announced_format(tmp_path) is None
     assert FOLDER.place(place, replace=True) == place.resolve()
-    assert_error(ParameterError, lambda: FOLDER.place(place), "exists already")
+    assert_error(ParameterError, lambda: FOLDER.place(place), "is there already")
     (place / "mine.txt").touch()
     assert_error(ParameterError, lambda: FOLDER.place(place, replace=True), "something besides a test")
 

@@ -350,7 +350,7 @@ def test_a_target_that_would_destroy_something_is_refused(out, victim):
     refused(out.parent / "pipe.txt", ParameterError, "is a pipe, not a regular file")
     refused(out.parent / "link.txt", ParameterError, "is a link, not a regular file")
     refused(out.parent / "folder", ParameterError, "is a folder: name a file in it")
-    refused(victim, ParameterError, "exists already", "--force", replace=False)
+    refused(victim, ParameterError, "is there already", "--force", replace=False)
     refused(out.parent / "no" / "out.txt", StorageError, "its folder does not exist; create it first")
     refused(victim / "out.txt", StorageError, "is not a folder")
     for name in ("link.txt", "other.txt"):
@@ -368,7 +368,7 @@ def test_only_a_folder_of_the_same_kind_is_replaced(out, victim):
     assert check(out.parent / ".." / "work" / "new", replace=False) == out.with_name("new").resolve()
     write_folder(out)
     assert check(out, replace=True) == out.resolve()
-    assert_error(ParameterError, lambda: check(out, replace=False), "exists already")
+    assert_error(ParameterError, lambda: check(out, replace=False), "is there already")
     assert_error(ParameterError, lambda: check(out, replace=True, ours=False), "something besides vectors")
     out.with_name("link").symlink_to(out)
     assert_error(ParameterError, lambda: check(out.with_name("link"), replace=True), "is a link")

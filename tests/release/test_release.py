@@ -15,7 +15,6 @@ import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.io import batches, documents, formats
 from dptext.io.artifacts import file_digest
-from dptext.io.atomic import sibling
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.release import run as run_module
@@ -380,28 +379,6 @@ def test_the_list_of_rejects_is_for_the_owner_alone(work):
         os.umask(before)
     modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in work.iterdir() if each.name.startswith("out")}
     assert modes == {"out.txt": 0o644, "out.txt.privacy.json": 0o644, "out.txt.rejects.jsonl": 0o600}
-
-
-@pytest.mark.parametrize("how", [{"resume": True}, {"force": True}])
-def test_what_a_killed_run_left_beside_the_output_goes_with_the_next(work, how):
-    with pytest.raises(KeyboardInterrupt):
-        release(progress=_interrupt)
-    for name in ("out.txt", "out.txt.privacy.json", "out.txt.rejects.jsonl"):
-        for suffix in ("part", "2.part", "7.part"):
-            sibling(Path(name), suffix).write_text("half")
-    release(**how)
-    assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
-
-
-def _interrupt(_reader, _rows):
-    raise KeyboardInterrupt
-
-
-def test_what_is_left_beside_a_finished_release_goes_when_it_is_found_finished(work):
-    made = release().statement
-    sibling(Path("out.txt.privacy.json"), "part").write_text("half")
-    assert is_released(Path("out.txt"), made, ())
-    assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
 
 
 def test_a_release_that_does_not_protect_says_so_where_it_shows_itself():

@@ -209,7 +209,7 @@ def test_the_file_does_not_show_where_a_block_ended(work, encoder, monkeypatch):
         ({"out": "out.jsonl"}, "expected a name that ends in .parquet"),
         ({"out": "out.parquet.gz"}, "expected a file name that ends in"),
         ({"keep": [VECTOR]}, "a kept column cannot be named 'vector'"),
-        ({"keep": ["text"]}, "to keep it would release it as it was"),
+        ({"keep": ["text"]}, "keeping it would release it unchanged"),
         ({"out": "in.jsonl"}, "expected a name that ends in .parquet"),
     ],
 )

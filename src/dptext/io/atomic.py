@@ -65,7 +65,7 @@ def check_target(
     if kind not in (None, "a file"):
         raise ParameterError(f"{str(target)!r} is {kind}, not a regular file: choose another name, or move it away")
     if kind is not None and not replace:
-        raise ParameterError(f"{str(target)!r} exists already: choose another name, or {by}")
+        raise ParameterError(f"{str(target)!r} is there already: choose another name, or {by}")
     check_folder_around(target, is_made=makes_folder)
 
 
@@ -95,7 +95,7 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
         raise StorageError.of("open", named, error) from None
     if exists and not replace:
         raise ParameterError(
-            f"{str(named)!r} exists already: choose another name, or replace it (--force, replace=True)"
+            f"{str(named)!r} is there already: choose another name, or replace it (--force, replace=True)"
         )
     if target.is_symlink():
         raise ParameterError(f"{str(named)!r} is a link: name the folder itself, or another one")
