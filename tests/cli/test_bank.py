@@ -105,7 +105,7 @@ def test_a_bank_is_thinned_and_replaced_when_it_is_asked_for(work, run):
     [
         (["nothing.jsonl", "-o", "bank"], 4, "cannot open 'nothing.jsonl'"),
         (["pool.jsonl"], 2, "--out"),
-        (["pool.jsonl", "-o", "nowhere/bank"], 4, "the folder around it is not there"),
+        (["pool.jsonl", "-o", "nowhere/bank"], 4, "its folder does not exist"),
         (["pool.jsonl", "-o", "."], 2, "is there already"),
         (["pool.jsonl", "-o", ".", "--force"], 2, "holds something besides a bank"),
         (["pool.jsonl", "-o", "bank", "--text", "body"], 1, "expected a column 'body'"),

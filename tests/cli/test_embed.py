@@ -320,7 +320,7 @@ def test_the_vectors_go_into_privatize(work, embed, run):
         (["--new-words", "1", "--words-per-user", "0"], 2, "--words-per-user must be at least 1"),
         (["--words-per-user", "5"], 2, "belong to --new-words"),
         (["--ledger", "none.ledger"], 4, "none.ledger"),
-        (["-o", "no/shared"], 4, "the folder around it is not there"),
+        (["-o", "no/shared"], 4, "its folder does not exist"),
         (["-o", "in.jsonl"], 2, "is there already"),
     ],
 )

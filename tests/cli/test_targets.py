@@ -99,7 +99,7 @@ def test_a_device_is_no_place(write, command):
 def test_a_missing_folder_is_found_out_first(write, command):
     code, err = write(command, f"none/out{ENDING[command]}")
     assert code == 4
-    assert "the folder around it is not there; make it first" in err
+    assert "its folder does not exist; create it first" in err
 
 
 @pytest.mark.parametrize("command", ["privatize", "encode"])
@@ -143,7 +143,7 @@ def test_an_output_is_no_other_input(write, vectors):
     ("place", "code", "message"),
     [
         (os.devnull, 2, "is a device, not a regular file"),
-        ("none/statement.json", 4, "the folder around it is not there"),
+        ("none/statement.json", 4, "its folder does not exist"),
         ("in.jsonl", 2, "is the same file as IN"),
         ("folder", 2, "is a folder"),
         ("link", 2, "is a link"),
@@ -168,7 +168,7 @@ def test_a_checkpoint_is_no_other_file(write, place):
 def test_the_encoder_has_a_place_before_anything_is_fitted(write):
     Path("link").symlink_to("nowhere")
     code, err = write("encode", "out.parquet", "--save", "none/device")
-    assert (code, "the folder around it is not there" in err) == (4, True)
+    assert (code, "its folder does not exist" in err) == (4, True)
     code, err = write("encode", "out.parquet", "--save", "link")
     assert (code, "is there already" in err) == (2, True)
 

@@ -203,7 +203,7 @@ def test_a_replaced_folder_comes_back_when_the_last_step_fails(model, tmp_path, 
 def test_what_cannot_be_saved_is_said(model, vectors, tmp_path):
     with pytest.raises(ParameterError, match="call fit first"):
         dptext.Cooccurrence(vectors, epsilon=8.0).save(tmp_path / "shared")
-    with pytest.raises(StorageError, match="the folder around it is not there"):
+    with pytest.raises(StorageError, match="its folder does not exist"):
         model.save(tmp_path / "no" / "shared")
     with pytest.raises(ParameterError, match="word2vec must be"):
         model.save(tmp_path / "shared", word2vec="glove")

@@ -113,7 +113,7 @@ def test_only_a_bank_is_replaced_and_only_when_it_is_asked_for(bank, saved, tmp_
         bank.save(saved, replace=True)
     with pytest.raises(ParameterError, match="holds something besides a bank"):
         bank.save(other / "mine.txt", replace=True)
-    with pytest.raises(StorageError, match="the folder around it is not there"):
+    with pytest.raises(StorageError, match="its folder does not exist"):
         bank.save(tmp_path / "no" / "bank")
     with pytest.raises(ParameterError, match="the folder must be"):
         bank.save(None)
@@ -271,6 +271,6 @@ def test_another_format_and_what_no_version_knows_are_refused(saved):
 
 def test_what_a_killed_save_left_is_no_bank(saved):
     part = saved.rename(saved.parent / ".saved.part")
-    assert_error(DataError, lambda: dptext.TextBank.load(part), "never released")
+    assert_error(DataError, lambda: dptext.TextBank.load(part), "unfinished output")
     with pytest.raises((DataError, StorageError)):
         dptext.TextBank.load(saved)
