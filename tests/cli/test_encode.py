@@ -237,7 +237,7 @@ def test_a_seed_is_said(work, encode):
         (["in.jsonl", "-o", "o.parquet", "--public", "in.jsonl"], 2, "'in.jsonl' is among the inputs"),
         (["in.jsonl", "-o", "o.parquet", "--public", "none.jsonl"], 4, "none.jsonl"),
         (["in.jsonl", "-o", "o.parquet", "--public", "public.jsonl", "--public-text", "t"], 1, "expected a column 't'"),
-        (["in.jsonl", "-o", "o.parquet", "--keep", "text"], 2, "to keep it would release it as it was"),
+        (["in.jsonl", "-o", "o.parquet", "--keep", "text"], 2, "keeping it would release it unchanged"),
         (["in.jsonl", "-o", "o.parquet", "--keep", "vector"], 2, "cannot be named 'vector'"),
         (["in.jsonl", "-o", "o.parquet", "--keep", "stars"], 1, "expected a column 'stars'"),
         (["in.jsonl", "-o", "o.parquet", "--encoder", "no-such", "--epsilon", "8"], 2, "no-such"),

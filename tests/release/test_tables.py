@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said_in_one_line(mechanism, make):
         dptext.privatize(make(), mechanism, text="review")
     with pytest.raises(ParameterError, match="expected a column 'age'"):
         dptext.privatize(make(), mechanism, keep=["age"])
-    with pytest.raises(ParameterError, match="would release it as it was"):
+    with pytest.raises(ParameterError, match="would release it unchanged"):
         dptext.privatize(make(), mechanism, keep=["text"])
     with pytest.raises(DataError, match="row 1: expected a string, the value is of type"):
         dptext.privatize(make(), mechanism, text="stars")

@@ -247,28 +247,49 @@ def _polars(table: Any) -> TableKind:
 
 
 def _polars_series(polars: Any, column: Any, name: str) -> Any:
-    """A polars Series of the values of another; enumerations within other types become categories."""
+    """A polars Series of the values of another."""
     import pyarrow
 
-    parts = list(_parts_of(column.dtype))
-    if not any(isinstance(part, polars.Object) for part in parts):  # polars would export the addresses
-        # not in Arrow: 128-bit integers
-        with suppress(pyarrow.ArrowException, polars.exceptions.PolarsError, polars.exceptions.PanicException):
-            array = _rebuilt_arrow(column.to_arrow(compat_level=polars.CompatLevel.oldest()), name)
-            result = polars.from_arrow(array)
-            if isinstance(column.dtype, polars.Enum):
-                used = set(result.unique().to_list())
-                return result.cast(polars.Enum([entry for entry in column.dtype.categories if entry in used]))
-            named = (polars.Enum, polars.Categorical, getattr(polars, "BaseExtension", polars.Enum))
-            return result if any(isinstance(part, named) for part in parts) else result.cast(column.dtype)
+    # not in Arrow: 128-bit integers
+    with suppress(TypeError, pyarrow.ArrowException, polars.exceptions.PolarsError, polars.exceptions.PanicException):
+        _used_dtype(polars, column.dtype, set())  # before the export: of an Object, polars would give the addresses
+        array = _rebuilt_arrow(column.to_arrow(compat_level=polars.CompatLevel.oldest()), name)
+        result = polars.from_arrow(array)
+        if result.dtype == column.dtype and "Enum" not in str(column.dtype):
+            return result
+        return result.cast(_used_dtype(polars, column.dtype, set(_strings(result.to_list()))))
     raise unknown_type(name, column.dtype.base_type().__name__)
 
 
-def _parts_of(dtype: Any) -> Iterable[Any]:
-    yield dtype
-    for inner in [field.dtype for field in getattr(dtype, "fields", ())] or [getattr(dtype, "inner", None)]:
-        if inner is not None:
-            yield from _parts_of(inner)
+def _used_dtype(polars: Any, dtype: Any, used: set[str]) -> Any:
+    """The type with those entries of enumerations that the column uses; `TypeError` for an unknown type."""
+    if isinstance(dtype, polars.Enum):
+        return polars.Enum([entry for entry in dtype.categories if entry in used])
+    if isinstance(dtype, polars.Categorical):
+        return polars.Categorical()  # without the name that somebody gave to the categories
+    if isinstance(dtype, polars.List):
+        return polars.List(_used_dtype(polars, dtype.inner, used))
+    if isinstance(dtype, polars.Array):
+        return polars.Array(_used_dtype(polars, dtype.inner, used), dtype.size)
+    if isinstance(dtype, polars.Struct):
+        return polars.Struct({field.name: _used_dtype(polars, field.dtype, used) for field in dtype.fields})
+    if isinstance(dtype, getattr(polars, "BaseExtension", ())):  # it has a name, and metadata
+        return _used_dtype(polars, dtype.ext_storage(), used)
+    if (
+        dtype.is_numeric()
+        or dtype.is_temporal()
+        or dtype in (polars.Boolean, polars.String, polars.Binary, polars.Null)
+    ):
+        return dtype
+    raise TypeError
+
+
+def _strings(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
 
 
 # -- pyarrow and datasets -------------------------------------------------------------------------------------
