@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.io.batches import Reject, merge_rejects
+from dptext.io.batches import Reject, describe_columns, merge_rejects
 from dptext.io.documents import (
     Document,
     NoDocumentsError,
@@ -175,3 +175,52 @@ def test_one_column_is_neither_a_string_nor_a_table():
         assert_error(ParameterError, lambda t=texts: check_one_column(t), "texts must be")
     assert list(check_one_column(pandas.Series(["x"]))) == ["x"]
     assert canonical_label(2.50) == "2.5"
+
+
+# -- names of columns ---------------------------------------------------------------------------------------------
+
+USUAL = ["review_text", "userId", "Overall rating (1-5)", "stars"]
+
+
+def test_the_columns_that_there_are_stand_in_the_error_the_nearest_first():
+    assert describe_columns("star", USUAL) == (
+        "none among its 4: 'stars', 'review_text', 'userId', 'Overall rating (1-5)'"
+    )
+    many = [f"field_{place}" for place in range(30)]
+    assert describe_columns("text", many).endswith("'field_18', 'field_19' and 10 more")
+    assert describe_columns("text", [0, 1, 2]) == "none among its 3: 0, 1, 2"
+    assert describe_columns("text", []) == "none among its 0"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["qsecretq", "5"],  # a number is no name
+        ["qsecretq"],
+        ["qsecretq", "Ann"],  # could be names, and nothing says that they are
+        ["stars", "qsecretq came home, and never left again"],
+        ["stars", "qsecretq one two three four"],
+        ["stars", "qsecretq@example.org"],
+        ["stars", "qsecretq\x1b[2J"],
+        ["stars", "+49 30 qsecretq"],
+        ["stars", "", "qsecretq"],
+        ["qsecretq is late", "lovely"],
+        ["x" * 41 + "qsecretq", "stars"],
+    ],
+)
+def test_a_first_line_that_may_hold_values_is_not_shown(values):
+    found = describe_columns("text", values)
+    assert "qsecretq" not in found
+    assert found.startswith(f"none among its {len(values)} (not shown")
+
+
+def test_a_column_that_was_asked_for_says_that_it_is_a_header():
+    names = ["befund", "zeile"]
+    assert "not shown" in describe_columns("text", names)
+    assert describe_columns("text", names, wanted=("text", "zeile")) == "none among its 2: 'befund', 'zeile'"
+
+
+def test_names_of_a_schema_are_shown_but_what_is_a_sentence():
+    assert (
+        describe_columns("text", ["befund", "he came home late that night"], sure=True) == "none among its 2: 'befund'"
+    )

@@ -184,7 +184,7 @@ def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatemen
 def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, str] | None = None) -> bytes:
     """A safetensors file of number arrays by name; `ParameterError` for other types.
 
-    The arrays are made contiguous first: safetensors writes memory as it is, a transposed array in the wrong order.
+    The arrays are made contiguous first: safetensors writes memory unchanged, a transposed array in the wrong order.
     """
     arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     for name, array in arrays.items():
@@ -253,7 +253,7 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a regular file for reading; `StorageError` for a pipe or device, which may never end."""
     try:
-        # a pipe without a writer opens at once, and is refused below
+        # a pipe without a writer opens immediately, and is refused below
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
         raise StorageError.of("read", path, error) from None
@@ -261,8 +261,8 @@ def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
     if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    what = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "expected a file, got a pipe or a device"
-    raise StorageError(f"cannot read {os.fspath(path)!r}: {what}")
+    problem = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "expected a file, got a pipe or a device"
+    raise StorageError(f"cannot read {os.fspath(path)!r}: {problem}")
 
 
 def read_stored(path: str | os.PathLike[str]) -> bytes:

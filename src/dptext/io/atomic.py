@@ -56,9 +56,9 @@ def check_target(
     makes_folder: bool = False,
 ) -> None:
     """Raise if a file cannot be written, or if it exists, is not regular or is one of ``apart_from`` (by its name)."""
-    for what, files in apart_from.items():
+    for role, files in apart_from.items():
         if any(is_same(target, Path(file)) for file in files):
-            raise ParameterError(f"{str(target)!r} is the same file as {what}: choose another name")
+            raise ParameterError(f"{str(target)!r} is the same file as {role}: choose another name")
     kind = _kind_at(target)
     if kind == "a folder":
         raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
@@ -119,12 +119,12 @@ def is_same(one: Path, other: Path) -> bool:
 _KINDS = {stat.S_IFREG: "a file", stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
 
 
-def _kind(found: os.stat_result) -> str:
-    return _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
+def _kind(status: os.stat_result) -> str:
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
 
 
 def _kind_at(target: Path) -> str | None:
-    """What has this name; None for nothing."""
+    """The kind of file with this name, if there is one."""
     try:
         return _kind(target.lstat())
     except (FileNotFoundError, NotADirectoryError):
@@ -168,16 +168,16 @@ def _make_private(stream: IO[bytes]) -> None:
         os.fchmod(stream.fileno(), 0o600)
 
 
-def _check_own(path: Path, found: os.stat_result, owner_only: bool) -> None:
-    what = None if stat.S_ISREG(found.st_mode) else _kind(found)
-    if what is None and owner_only and found.st_nlink > 1:
-        what = "a file with a second name"
-    # some network folders give every file to one user, whoever creates it
-    user = getattr(os, "geteuid", lambda: found.st_uid)()
-    if what is None and owner_only and user != found.st_uid != _default_stat(path).st_uid:
-        what = "a file of another user"
-    if what is not None:
-        raise StorageError(f"cannot write {str(path)!r}: it is {what}, not a file that dptext made; move it away")
+def _check_own(path: Path, status: os.stat_result, owner_only: bool) -> None:
+    problem = None if stat.S_ISREG(status.st_mode) else _kind(status)
+    if problem is None and owner_only and status.st_nlink > 1:
+        problem = "a file with a second name"
+    # some network folders give every file to one user
+    user = getattr(os, "geteuid", lambda: status.st_uid)()
+    if problem is None and owner_only and user != status.st_uid != _default_stat(path).st_uid:
+        problem = "a file of another user"
+    if problem is not None:
+        raise StorageError(f"cannot write {str(path)!r}: it is {problem}, not a file that dptext made; move it away")
 
 
 def _default_stat(target: Path) -> os.stat_result:
@@ -231,18 +231,18 @@ def file_lock(target: Path, suffix: str = _LOCK) -> Iterator[None]:
     if stream is None:
         raise StorageError(f"another process is writing {str(target)!r}: wait for it, or stop it")
     with stream:
-        made = os.fstat(stream.fileno())
+        status = os.fstat(stream.fileno())
         try:
             yield
         finally:
             _close_on_windows(stream)
-            _unlink_own(path, made)
+            _unlink_own(path, status)
 
 
-def _unlink_own(path: Path, made: os.stat_result) -> None:
+def _unlink_own(path: Path, status: os.stat_result) -> None:
     """Remove a file unless the name belongs to another one by now."""
     with suppress(OSError):
-        if os.path.samestat(path.lstat(), made):
+        if os.path.samestat(path.lstat(), status):
             path.unlink()
 
 
@@ -307,7 +307,7 @@ def atomic_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> It
             raise StorageError(f"cannot write {str(target)!r}: it is {kind}, not a regular file; move it away")
         part, stream = _open_part(target)
         with stream:
-            made = os.fstat(stream.fileno())
+            status = os.fstat(stream.fileno())
             try:
                 yield stream
                 stream.flush()
@@ -316,7 +316,7 @@ def atomic_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> It
                 publish(part, target, owner_only=owner_only)
             finally:
                 _close_on_windows(stream)
-                _unlink_own(part, made)
+                _unlink_own(part, status)
     except OSError as error:
         raise _storage_error(target, error) from None
 
@@ -324,7 +324,7 @@ def atomic_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> It
 def _open_part(target: Path) -> tuple[Path, IO[bytes]]:
     for number in range(1, _WRITERS + 1):
         part = sibling(target, _PART if number == 1 else f"{number}.{_PART}")
-        with suppress(StorageError):  # a link or the like: try the next name
+        with suppress(StorageError):  # a link, a pipe or a folder: try the next name
             stream = _open_locked(part)
             if stream is not None:
                 stream.truncate(0)

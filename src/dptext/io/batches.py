@@ -77,7 +77,7 @@ class Batch:
         return content.digest()
 
     def identity(self) -> bytes:
-        """SHA-256 of the texts and of all columns, to tell whether an input has changed."""
+        """SHA-256 of the texts and of all columns, to detect a changed input."""
         content = hashlib.sha256(self.digest())
         if isinstance(self.columns, Mapping):
             content.update(repr(dict(self.columns)).encode("utf-8", "backslashreplace"))
@@ -260,8 +260,8 @@ def compress(source: IO[bytes], out: HashedFile) -> None:
 
 # -- column names in errors -----------------------------------------------------------------------------------
 
-_MOST_NAMES, _MOST_WORDS = 20, 4
-_LIKE_A_NAME = re.compile(r"[^\W\d][\w .:/()#%-]{0,39}")
+_MAX_NAMES = 20
+_NAME = re.compile(r"[^\W\d][\w.:/()#%-]*( [\w.:/()#%-]+){0,3}")
 _NUMBERED = re.compile(r"_?(c|col|column|f|feature|field|v|var|x)_?[0-9]{1,4}", re.IGNORECASE)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+")
 _USUAL_WORDS = (
@@ -280,17 +280,10 @@ _USUAL_WORDS = (
 def describe_columns(
     missing: object, names: Sequence[object], *, wanted: Sequence[object] = (), sure: bool = False
 ) -> str:
-    """What an error says of the columns that there are, for who named one that is not there.
+    """Describe the present columns in an error about a missing one; never show values.
 
-    The names are shown to who runs the command, and values never are. The first line of a file without a header holds
-    values. So what may be such a line is shown only if every entry could be the name of a column (short, no sentence,
-    no number, no address) and one of them is a usual name, or another one that was asked for.
-
-    Args:
-        missing: the column that is not there.
-        names: those that are, in order.
-        wanted: all columns that were asked for.
-        sure: names of fields or of a schema, which cannot be values.
+    The first line of a file without a header holds values. So ``names`` are shown only if `may_be_values` is False, or
+    if they are ``sure`` to be names (of a schema). ``wanted`` are all columns that were named.
 
     >>> describe_columns("text", ["stars", "review", "txt"])
     "none among its 3: 'txt', 'stars', 'review'"
@@ -298,32 +291,25 @@ def describe_columns(
     'none among its 3 (not shown: they may be values; a file begins with a line of names)'
     """
     count = f"none among its {len(names)}"
-    places = [each for each in names if isinstance(each, int) and not isinstance(each, bool)]
+    places = [name for name in names if isinstance(name, int) and not isinstance(name, bool)]
     if places and len(places) == len(names):  # of a table that was read without a header
-        return f"{count}: {', '.join(map(str, places[:_MOST_NAMES]))}"
-    alike = [each for each in names if isinstance(each, str) and _could_be_a_name(each)]
-    if sure:
-        return f"{count}: {listed(alike, near=missing, most=_MOST_NAMES)}" if alike else count
-    if not names:
-        return count
-    if may_be_values(names, wanted=wanted):
+        return f"{count}: {', '.join(map(str, places[:_MAX_NAMES]))}"
+    if names and not sure and may_be_values(names, wanted=wanted):
         return f"{count} (not shown: they may be values; a file begins with a line of names)"
-    return f"{count}: {listed(alike, near=missing, most=_MOST_NAMES)}"
+    present = [str(name) for name in names if _could_be_name(name)]
+    return f"{count}: {listed(present, near=missing, most=_MAX_NAMES)}" if present else count
 
 
 def may_be_values(names: Sequence[object], *, wanted: Sequence[object] = ()) -> bool:
-    """Whether the first line of a file may be a row, as `describe_columns` says."""
-    alike = [each for each in names if isinstance(each, str) and _could_be_a_name(each)]
-    return len(alike) < len(names) or not any(each in wanted or _is_usual(each) for each in alike)
+    """True unless every entry could be a column name (short, no sentence) and one is usual or among ``wanted``."""
+    return not (all(map(_could_be_name, names)) and any(name in wanted or _is_usual(str(name)) for name in names))
 
 
-def _could_be_a_name(name: str) -> bool:
-    return _LIKE_A_NAME.fullmatch(name) is not None and len(name.split()) <= _MOST_WORDS
+def _could_be_name(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= 40 and _NAME.fullmatch(name) is not None
 
 
 def _is_usual(name: str) -> bool:
-    """Whether all of its words are usual in names of columns: ``review_text``, ``userId``, ``col_3``."""
-    if _NUMBERED.fullmatch(name):
-        return True
-    words = [each.casefold() for each in _WORD.findall(name)]
-    return bool(words) and set(words) <= set(_USUAL_WORDS.split())
+    """True if all words are usual in column names: ``review_text``, ``userId``, ``col_3``."""
+    words = [word.casefold() for word in _WORD.findall(name)]
+    return _NUMBERED.fullmatch(name) is not None or (bool(words) and set(words) <= set(_USUAL_WORDS.split()))

@@ -37,7 +37,7 @@ class Document:
         attributes: other columns by name.
     """
 
-    # what is private stays out of logs and tracebacks
+    # private values stay out of logs and tracebacks
     text: str | None = field(repr=False)
     user: str | None = field(default=None, repr=False)
     label: Any = field(default=None, repr=False)
@@ -141,7 +141,7 @@ def read_documents(
     choice("on_error", on_error, get_args(OnError))
     check_kept_columns(text, keep)
     columns = tuple(dict.fromkeys(name for name in (user, label, *keep) if name is not None))
-    reading = Reading(text, columns, on_error == "skip", _checked_encoding(encoding), _checked_separator(separator))
+    reading = Reading(text, columns, on_error == "skip", _canonical_encoding(encoding), _validate_separator(separator))
     opens = []
     for name in [source] if isinstance(source, str | os.PathLike) else source:
         path, announced = Path(name), file_format(Path(f"x{suffix}" if suffix else name))
@@ -150,9 +150,9 @@ def read_documents(
                 f"a {announced.kind} file has no columns to keep ({path.name!r}): use .jsonl or .csv, or keep nothing"
             )
         if is_pipe(path) and not announced.format.is_lines:
-            what = "standard input" if path == STANDARD else f"{path.name!r}, a pipe or a device"
+            kind = "standard input" if path == STANDARD else f"{path.name!r}, a pipe or a device"
             raise ParameterError(
-                f"{announced.kind.removeprefix('.')} cannot be read from {what}: name a file, or pipe .jsonl"
+                f"{announced.kind.removeprefix('.')} cannot be read from {kind}: name a file, or pipe .jsonl"
             )
 
         def opened(path: Path = path, announced: FileFormat = announced) -> Source:
@@ -162,20 +162,17 @@ def read_documents(
     return DocumentReader(opens, user=user, label=label, keep=tuple(keep))
 
 
-def _checked_encoding(encoding: str | None) -> str | None:
-    """The canonical name; None for UTF-8."""
-    info = None
+def _canonical_encoding(encoding: str | None) -> str | None:
     try:
-        info = None if encoding is None else codecs.lookup(encoding)
         "".encode(encoding or "utf-8")  # refuses codecs of bytes
+        return None if encoding is None else codecs.lookup(encoding).name
     except (LookupError, TypeError, ValueError):
         raise ParameterError(
             f"encoding must be a text encoding of Python ('utf-8', 'windows-1252', 'utf-16-le'), got {encoding!r}"
         ) from None
-    return None if info is None or info.name in ("utf-8", "utf-8-sig") else info.name
 
 
-def _checked_separator(separator: str | None) -> str | None:
+def _validate_separator(separator: str | None) -> str | None:
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"separator must be one character (',', ';' or a tab), got {separator!r}")
     return separator
@@ -191,12 +188,12 @@ def first_rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of files with all their columns, for a look at them; pipes and rows that cannot be read are left out.
 
-    ``only`` selects columns; the other arguments and errors are those of `read_documents`.
+    ``only`` selects columns; the other arguments and errors are as in `read_documents`.
     """
     if only is not None and not only:
         return
     columns = () if only is None else tuple(only)
-    reading = Reading("", columns, False, _checked_encoding(encoding), _checked_separator(separator))
+    reading = Reading("", columns, False, _canonical_encoding(encoding), _validate_separator(separator))
     for path in map(Path, paths):
         announced = file_format(Path(f"x{suffix}" if suffix else path))
         if not is_pipe(path):
@@ -343,7 +340,7 @@ class DocumentWriter:
     text that is None becomes null in .jsonl and .parquet, and an empty text elsewhere.
 
     Args:
-        path: decides the format (``Path("-.jsonl")`` or the like for standard output).
+        path: decides the format (for standard output: ``Path("-.jsonl")``).
         text: the column to write the text to (all but .txt).
         keep: the columns to write beside it.
 

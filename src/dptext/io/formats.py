@@ -64,7 +64,7 @@ class Reading:
     separator: str | None = None
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def required(self) -> tuple[str, ...]:
         """The names of all columns to read."""
         return (self.text, *self.columns)
 
@@ -135,7 +135,9 @@ class _Lines(Iterator[str]):
     """Decoded lines with their line ends, without a byte order mark; ``number`` is that of the last line."""
 
     def __init__(self, file: OpenedFile, encoding: str | None = None) -> None:
-        self._file: OpenedFile | _Transcoded = file if encoding is None else _Transcoded(file, encoding)
+        self._is_given = encoding is not None
+        is_utf8 = encoding in (None, "utf-8", "utf-8-sig")
+        self._file: OpenedFile | _Transcoded = file if is_utf8 else _Transcoded(file, str(encoding))
         self.name = file.name
         self.number = 0
         self._broken: tuple[int, int] | None = None
@@ -147,11 +149,15 @@ class _Lines(Iterator[str]):
                 if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                     self._file = _Transcoded(self._file, "utf-16", line)
                     return self._file.readline(LONGEST + 1)
-                for encoding, every_other in (("utf-16-le", line[1:40:2]), ("utf-16-be", line[0:40:2])):
-                    if len(every_other) > 1 and not every_other.strip(b"\0"):
-                        raise DataError(
-                            f"{self.name}: expected UTF-8, this looks like UTF-16; add --encoding {encoding}"
-                        )
+                if not self._is_given and len(line) >= 8:
+                    for encoding, zeros, others in (
+                        ("utf-16-le", line[1:40:2], line[0:40:2]),
+                        ("utf-16-be", line[0:40:2], line[1:40:2]),
+                    ):
+                        if not zeros.strip(b"\0") and 0 not in others:
+                            raise DataError(
+                                f"{self.name}: expected UTF-8, this looks like UTF-16; add --encoding {encoding}"
+                            )
             return line
         raise DataError(
             f"{self.name}: the compressed data is broken or ends early, after line {self.number}; copy the file again"
@@ -182,14 +188,14 @@ class _Lines(Iterator[str]):
         )
 
 
-def _read_txt(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]:
+def _read_txt(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]:
     del reading
     for line in lines:
-        yield lines.undecoded() or {wanted[0]: line.removesuffix("\n").rstrip("\r")}
+        yield lines.undecoded() or {required[0]: line.removesuffix("\n").rstrip("\r")}
 
 
-def _read_jsonl(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]:
-    del reading, wanted
+def _read_jsonl(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]:
+    del reading, required
     for number, line in enumerate(lines):
         broken = lines.undecoded()
         if broken is not None:
@@ -198,37 +204,37 @@ def _read_jsonl(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]
         if number == 0 and line.lstrip().startswith("["):
             yield from _read_json_list(line, lines)
             return
-        row, what = None, ""
+        row, problem = None, ""
         try:
             row = _json_row(json.loads(line), line)
         except json.JSONDecodeError:  # it holds the line: nothing must be chained to it
-            what = "is not valid JSON" if line.strip() else "is empty"
+            problem = "is not valid JSON" if line.strip() else "is empty"
         except ValueError:
-            what = "holds a number of too many digits"
+            problem = "holds a number of too many digits"
         except RecursionError:
-            what = "is nested too deep"
-        yield BadRow(f"expected a JSON object, the line {what}; {_CUT}") if row is None else row
+            problem = "is nested too deep"
+        yield BadRow(f"expected a JSON object, the line {problem}; {_CUT}") if row is None else row
 
 
 def _read_json_list(buffer: str, lines: _Lines) -> Iterator[Row]:
     """The objects of one JSON list."""
-    decoder, at, number = json.JSONDecoder(), buffer.index("[") + 1, 0
+    decoder, start, number = json.JSONDecoder(), buffer.index("[") + 1, 0
     while True:
-        while buffer[at : at + 1] in _BETWEEN and at < len(buffer):
-            at += 1
-        value, end, is_cut = None, 0, at == len(buffer)
-        if buffer.startswith("]", at):
+        while buffer[start : start + 1] in _BETWEEN and start < len(buffer):
+            start += 1
+        value, end, is_cut = None, 0, start == len(buffer)
+        if buffer.startswith("]", start):
             break
         try:
-            value, end = (None, 0) if is_cut else decoder.raw_decode(buffer, at)
+            value, end = (None, 0) if is_cut else decoder.raw_decode(buffer, start)
         except json.JSONDecodeError as error:  # more lines may complete a value
             is_cut = error.pos >= len(buffer.rstrip()) - 1
         except (ValueError, RecursionError):
             pass
         if end:
             number += 1
-            yield _json_row(value, buffer[at:end])
-            at = end
+            yield _json_row(value, buffer[start:end])
+            start = end
             continue
         line = next(lines, None) if is_cut else None
         broken = lines.undecoded()
@@ -237,15 +243,15 @@ def _read_json_list(buffer: str, lines: _Lines) -> Iterator[Row]:
                 f"{lines.name}, row {number + 1} (line {lines.number}): "
                 + (broken.reason if broken else f"the JSON list is broken or ends early; {_CUT}")
             )
-        buffer, at = buffer[at:] + line, 0
-    if buffer[at + 1 :].strip() or any(line.strip() for line in lines):
+        buffer, start = buffer[start:] + line, 0
+    if buffer[start + 1 :].strip() or any(line.strip() for line in lines):
         raise DataError(f"{lines.name}: expected one JSON list, or one JSON object per line, got more after a list")
 
 
-def _json_row(value: Any, spelled: str) -> Row:
+def _json_row(value: Any, source: str) -> Row:
     if not isinstance(value, dict):
         return BadRow("expected a JSON object, got another JSON value")
-    if "\\u" in spelled and _holds_surrogate(value):
+    if "\\u" in source and _holds_surrogate(value):
         return BadRow("the row holds half a surrogate pair, which is no text; repair it")
     return value
 
@@ -257,72 +263,72 @@ def _holds_surrogate(row: dict[str, Any]) -> bool:
     return True
 
 
-def _read_tsv(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]:
+def _read_tsv(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]:
     """Tabs separate, nothing quotes (text/tab-separated-values): a field holds neither a tab nor a line break."""
     header: list[str] | None = None
     for line in lines:
         fields = line.removesuffix("\n").rstrip("\r").split(reading.separator or "\t")
         broken = lines.undecoded()
         if header is None:
-            header = _checked_header(fields, broken, wanted, lines.name)
+            header = _validate_header(fields, broken, required, lines.name)
         else:
             yield broken or _fields(header, fields)
 
 
-def _read_csv(lines: _Lines, reading: Reading, wanted: Names) -> Iterator[Row]:
+def _read_csv(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]:
     csv.field_size_limit(LONGEST)  # a long review is not an error
     first = next(lines, None)
     if first is None:
         return
-    separator = reading.separator or _sniffed_separator(first, wanted)
+    separator = reading.separator or _sniffed_separator(first, required)
     reader = csv.reader(chain([first], lines), strict=True, delimiter=separator)
     number = 0
     try:
-        header = _checked_header(next(reader), lines.undecoded(), wanted, lines.name)
+        header = _validate_header(next(reader), lines.undecoded(), required, lines.name)
         for row in reader:
             number += 1
             if not row and len(header) == 1:
                 row = [""]  # csv reads the empty line of a one-column file as no fields
             yield lines.undecoded() or _fields(header, row, f" (line {reader.line_num})")
     except csv.Error as error:
-        what = "is not valid CSV"
+        problem = "is not valid CSV"
         if "unexpected end" in str(error):
-            what = "ends inside quotes"
+            problem = "ends inside quotes"
         elif "field limit" in str(error):
-            what = f"holds a field of more than {LONGEST:,} bytes: a quote is not closed"
+            problem = f"holds a field of more than {LONGEST:,} bytes: a quote is not closed"
         # never skipped: a guess where the next row starts could take a piece of a text for a kept column
         raise DataError(
-            f"{lines.name}, row {number + 1} (line {reader.line_num}): the row {what}, and where the next one starts "
-            f"is uncertain; {_CUT}"
+            f"{lines.name}, row {number + 1} (line {reader.line_num}): the row {problem}, and where the next one "
+            f"starts is uncertain; {_CUT}"
         ) from None
 
 
-def _sniffed_separator(line: str, wanted: Names) -> str:
+def _sniffed_separator(line: str, required: Names) -> str:
     """Another separator than the comma only if the header gives the wanted columns with it and not with the comma."""
     fields = {}
     for separator in f",{_SEPARATORS}":
         with suppress(csv.Error, StopIteration):
             fields[separator] = next(csv.reader([line], delimiter=separator))
-    if wanted:
+    if required:
         for separator, names in fields.items():
-            if set(wanted) <= set(names):
+            if set(required) <= set(names):
                 return separator
     if len(fields.get(",", ())) == 1:
         return next((separator for separator, names in fields.items() if len(names) > 1), ",")
     return ","
 
 
-def _checked_header(header: list[str], broken: BadRow | None, wanted: Names, name: str) -> list[str]:
+def _validate_header(header: list[str], broken: BadRow | None, required: Names, name: str) -> list[str]:
     if broken is not None:
         raise DataError(f"{name}, the header: {broken.reason}")
     if len(set(header)) != len(header):
         raise DataError(f"{name}: two columns of the header have the same name; rename one")
-    for column in wanted:
+    for column in required:
         if column not in header:
             other = any(separator in field for field in header for separator in _SEPARATORS)
             raise DataError(
                 f"{name}: expected a column {column!r}, the header has "
-                f"{describe_columns(column, header, wanted=wanted)}; name the right column"
+                f"{describe_columns(column, header, wanted=required)}; name the right column"
                 + (", or the separator (--separator)" if other else "")
             )
     return header
@@ -381,7 +387,7 @@ class _LineSource:
 
     def _problem(self, row: dict[str, Any], *, to_owner: bool = False) -> str | None:
         """Why a row cannot be used; only ``to_owner`` names its columns, since rejects may be handed on."""
-        for column in self._reading.wanted:
+        for column in self._reading.required:
             if column not in row:
                 present = describe_columns(column, list(row), sure=True) if to_owner else "none"
                 return f"expected a column {column!r}, the row has {present}; name the right column or repair the row"
@@ -507,14 +513,14 @@ def _json_lines(names: Names, rows: Iterator[Values], number: int) -> Iterator[s
         yield line + "\n"
 
 
-def _spelled(value: object) -> str:
+def _to_json(value: object) -> str:
     """What JSON has no type for and everybody spells alike."""
     if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
         return value.isoformat()
     raise TypeError
 
 
-_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_spelled)
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_to_json)
 
 
 class _Written(list[str]):
@@ -561,14 +567,14 @@ class _LineFormat:
         file = OpenedFile(path, compression)
 
         def rows() -> Iterator[tuple[int, Row]]:
-            return enumerate(self.read(_Lines(file, reading.encoding), reading, reading.wanted), 1)
+            return enumerate(self.read(_Lines(file, reading.encoding), reading, reading.required), 1)
 
         return _LineSource(file, rows, reading)
 
     def rows(self, path: Path, compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         with closing(OpenedFile(path, compression)) as file:
-            wanted = () if self.has_columns else ("text",)
-            yield from _good_rows(self.read(_Lines(file, reading.encoding), reading, wanted), reading)
+            required = () if self.has_columns else ("text",)
+            yield from _good_rows(self.read(_Lines(file, reading.encoding), reading, required), reading)
 
     def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool, /) -> bytes:
         assert self.write is not None
@@ -628,7 +634,7 @@ class _SheetFormat:
         sheet = _Sheet(path)
         try:
             if sheet.header:
-                _checked_header(sheet.header, None, reading.wanted, sheet.name)
+                _validate_header(sheet.header, None, reading.required, sheet.name)
         except DataError:
             sheet.close()
             raise

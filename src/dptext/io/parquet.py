@@ -58,9 +58,9 @@ class ParquetSource:
         names = self._file.schema_arrow.names
         for column in (text, *columns):
             if names.count(column) != 1:
-                what = "several" if column in names else describe_columns(column, names, sure=True)
+                problem = "several" if column in names else describe_columns(column, names, sure=True)
                 raise DataError(
-                    f"{self.name}: expected a column {column!r}, the file has {what}; name the right column"
+                    f"{self.name}: expected a column {column!r}, the file has {problem}; name the right column"
                 )
         kind = self._file.schema_arrow.field(text).type
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -181,15 +181,15 @@ def _top_level(file: Any, columns: list[str]) -> list[str] | None:
 
 
 def parquet_rows(path: Path, only: Collection[str] | None) -> Iterator[dict[str, Any]]:
-    """Rows with all columns, or those of ``only``; values that Python has no type for are left out."""
+    """Rows with all columns, or the columns in ``only``; values that Python has no type for are left out."""
     with closing(_open(path)) as file:
         names = file.schema_arrow.names
-        wanted = [name for name in (names if only is None else only) if names.count(name) == 1]
+        present = [name for name in (names if only is None else only) if names.count(name) == 1]
         with suppress(pa.ArrowException, OSError, UnicodeDecodeError):
-            for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=_top_level(file, wanted)):
+            for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=_top_level(file, present)):
                 table = pa.Table.from_batches([batch])
                 lists: dict[str, Sequence[Any]] = {}
-                for name in wanted:
+                for name in present:
                     with suppress(DataError):
                         lists |= as_lists(table.select([name]))
                 for row in range(table.num_rows):
@@ -341,7 +341,7 @@ def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Seq
             raise DataError(f"row {number} holds half a surrogate pair, which is no text")
     small = sum(0 if text is None else 4 * len(text) for text in texts) < 1 << 31
     array = pa.array(texts, type=pa.string() if small else pa.large_string())
-    return _with_kept(name, array, columns, keep, row, instead=_INSTEAD)
+    return _add_kept(name, array, columns, keep, row, instead=_INSTEAD)
 
 
 def as_vectors(
@@ -350,10 +350,10 @@ def as_vectors(
     """A pyarrow table of vectors (n, k), as lists of a fixed size, and the kept columns; see `as_table`."""
     numbers = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
     array = pa.FixedSizeListArray.from_arrays(numbers, vectors.shape[1])
-    return _with_kept(name, array, columns, keep, row, instead=instead)
+    return _add_kept(name, array, columns, keep, row, instead=instead)
 
 
-def _with_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
+def _add_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
     where = f"rows {row} to {row + len(array) - 1}"
     values = [array]
     names = columns if isinstance(columns, Mapping) else columns.column_names
@@ -364,15 +364,15 @@ def _with_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row
             values.append(rebuilt_column(columns.column(column), column, ordered=False))
             continue
         value = None
-        what = f"holds values of several types, which parquet cannot: {instead}"
+        problem = f"holds values of several types, which parquet cannot: {instead}"
         try:
             value = pa.array(columns[column])
         except (pa.ArrowException, OverflowError):
             pass
         except UnicodeEncodeError:
-            what = "holds half a surrogate pair, which is no text"
+            problem = "holds half a surrogate pair, which is no text"
         if value is None:
-            raise DataError(f"{where}: the kept {column!r} {what}")
+            raise DataError(f"{where}: the kept {column!r} {problem}")
         values.append(value)
     return pa.table(values, names=[name, *keep])
 

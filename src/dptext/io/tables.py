@@ -47,8 +47,8 @@ class TableKind:
         """Raise `ParameterError` unless exactly one column has this name."""
         count = list(self.names).count(name)
         if count != 1:
-            what = f"{count} of this name" if count else describe_columns(name, self.names)
-            raise ParameterError(f"expected a column {name!r}, the table has {what}")
+            problem = f"{count} of this name" if count else describe_columns(name, self.names)
+            raise ParameterError(f"expected a column {name!r}, the table has {problem}")
 
 
 def strip_metadata(table: Table) -> Table:
@@ -273,7 +273,8 @@ def _used_dtype(polars: Any, dtype: Any, used: set[str]) -> Any:
         return polars.Array(_used_dtype(polars, dtype.inner, used), dtype.size)
     if isinstance(dtype, polars.Struct):
         return polars.Struct({field.name: _used_dtype(polars, field.dtype, used) for field in dtype.fields})
-    if isinstance(dtype, getattr(polars, "BaseExtension", ())):  # it has a name, and metadata
+    extension: Any = getattr(polars, "BaseExtension", ())
+    if isinstance(dtype, extension):  # it has a name, and metadata
         return _used_dtype(polars, dtype.ext_storage(), used)
     if (
         dtype.is_numeric()
