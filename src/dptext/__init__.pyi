@@ -8,11 +8,11 @@ from dptext.embeddings.levels import BudgetPolicy as BudgetPolicy
 from dptext.embeddings.skipgram import SkipGram as SkipGram
 from dptext.errors import DptextError as DptextError
 from dptext.features.pool import Pool as Pool
-from dptext.files.documents import Document as Document
-from dptext.files.documents import read_documents as read_documents
-from dptext.files.table_kinds import strip_metadata as strip_metadata
 from dptext.hiding.autoencoder import AutoEncoder as AutoEncoder
 from dptext.hiding.encoder import HidingEncoder as HidingEncoder
+from dptext.io.documents import Document as Document
+from dptext.io.documents import read_documents as read_documents
+from dptext.io.tables import strip_metadata as strip_metadata
 from dptext.ledger.ledger import Ledger as Ledger
 from dptext.privacy.budgets import PersonalBudgets as PersonalBudgets
 from dptext.privacy.guarantee import ZCDP as ZCDP

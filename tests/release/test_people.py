@@ -15,8 +15,6 @@ from dptext import TEM, load_vectors, privatize, privatize_file, statement_for_u
 from dptext.errors import ParameterError
 from dptext.io import batches
 from dptext.privacy.guarantee import MetricDP, canonical_id
-from dptext.privacy.guarantee import MetricDP
-from dptext.privacy.unit import canonical_id
 from dptext.privacy.wording import before_people, for_person
 from dptext.release import people
 from dptext.release.people import MostTexts, TextsOfPeople, promise_to

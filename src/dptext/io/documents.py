@@ -15,7 +15,7 @@ import numpy as np
 
 from dptext.checks import choice
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.io.atomic import HashedFile
+from dptext.io.atomic import HashedFile, open_new, scratch_folder
 from dptext.io.batches import STANDARD, Batch, Columns, Reject, add_reject, as_lists, is_pipe
 from dptext.io.formats import FileFormat, Reading, Source, file_format, written_format
 from dptext.privacy.guarantee import canonical_id
@@ -375,6 +375,22 @@ class DocumentWriter:
             DataError: a row cannot be written in this format.
         """
         return self.format.format.encode(self._names, texts, columns, row, first)
+
+    def write(self, parts: Iterable[bytes], out: HashedFile) -> None:
+        """Write the whole file from the bytes of its batches (`encode`)."""
+        if not self.is_assembled:
+            for part in parts:
+                out.write(part)
+            return
+        with scratch_folder() as scratch:
+            path, ends = scratch / "parts", [0]
+            with open_new(path) as file:
+                for part in parts:
+                    try:
+                        ends.append(ends[-1] + file.write(part))
+                    except OSError as error:
+                        raise StorageError.of("write", path, error) from None
+            self.finish(path, ends[1:], out)
 
     def finish(self, batches: Path, ends: Sequence[int], out: HashedFile) -> None:
         """Make the file from the bytes of all batches, which lie in a file one after the other and end at ``ends``."""

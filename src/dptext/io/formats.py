@@ -92,8 +92,8 @@ class Source(Protocol):
         """Bytes read so far."""
         ...
 
-    def batches(self, by_rows: int | None) -> Iterator[Batch]: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
+    def batches(self, by_rows: int | None) -> Iterator[Batch]: ...
+    def close(self) -> None: ...
 
 
 # -- lines in -------------------------------------------------------------------------------------------------
