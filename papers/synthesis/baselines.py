@@ -79,7 +79,7 @@ POOLS = {
 }
 """The first pool of each data set is of its own domain. AG News: newswire, Wikipedia and restaurants mixed."""
 PEOPLE = (50, 100, 300, 1000, 5000)
-_MORE_PEOPLE = {"SNIPS": (50, 100, 300, 1000, 3000, 5000)} | dict.fromkeys(
+_PEOPLE_OF = {"SNIPS": (50, 100, 300, 1000, 3000, 5000)} | dict.fromkeys(
     ("Blogs, age group", "Blogs, gender"), (50, 100, 300, 1000)
 )
 EPSILON = 1.0
@@ -333,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             lambda settings, seed: _cell(options.data, work, settings, seed),
             list(_settings(name, quick=options.quick)),
             range(1, 2 if options.quick else 6),
-            path=options.out / f"baselines-{name.lower().replace(' ', '-')}.jsonl",
+            path=options.out / f"baselines-{name.lower().replace(',', '').replace(' ', '-')}.jsonl",
             name="synthesis baselines",
             not_compared=("options", "work"),
             progress=say_by_name,
@@ -350,7 +350,7 @@ def write_report(out: Path, *, readme: Path | None = None) -> None:
 
 def _settings(name: str, *, quick: bool) -> Iterator[dict[str, Any]]:
     for pool in POOLS[name]:
-        for people in (300,) if quick else _MORE_PEOPLE.get(name, PEOPLE):
+        for people in (300,) if quick else _PEOPLE_OF.get(name, PEOPLE):
             yield {"data": name, "pool": pool, "people": people}
 
 

@@ -73,9 +73,8 @@ log-ratios, whose shift w g equals their variance w S w.)
 The nearness is the log-ratio between the density of the users' texts and that of the pool, shifted so that its average
 over the users' texts is 0. It is 0 everywhere if the pool is of the same domain.
 
-The forms of (expected), (agreement) and (weights) and the constants (tau, rho, prior of c, prior of the counts, 5 nats)
-were chosen on Yelp sentences, WikiText-2 articles and SNIPS; AG News and IMDb had been looked at. Measurements:
-`papers/synthesis/README.md`.
+The forms of (expected), (agreement) and (weights) and tau were chosen on SNIPS and WikiText-2 articles; rho and the
+other constants before them, on Yelp sentences as well. Measurements: `papers/synthesis/README.md`.
 
 Sources: Fisher's discriminants; empirical Bayes as in MacKay 1992, "Bayesian interpolation"; shrinkage of a covariance
 towards the identity as in Ledoit and Wolf 2004.
