@@ -20,7 +20,7 @@ e_y is the variance of the noise in each number of m_y. With few users the noise
     g^ = r g,   r = t s^2 s'^a / (t s^2 s'^a + q).                                                      (posterior)
 
 r says how well each number is known, from 0 to 1. The strength t and the exponent a maximize the likelihood over all
-classes together. The result is t = 0, "no signal", unless the likelihood gains more than 5 nats: noise alone almost
+classes together. The result is t = 0, "no signal", unless the likelihood gains more than 8 nats: noise alone almost
 never gains as much.
 
 **Domain.** Let d = S^-1 g^ for the gap m - mu between the users (mean m over classes) and the pool. The
@@ -39,9 +39,9 @@ h_y = u_y - (sum of p_z u_z over z). If texts were classified by h_y v alone, th
 g = S w the gap would be S h_y. The pool says little of directions that its texts do not use, so S is shrunk towards a
 multiple of the identity: with the average eigenvalue s-bar and tau = 2, the expected gap is c k_y, where
 
-    k_y = a (S_p + tau s-bar I) h_y,   a such that the sums over y of k_y^2 and of h_y^2 are equal.      (expected)
+    k_y = a (S + tau s-bar I) h_y,     a such that the sums over y of k_y^2 and of h_y^2 are equal.      (expected)
 
-In a pool of the same domain S_p prevails, because its texts vary much along h_y; in another domain the identity does.
+In a pool of the same domain S prevails, because its texts vary much along h_y; in another domain the identity does.
 The trust c has the prior N(0.15, 0.07^2) and is updated by the release with the known noise,
 
     c = (0.15 / 0.07^2 + sum of k g / q) / (1 / 0.07^2 + sum of k^2 / q),                                   (trust)
@@ -100,7 +100,7 @@ Floats = npt.NDArray[np.float64]
 _EXPONENTS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 _STRENGTHS = np.geomspace(1e-6, 1e4, 21)
 _FINER = np.geomspace(10**-0.4, 10**0.4, 9)
-_LEAST_GAIN = 5.0  # nats of likelihood below which a gap counts as noise
+_LEAST_GAIN = 8.0  # nats of likelihood below which a gap counts as noise
 _TRUST, _TRUST_DEVIATION = 0.15, 0.07  # prior of c in (trust)
 _FLOOR = 2.0  # tau in (expected)
 _RIDGE = 5.0  # rho in (weights)
@@ -208,7 +208,7 @@ class LogRatio:
             if public is not None:
                 directions = public - shares @ public
                 directions = directions * _agreement(directions, covariance, blocks, leading)
-                directions = _expected(directions @ basis, values)
+                directions = _expected(directions, covariance) @ basis
                 trust = _trust(directions, gaps, spread)
                 expected = trust * directions
             known, strength, exponent = _posterior(gaps - expected, spread, values)
@@ -284,9 +284,10 @@ def _agreement(directions: Floats, covariance: Floats, blocks: Sequence[int], le
     return factors
 
 
-def _expected(directions: Floats, values: Floats) -> Floats:
-    """Return k of (expected) from h in the eigenbasis."""
-    gaps = directions * (values / (float(values.mean()) + _TINY) + _FLOOR)
+def _expected(directions: Floats, covariance: Floats) -> Floats:
+    """Return k of (expected) from h."""
+    average = float(np.trace(covariance)) / len(covariance) + _TINY
+    gaps = directions @ covariance / average + _FLOOR * directions
     return np.asarray(gaps * (np.linalg.norm(directions) / (np.linalg.norm(gaps) + _TINY)))
 
 
