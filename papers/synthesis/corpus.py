@@ -186,8 +186,8 @@ def blogs(data: Path, seed: int, label: str, *, joined: bool = False) -> Split:
     """Half of the bloggers are described, a quarter are the pool, without labels; a quarter are tested on.
 
     Args:
-        data, seed, label: where the posts are, which division, and what is to be learnt.
-        joined: one text for each blogger (60 words of all their posts together) except in the pool.
+        data, seed, label: folder of the posts, division of the people, and label to learn.
+        joined: join the posts of a blogger to one text of 60 words, except in the pool.
     """
     posts, names = posts_of(data, label)
     classes = AGES if label == "age" else tuple(np.unique(names).tolist())
@@ -198,7 +198,7 @@ def blogs(data: Path, seed: int, label: str, *, joined: bool = False) -> Split:
     part = np.searchsorted([count // 2, count // 2 + count // 4], place[posts.people], side="right")
     texts = [" ".join(html.unescape(text).split()[:_WORDS]) for text in posts.texts]
     rows = [np.flatnonzero(part == each) for each in range(3)]
-    private, public, tested = (_taken(texts, own.tolist()) for own in rows)
+    private, public, tested = (_taken(texts, chosen.tolist()) for chosen in rows)
     people, codes, truth = posts.people[rows[0]], labels[rows[0]], labels[rows[2]]
     if joined:
         private, people, codes = _joined(private, people, codes)
@@ -210,6 +210,6 @@ def _joined(texts: Sequence[str], people: Labels, labels: Labels) -> tuple[tuple
     """One text, name and label for each person."""
     named, first, place = np.unique(people, return_index=True, return_inverse=True)
     written: list[list[str]] = [[] for _ in named]
-    for text, each in zip(texts, place.tolist(), strict=True):
-        written[each] += text.split()
+    for text, person in zip(texts, place.tolist(), strict=True):
+        written[person] += text.split()
     return tuple(" ".join(words[:_WORDS]) for words in written), named, labels[first]

@@ -153,7 +153,7 @@ def unit_rows(vectors):
 
 
 def test_descriptions_are_corrected_by_what_the_pool_varies_in():
-    """Descriptions with noise in directions that texts hardly use: better than their own scores, with 30 users."""
+    """Descriptions with noise in directions that texts hardly use: better than cosines to them, with 30 users."""
     gains = []
     for seed in range(5):
         generator = np.random.default_rng(seed)
@@ -185,11 +185,11 @@ def test_a_block_that_does_not_know_the_descriptions_is_not_believed():
         generator = np.random.default_rng(seed)
         known, truth = planted(generator, count=1500, gap=0.3)
         vectors, labels = planted(generator, count=30, gap=0.3)
-        pool, private = (np.hstack([each, 0.2 * generator.normal(size=each.shape)]) for each in (known, vectors))
+        pool, private = (np.hstack([rows, 0.2 * generator.normal(size=rows.shape)]) for rows in (known, vectors))
         matrix = released(private, labels, 3, sigma=4.2, generator=generator)
         directions = np.hstack([np.eye(20)[-3:], unit_rows(generator.normal(size=(3, 20)))]) / np.sqrt(2)
-        given = matrix, 4.2, B, pool.mean(axis=0), np.cov(pool.T), directions
-        fits = LogRatio.fit(*given), LogRatio.fit(*given, (20, 20)), LogRatio.fit(*given, (20, 20), leading=1)
+        inputs = matrix, 4.2, B, pool.mean(axis=0), np.cov(pool.T), directions
+        fits = LogRatio.fit(*inputs), LogRatio.fit(*inputs, (20, 20)), LogRatio.fit(*inputs, (20, 20), leading=1)
         results.append([accuracy(ratio, pool, truth) for ratio in fits])
     one_block, right, wrong = np.mean(results, axis=0)
     assert right > one_block + 0.05
@@ -200,8 +200,8 @@ def test_blocks_that_agree_count_alike(generator):
     """The second block is a copy of the first one: with it, the ratio is as if there were one block."""
     vectors, _ = planted(generator, count=1500)
     pool, directions = np.hstack([vectors, vectors]), np.hstack([np.eye(20)[-3:]] * 2)
-    given = 4.2 * generator.normal(size=(3, 41)), 4.2, B, pool.mean(axis=0), np.cov(pool.T), directions
-    np.testing.assert_allclose(LogRatio.fit(*given, (20, 20)).weights, LogRatio.fit(*given).weights, atol=1e-9)
+    inputs = 4.2 * generator.normal(size=(3, 41)), 4.2, B, pool.mean(axis=0), np.cov(pool.T), directions
+    np.testing.assert_allclose(LogRatio.fit(*inputs, (20, 20)).weights, LogRatio.fit(*inputs).weights, atol=1e-9)
 
 
 def test_classes_without_anybody_are_never_likeliest(generator):
