@@ -59,11 +59,29 @@ DESCRIPTIONS = {
         "SearchCreativeWork": "find a book, a show, a game or a song by its name",
         "SearchScreeningEvent": "when is the movie on at the cinema",
     },
+    "Blogs, age group": {
+        "13-17": "a teenager writes about school, homework, friends, parents and being bored",
+        "23-27": "a person in their twenties writes about a job, college, dating, friends and going out",
+        "33-48": "a parent writes about work, children, husband or wife, the house and politics",
+    },
+    "Blogs, gender": {
+        "female": "a woman writes about her feelings, her family, her friends and love",
+        "male": "a man writes about computers, games, sports, music and politics",
+    },
 }
 """Label descriptions, the same for all methods that use them; written before any result was seen."""
-POOLS = {"AG News": ("news", "restaurants"), "IMDb": ("reviews", "restaurants"), "SNIPS": ("requests", "restaurants")}
+POOLS = {
+    "AG News": ("news", "restaurants"),
+    "IMDb": ("reviews", "restaurants", "wikipedia"),
+    "SNIPS": ("requests", "restaurants"),
+    "Blogs, age group": ("posts",),
+    "Blogs, gender": ("posts",),
+}
 """The first pool of each data set is of its own domain. AG News: newswire, Wikipedia and restaurants mixed."""
 PEOPLE = (50, 100, 300, 1000, 5000)
+_PEOPLE_OF = {"SNIPS": (50, 100, 300, 1000, 3000, 5000)} | dict.fromkeys(
+    ("Blogs, age group", "Blogs, gender"), (50, 100, 300, 1000)
+)
 EPSILON = 1.0
 _POOL, _PRIVATE, _TEST, _MADE, _TOKENS = 4000, 5000, 1500, 1500, 64
 _STEPS, _STEP_SIZES = 25, (4.0, 16.0, 64.0)
@@ -246,9 +264,12 @@ def _split(data: Path, name: str, pool: str) -> corpus.Split:
         )  # fmt: skip
     elif name == "AG News":
         split = corpus.news(data, 0, pool)
+    elif name.startswith("Blogs"):
+        split = corpus.blogs(data, 0, "age" if name == "Blogs, age group" else "gender", joined=True)
     else:
         split = corpus.imdb(data, 0)
-        split = split if pool == "reviews" else _with_pool(split, corpus.restaurants(data))
+        others = {"reviews": split.pool, "restaurants": corpus.restaurants(data), "wikipedia": corpus.wikipedia(data)}
+        split = _with_pool(split, others[pool])
     rows = corpus.shuffled(len(split.pool), 1)[:_POOL]
     split = _with_pool(split, tuple(split.pool[row] for row in rows.tolist()))
     return corpus.Split(
@@ -312,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             lambda settings, seed: _cell(options.data, work, settings, seed),
             list(_settings(name, quick=options.quick)),
             range(1, 2 if options.quick else 6),
-            path=options.out / f"baselines-{name.lower().replace(' ', '-')}.jsonl",
+            path=options.out / f"baselines-{name.lower().replace(',', '').replace(' ', '-')}.jsonl",
             name="synthesis baselines",
             not_compared=("options", "work"),
             progress=say_by_name,
@@ -329,7 +350,7 @@ def write_report(out: Path, *, readme: Path | None = None) -> None:
 
 def _settings(name: str, *, quick: bool) -> Iterator[dict[str, Any]]:
     for pool in POOLS[name]:
-        for people in (300,) if quick else PEOPLE:
+        for people in (300,) if quick else _PEOPLE_OF.get(name, PEOPLE):
             yield {"data": name, "pool": pool, "people": people}
 
 

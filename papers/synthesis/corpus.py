@@ -182,8 +182,13 @@ def posts_of(data: Path, label: str) -> tuple[Posts, npt.NDArray[np.str_]]:
     return posts, {"age": posts.age, "gender": posts.gender, "topic": posts.labels}[label]
 
 
-def blogs(data: Path, seed: int, label: str) -> Split:
-    """Half of the bloggers are described, a quarter are the pool, without labels; a quarter are tested on."""
+def blogs(data: Path, seed: int, label: str, *, joined: bool = False) -> Split:
+    """Half of the bloggers are described, a quarter are the pool, without labels; a quarter are tested on.
+
+    Args:
+        data, seed, label: folder of the posts, division of the people, and label to learn.
+        joined: join the posts of a blogger to one text of 60 words, except in the pool.
+    """
     posts, names = posts_of(data, label)
     classes = AGES if label == "age" else tuple(np.unique(names).tolist())
     labels = np.array([classes.index(name) for name in names.tolist()])
@@ -193,13 +198,18 @@ def blogs(data: Path, seed: int, label: str) -> Split:
     part = np.searchsorted([count // 2, count // 2 + count // 4], place[posts.people], side="right")
     texts = [" ".join(html.unescape(text).split()[:_WORDS]) for text in posts.texts]
     rows = [np.flatnonzero(part == each) for each in range(3)]
-    return Split(
-        _taken(texts, rows[0].tolist()),
-        labels[rows[0]],
-        posts.people[rows[0]],
-        _taken(texts, rows[1].tolist()),
-        labels[rows[1]],
-        _taken(texts, rows[2].tolist()),
-        labels[rows[2]],
-        classes,
-    )
+    private, public, tested = (_taken(texts, chosen.tolist()) for chosen in rows)
+    people, codes, truth = posts.people[rows[0]], labels[rows[0]], labels[rows[2]]
+    if joined:
+        private, people, codes = _joined(private, people, codes)
+        tested, _, truth = _joined(tested, posts.people[rows[2]], truth)
+    return Split(private, codes, people, public, labels[rows[1]], tested, truth, classes)
+
+
+def _joined(texts: Sequence[str], people: Labels, labels: Labels) -> tuple[tuple[str, ...], Labels, Labels]:
+    """One text, name and label for each person."""
+    named, first, place = np.unique(people, return_index=True, return_inverse=True)
+    written: list[list[str]] = [[] for _ in named]
+    for text, person in zip(texts, place.tolist(), strict=True):
+        written[person] += text.split()
+    return tuple(" ".join(words[:_WORDS]) for words in written), named, labels[first]

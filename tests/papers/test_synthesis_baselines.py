@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from papers.sweeps import sweep
 
-PAPERS = ("synthesis.baselines",)
+PAPERS = ("synthesis.baselines", "synthesis.corpus")
 CLASSES, SIZE = 3, 20
 
 
@@ -80,3 +80,10 @@ def test_settings_are_distinct_and_a_report_names_the_cells_that_are_lost(papers
         "below the best baseline in 2 of 2 cells: AG News, news, 50 (class means, by 0.020); AG News, news, 100" in text
     )
     assert "0.702 ± 0.006" in text
+
+
+def test_texts_of_one_person_become_one_text_with_their_label(papers):
+    texts = ("a b", "c d", " ".join("xyz" * 30), "e")
+    joined, people, labels = papers.corpus._joined(texts, np.array([7, 2, 5, 7]), np.array([1, 0, 2, 1]))
+    assert joined == ("c d", " ".join("xyz" * 20), "a b e")
+    assert (people.tolist(), labels.tolist()) == ([2, 5, 7], [0, 2, 1])

@@ -23,6 +23,7 @@ from dptext.checks import choice, path, whole
 from dptext.drawing import checked_axes, grey, in_letters, labelled, next_style
 from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
+from dptext.features.latent_words import LatentWords
 from dptext.features.pool import Pool
 from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.documents import canonical_label
@@ -125,7 +126,8 @@ class TextDistribution(Showing):
     @cached_property
     def ratio(self) -> LogRatio:
         """The density ratio between the described texts and the public ones."""
-        described = self.labels.described
+        described, blocks = self.labels.described, self.features.blocks
+        pretrained = [place for place, block in enumerate(blocks) if not isinstance(block.encoder, LatentWords)]
         return LogRatio.fit(
             self.matrix,
             self.sigma,
@@ -133,6 +135,8 @@ class TextDistribution(Showing):
             self.features.mean,
             self.features.covariance,
             None if described is None else self.features.units(described) * UNIT,
+            [block.dimension for block in blocks],
+            leading=pretrained[0] if pretrained else 0,
         )
 
     def shares(self) -> dict[str, float]:
