@@ -1,8 +1,4 @@
-"""What an argument has to be, in one place: each check returns the value in its plain form, or raises one clear error.
-
-The error says what was expected and what was given; what to do follows from the two. A value is shown where it is a
-number, or a short name that was meant as a choice; of everything else only the type, for it may be somebody's text.
-"""
+"""Validate arguments: each check returns the value in its plain form or raises one clear error."""
 
 from __future__ import annotations
 
@@ -45,20 +41,7 @@ def number(
     below: float | None = None,
     infinite: bool = False,
 ) -> float:
-    """``value`` as a finite float within the bounds: ``least`` and ``most`` included, ``above`` and ``below`` not.
-
-    With ``infinite``, infinity passes too; an integer that no float holds never does.
-
-    Raises:
-        ParameterError: it is no number (a bool is none), not finite, or outside.
-
-    >>> number("epsilon", 3, above=0)
-    3.0
-    >>> number("delta", 2.0, above=0, below=1)
-    Traceback (most recent call last):
-    ...
-    dptext.errors.ParameterError: delta must be a number above 0 and below 1, got 2.0
-    """
+    """``value`` as a finite float within the bounds: ``least`` and ``most`` included, ``above`` and ``below`` not."""
     found = _as_float(value)
     if (
         found is None
@@ -75,16 +58,7 @@ def number(
 
 
 def chosen_epsilon(value: T | None, where: str) -> T:
-    """An epsilon that somebody chose: nothing here has a usual one, for how much may be lost is not ours to decide.
-
-    Raises:
-        ParameterError: none was given.
-
-    >>> chosen_epsilon(None, "TEM")
-    Traceback (most recent call last):
-    ...
-    dptext.errors.ParameterError: TEM needs epsilon=..., how much may be lost: dptext.advise and dptext.calibrate ...
-    """
+    """An epsilon that somebody chose: nothing here has a usual one, for how much may be lost is not ours to decide."""
     if value is None:
         raise ParameterError(
             f"{where} needs epsilon=..., how much may be lost: dptext.advise and dptext.calibrate help to choose it"
@@ -93,16 +67,7 @@ def chosen_epsilon(value: T | None, where: str) -> T:
 
 
 def whole(name: str, value: object, *, least: int | None = None, most: int | None = None) -> int:
-    """``value`` as an int from ``least`` to ``most``.
-
-    Raises:
-        ParameterError: it is no integer (a bool is none, and neither is 3.0), or outside.
-
-    >>> whole("steps", 0, least=1)
-    Traceback (most recent call last):
-    ...
-    dptext.errors.ParameterError: steps must be an integer of at least 1, got 0
-    """
+    """``value`` as an int from ``least`` to ``most``."""
     if (
         isinstance(value, bool)
         or not isinstance(value, Integral)
@@ -114,16 +79,7 @@ def whole(name: str, value: object, *, least: int | None = None, most: int | Non
 
 
 def choice(name: str, value: T, choices: Iterable[T], *, also: str = "") -> T:
-    """The one of ``choices`` that ``value`` (also as a member of a `StrEnum`) is; ``also`` says what else is taken.
-
-    Raises:
-        ParameterError: it is another; the one that is spelled most alike is named.
-
-    >>> choice("pooling", "maen", ("mean", "last"))
-    Traceback (most recent call last):
-    ...
-    dptext.errors.ParameterError: pooling must be one of 'mean', 'last', got 'maen': did you mean 'mean'?
-    """
+    """The one of ``choices`` that ``value`` (also as a member of a `StrEnum`) is; ``also`` says what else is taken."""
     known = tuple(choices)
     for each in known:
         if (isinstance(value, str) or type(value) is type(each)) and value == each:
@@ -134,23 +90,13 @@ def choice(name: str, value: T, choices: Iterable[T], *, also: str = "") -> T:
 
 
 def meant(value: object, known: Iterable[str]) -> str:
-    """``": did you mean 'x'?"``, of the known name that is spelled most alike; nothing where none is alike.
-
-    >>> meant("privunti", ("PrivUnit", "Laplace")), meant("x", ("PrivUnit", "Laplace"))
-    (": did you mean 'PrivUnit'?", '')
-    """
+    """``": did you mean 'x'?"``, of the known name that is spelled most alike; nothing where none is alike."""
     found = _most_alike(value, known, 1) if isinstance(value, str) else []
     return f": did you mean {str(found[0])!r}?" if found else ""
 
 
 def listed(names: Iterable[str], *, near: object = None, most: int = 20) -> str:
-    """Names for an error that says what there is: those that are spelled like ``near`` first, at most so many.
-
-    >>> listed(["stars", "author", "txt"], near="text")
-    "'txt', 'stars', 'author'"
-    >>> listed(["stars", "author", "txt"], most=2)
-    "'stars', 'author' and 1 more"
-    """
+    """Names for an error that says what there is: those that are spelled like ``near`` first, at most so many."""
     given = [str(each) for each in names]
     first = _most_alike(near, given, 3) if isinstance(near, str) else []
     ordered = [*first, *(each for each in given if each not in first)]
@@ -169,11 +115,7 @@ def _most_alike(value: str, known: Iterable[str], count: int) -> list[str]:
 
 
 def text(name: str, value: object) -> str:
-    """``value`` as a text that is not empty and that files can hold.
-
-    Raises:
-        ParameterError: it is none, or empty, or holds half a surrogate pair.
-    """
+    """``value`` as a text that is not empty and that files can hold."""
     if not isinstance(value, str) or not value:
         raise ParameterError(f"{name} must be text, got {'none' if value == '' else shown(value)}")
     if not is_encodable(value):
@@ -191,11 +133,7 @@ def is_encodable(value: str) -> bool:
 
 
 def names(name: str, value: object) -> tuple[str, ...]:
-    """``value`` as distinct names (of columns, say): any sequence of strings but a string.
-
-    Raises:
-        ParameterError: it is one string, holds something else, a name that UTF-8 cannot hold, or one name twice.
-    """
+    """``value`` as distinct names (of columns, say): any sequence of strings but a string."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ParameterError(f"{name} must be a list of names, got {shown(value)}")
     found = tuple(value)
@@ -209,11 +147,7 @@ def names(name: str, value: object) -> tuple[str, ...]:
 
 
 def path(name: str, value: object) -> Path:
-    """``value`` as a path.
-
-    Raises:
-        ParameterError: it is none, or empty, or holds the character NUL.
-    """
+    """``value`` as a path."""
     if not isinstance(value, str | os.PathLike):
         raise ParameterError(f"{name} must be a path, got {shown(value)}")
     found = os.fspath(value)

@@ -1,8 +1,4 @@
-"""Parts of figures on axes of matplotlib (extra ``report``): rows with names, lines, points. The only place for them.
-
-What an object draws with ``plot``, what a page shows and what a file of figures holds is drawn here. Everything can be
-told apart in grey, by its form; the colours are those of the style in use, so that a figure can be read on dark paper.
-"""
+"""Parts of matplotlib figures (extra ``report``): rows with names, lines, points."""
 
 from __future__ import annotations
 
@@ -39,12 +35,7 @@ _SHARES = (1.0, 0.55, 0.75, 0.4)
 
 
 def checked_axes(axes: Any, *, height: float = 4.0) -> Any:
-    """The axes to draw on: those given, or those of a new figure, which a notebook shows by itself.
-
-    Raises:
-        ParameterError: what was given has no axes to draw on.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """The axes to draw on: those given, or those of a new figure, which a notebook shows by itself."""
     pyplot = extra("matplotlib.pyplot", "report", "a figure")
     if axes is not None:
         if not hasattr(axes, "get_legend_handles_labels"):

@@ -1,8 +1,4 @@
-"""What can go wrong, one class for each thing a user can do about it.
-
-No message holds a text, a word or a value out of the user's data: rows, columns, arguments and lengths name
-the place. The command line turns each class into its exit code.
-"""
+"""What can go wrong, one class for each thing a user can do about it."""
 
 from __future__ import annotations
 

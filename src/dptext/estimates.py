@@ -1,12 +1,4 @@
-"""A measured number with its interval: shares, areas, means over runs, and statistics of rows that share people.
-
-Intervals are two-sided at 95 per cent unless another level is asked for.
-
-Numbers from 0 to 1 (a share, a mean of shares, macro-F1, an area under a curve) have one kind of interval, that of
-Clopper and Pearson 1934 for an *effective* number of people (`of_influence`), and differences of two such numbers are
-made of the two intervals (`difference`). The intervals of Wald, of DeLong and of a bootstrap are too narrow near 0 and
-1, and without width at 0 and 1: thirty people who are all served well do not show that the next one will be.
-"""
+"""A measured number with its interval: shares, areas, means over runs, and statistics of rows that share people."""
 
 from __future__ import annotations
 
@@ -47,14 +39,7 @@ _AT_ONCE = 1 << 14  # people drawn
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, its interval, and what it was computed from.
-
-    Attributes:
-        value: the estimate.
-        low, high: its interval.
-        count: how many runs, rows or people it comes from.
-        of: what is counted: "runs", "rows", "people", "inputs".
-    """
+    """A number, its interval, and what it was computed from."""
 
     value: float
     low: float
@@ -67,14 +52,7 @@ class Estimate:
 
 
 def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
-    """A share of rows, with the interval of Clopper and Pearson 1934.
-
-    Raises:
-        ParameterError: no trials, or more successes than trials.
-
-    >>> print(share(50, 100))
-    0.500 [0.398, 0.602]
-    """
+    """A share of rows, with the interval of Clopper and Pearson 1934."""
     trials = whole("trials", trials, least=1)
     successes = whole("successes", successes, least=0, most=trials)
     low, high = _clopper_pearson(successes, trials, _error(confidence))
@@ -82,14 +60,7 @@ def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Est
 
 
 def mean_over_runs(values: Sequence[float] | npt.NDArray[np.float64], *, confidence: float = CONFIDENCE) -> Estimate:
-    """The mean of independent runs, with Student's interval.
-
-    Raises:
-        ParameterError: fewer than two runs, or a run without a number.
-
-    >>> print(mean_over_runs([0.70, 0.72, 0.71]))
-    0.710 [0.685, 0.735]
-    """
+    """The mean of independent runs, with Student's interval."""
     runs = _finite("values", values)
     if runs.size < 2:
         raise ParameterError(f"an interval needs at least two runs, got {runs.size}")
@@ -107,27 +78,7 @@ def over_people(
     confidence: float = CONFIDENCE,
     seed: int | None = None,
 ) -> Estimate:
-    """A statistic of rows, with the percentile interval of a bootstrap over *people*, not rows.
-
-    Rows of one author are alike: an interval over rows would be too narrow. So would the plain percentiles be where
-    people are few: their tails are widened as Student's are against the normal's (Hesterberg 2015, the expanded
-    percentile interval). Of fewer than about five people no interval says much.
-
-    At its largest value a statistic is the same in every resample, and percentiles know no doubt. Numbers from 0 to 1
-    have better intervals here (`mean_of_people`, `macro_f1`, `area`); others need ``bounds``.
-
-    Args:
-        statistic: (n,) indices of rows -> number.
-        people: (rows,) whose row each is; ``range(rows)`` where everybody has one.
-        bounds: between which the statistic lies: the interval then holds what comes out if the people who may be
-            missing among those seen (`of_influence`) take it as far as it goes.
-        resamples: how often people are drawn with replacement.
-        confidence: of the interval.
-        seed: None for fresh randomness.
-
-    Raises:
-        ParameterError: fewer than two people, or a statistic that is no number.
-    """
+    """A statistic of rows, with the percentile interval of a bootstrap over *people*, not rows."""
     error, whose = _error(confidence), np.asarray(people)
     value = float(statistic(np.arange(len(whose))))
     found = [statistic(rows) for rows in resampled_rows(whose, resamples=resamples, seed=seed)]
@@ -146,10 +97,7 @@ def over_people(
 
 
 def _tail_of(people: int, error: float) -> float:
-    """How much of a bootstrap distribution to cut off at each end: Phi(-sqrt(n / (n - 1)) t), n people, t Student's.
-
-    The bootstrap divides by n where n - 1 is right, and knows no doubt about the spread.
-    """
+    """How much of a bootstrap distribution to cut off at each end: Phi(-sqrt(n / (n - 1)) t), n people, t Student's."""
     stats = _stats()
     reach = float(stats.t.isf(error / 2, people - 1)) * np.sqrt(people / (people - 1))
     return float(stats.norm.sf(reach))
@@ -158,22 +106,7 @@ def _tail_of(people: int, error: float) -> float:
 def mean_of_people(
     values: npt.ArrayLike, people: npt.ArrayLike, *, confidence: float = CONFIDENCE, design_effect: float = 1.0
 ) -> Estimate:
-    """The mean over rows of numbers from 0 to 1, where rows share people.
-
-    Args:
-        values: (rows,) from 0 to 1: what is right (0 or 1), or a share of each row.
-        people: (rows,) whose row each is; where everybody has one and the values are 0 and 1, the interval is that of
-            Clopper and Pearson.
-        confidence, design_effect: see `of_influence`.
-
-    Raises:
-        ParameterError: fewer than two people; a value that does not lie between 0 and 1.
-
-    >>> print(mean_of_people([1, 1, 1, 0] * 25, range(100)))
-    0.750 [0.653, 0.831]
-    >>> print(mean_of_people([1, 1, 1, 1] * 25, [row // 10 for row in range(100)]))  # ten people
-    1.000 [0.692, 1.000]
-    """
+    """The mean over rows of numbers from 0 to 1, where rows share people."""
     rows = _finite("values", values)
     if not rows.size or rows.min() < 0 or rows.max() > 1 + _ROUNDING:
         raise ParameterError("values must be at least one number from 0 to 1, got others or none")
@@ -190,20 +123,7 @@ def macro_f1(
     confidence: float = CONFIDENCE,
     design_effect: float = 1.0,
 ) -> Estimate:
-    """The mean of F1 over the classes that occur, 2 hits / (rows of the class + rows named so).
-
-    Args:
-        true: (rows,) classes 0, 1, ...
-        named: (rows,) what was answered.
-        people: (rows,) whose row each is.
-        confidence, design_effect: see `of_influence`.
-
-    Raises:
-        ParameterError: fewer than two people, unequal lengths.
-
-    >>> macro_f1([0, 0, 1, 1], [0, 1, 1, 1], range(4)).value == (2 / 3 + 4 / 5) / 2
-    True
-    """
+    """The mean of F1 over the classes that occur, 2 hits / (rows of the class + rows named so)."""
     truth, answer, whose = (np.asarray(each) for each in (true, named, people))
     if not truth.size or truth.shape != answer.shape:
         raise ParameterError(f"named must be one class for each of {truth.size} rows, got shape {answer.shape}")
@@ -230,23 +150,7 @@ def area(
     confidence: float = CONFIDENCE,
     design_effect: float = 1.0,
 ) -> Estimate:
-    """The area under the curve: how often a row of one kind has a higher score than one of the other, ties half.
-
-    Args:
-        scores: (rows,) any numbers.
-        positive: (rows,) which rows should have the higher ones.
-        people: (rows,) whose row each is; None: everybody has one.
-        parts: (rows,) scores are comparable within a part only (the fold of a model); None: all of them. A part that
-            lacks one of the kinds is left out.
-        confidence, design_effect: see `of_influence`; what a person adds are the components of DeLong, DeLong and
-            Clarke-Pearson 1988, summed (Obuchowski 1997).
-
-    Raises:
-        ParameterError: no part has rows of both kinds; fewer than two people.
-
-    >>> print(area([0.1, 0.4, 0.3, 0.8], [False, False, True, True]))
-    0.750 [0.061, 1.000]
-    """
+    """The area under the curve: how often a row of one kind has a higher score than one of the other, ties half."""
     values, inside = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
     whose = np.arange(values.size) if people is None else np.asarray(people)
     value, influence, units = _area(values, inside, whose, parts)
@@ -262,16 +166,7 @@ def area_of_classes(
     confidence: float = CONFIDENCE,
     design_effect: float = 1.0,
 ) -> Estimate:
-    """The mean over classes of the area of each class against the rest; of two classes, the `area` of the second.
-
-    Args:
-        scores: (rows, k) how likely each class is, in any unit.
-        classes: (rows,) 0 .. k - 1.
-        people, parts, confidence, design_effect: as in `area`.
-
-    Raises:
-        ParameterError: as in `area`.
-    """
+    """The mean over classes of the area of each class against the rest; of two classes, the `area` of the second."""
     values, codes, whose = np.asarray(scores, dtype=np.float64), np.asarray(classes), np.asarray(people)
     count = values.shape[1]
     if count == 2:
@@ -321,26 +216,7 @@ def of_influence(
     confidence: float = CONFIDENCE,
     design_effect: float = 1.0,
 ) -> Estimate:
-    """A number from 0 to 1 that is nearly a sum over people, with its interval.
-
-    With v the variance that the people show, n = value (1 - value) / v independent people would be as uncertain: for
-    these the interval is that of Clopper and Pearson (Korn and Graubard 1998, for samples of clusters). Two doubts
-    widen it. Where few people differ from the others, v itself is uncertain: the more so the fewer (Satterthwaite's
-    degrees of freedom), down to ``units``, what is left when all rows of a person are alike. And a kind of people that
-    makes up 1 - (error / 2)^(1 / units) of all may be missing among those who were seen: the interval holds the number
-    that comes out if all their rows are 0, or all 1.
-
-    Args:
-        value: the number, from 0 to 1.
-        influence: (rows,) how much each row adds to it beyond its mean; they sum to 0.
-        people: (rows,) whose row each is.
-        units: of how many people it would be the share, if all rows of each were alike.
-        confidence: of the interval.
-        design_effect: how many times as large the variance is as people show who have nothing to do with each other.
-
-    Raises:
-        ParameterError: fewer than two people.
-    """
+    """A number from 0 to 1 that is nearly a sum over people, with its interval."""
     names, whose = np.unique(np.asarray(people), return_inverse=True)
     count = len(names)
     if count < 2:
@@ -386,32 +262,14 @@ def _effective(value: float, influence: Floats, of_people: Floats, units: float,
 
 
 def _equal_people(people: npt.ArrayLike, weights: Floats | None = None) -> float:
-    """(sum w)^2 / sum w^2, Kish 1965: so many people of equal weight would be as uncertain as these.
-
-    A person weighs as much as all their rows do: 1 each where nothing is said.
-    """
+    """(sum w)^2 / sum w^2, Kish 1965: so many people of equal weight would be as uncertain as these."""
     whose = np.unique(np.asarray(people), return_inverse=True)[1]
     of_people = np.bincount(whose, weights).astype(np.float64)
     return float(of_people.sum() ** 2 / (of_people**2).sum())
 
 
 def difference(one: Estimate, other: Estimate, *, correlation: float = 0.0) -> Estimate:
-    """``one - other``, with an interval made of both, which may be lopsided (Zou and Donner 2008).
-
-    Of intervals of Wilson it is that of Newcombe 1998; of those of Clopper and Pearson, as here, it is wider, and of
-    groups of 30 to 1,000 that are served alike none is called unequal more often than said: computed exactly, at 5 per
-    cent and at a thousandth, it errs at most .81 times as often. Newcombe's errs up to 10 times and that of Miettinen
-    and Nurminen 22 times as often (30 against 1,000 at .998, a thousandth, as where 45 pairs are compared).
-
-    Args:
-        one, other: with intervals of one confidence, which the difference has too.
-        correlation: of the two numbers; 0 where they come from different people.
-
-    >>> print(difference(share(30, 30), share(26, 30)))  # Fisher's exact test: .112
-    0.133 [-0.017, 0.307]
-    >>> print(difference(share(30, 30), share(40, 40)))
-    0.000 [-0.116, 0.088]
-    """
+    """``one - other``, with an interval made of both, which may be lopsided (Zou and Donner 2008)."""
     value = one.value - other.value
     reaches = []
     for first, second in (
@@ -426,21 +284,7 @@ def difference(one: Estimate, other: Estimate, *, correlation: float = 0.0) -> E
 def paired_difference(
     one: npt.ArrayLike, other: npt.ArrayLike, people: npt.ArrayLike, *, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """How much more often one is right than the other, on the same rows.
-
-    Rows on which both agree say nothing: it is the share on which one alone is right, less that on which the other is.
-
-    Args:
-        one, other: (rows,) whether each is right.
-        people: (rows,) whose row each is.
-        confidence: of the interval.
-
-    Raises:
-        ParameterError: fewer than two people.
-
-    >>> print(paired_difference([True] * 30, [True] * 26 + [False] * 4, range(30)))  # McNemar's exact test: .125
-    0.133 [-0.017, 0.307]
-    """
+    """How much more often one is right than the other, on the same rows."""
     first, second = np.asarray(one, dtype=bool), np.asarray(other, dtype=bool)
     sides = [each.astype(np.float64) for each in (first & ~second, second & ~first)]
     estimates = [mean_of_people(each, people, confidence=confidence) for each in sides]
@@ -454,16 +298,7 @@ def paired_difference(
 def resampled_rows(
     people: npt.ArrayLike, *, resamples: int = 1000, seed: int | None = None
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """The rows of as many people as there are, drawn with replacement, again and again: what `over_people` looks at.
-
-    Args:
-        people: (rows,) whose row each is.
-        resamples: how often.
-        seed: None for fresh randomness.
-
-    Raises:
-        ParameterError: fewer than two people.
-    """
+    """The rows of as many people as there are, drawn with replacement, again and again: what `over_people` looks at."""
     names, whose = np.unique(np.asarray(people), return_inverse=True)
     if len(names) < 2:
         raise ParameterError(f"an interval over people needs at least two of them, got {len(names)}")

@@ -31,20 +31,7 @@ _AHEAD = 2  # pieces that wait for a process, for each process
 def in_order(
     work: Callable[[Sent], Result], pieces: Iterable[tuple[Kept, Sent]], *, processes: int = 1
 ) -> Generator[tuple[Kept, Result], None, None]:
-    """``work`` on the second half of every piece, beside the first half, in the order of the pieces.
-
-    Args:
-        work: a function or an object that can be pickled. It goes to each process once, through a file that only its
-            owner reads, and must hold neither a secret nor random state. Its large arrays are read-only there, and in
-            memory once for all of them.
-        pieces: what stays here, and what goes to ``work``. Few pieces are ahead of the one that comes out, so memory
-            does not grow with the input.
-        processes: how many; 1 does the work in this one.
-
-    Raises:
-        ParameterError: ``work`` holds a function that another process cannot import.
-        StorageError: a process died (out of memory, most likely).
-    """
+    """``work`` on the second half of every piece, beside the first half, in the order of the pieces."""
     if whole("processes", processes, least=1) == 1:
         for kept, sent in pieces:
             yield kept, work(sent)
@@ -96,11 +83,7 @@ _work: Callable[[Any], Any] | None = None
 
 
 def _start(path: str, cores: int) -> None:
-    """Take over what the parent left in a file.
-
-    Where it cannot be read the worker ends at once, and its parent says so: an error would be printed with its
-    traceback.
-    """
+    """Take over what the parent left in a file."""
     global _work
     begin_worker(cores)
     try:

@@ -1,9 +1,4 @@
-"""How far a call has come, for the person who waits for it: the only place that shows it, and the only switch.
-
-Functions that may take long have ``progress=``: None shows a bar on a terminal (on standard error), or in a notebook
-that has ipywidgets, once two seconds have passed; True shows it at once; False does not; a function is called instead.
-Nothing is shown in a pipe, in the processes that share some work, and within another bar.
-"""
+"""How far a call has come, for the person who waits for it: the only place that shows it, and the only switch."""
 
 from __future__ import annotations
 
@@ -41,17 +36,6 @@ def switch_off() -> None:
 def watched(
     progress: How, what: str, total: int | None = None, *, said: Said | None = None
 ) -> Iterator[Callable[..., None]]:
-    """What is called with how far a piece of work has come: ``progress`` where it is a function, else what shows a bar.
-
-    Args:
-        progress: see the module.
-        what: is done, in a word or two: never a private text, or how many rows are private.
-        total: how much there is to do; None: nobody knows.
-        said: None: the function is called with how much is done.
-
-    Raises:
-        ParameterError: ``progress`` is something else.
-    """
     if callable(progress):
         called: Any = progress
         yield called

@@ -26,12 +26,7 @@ _SMALL = 4096  # smaller arrays stay in the pickle
 
 
 def save_shared(thing: object, folder: Path) -> Path:
-    """Write an object into a folder, named by its digest; an existing file is kept.
-
-    Raises:
-        ParameterError: it cannot be pickled.
-        StorageError: the folder cannot be written to.
-    """
+    """Write an object into a folder, named by its digest; an existing file is kept."""
     arrays: list[memoryview] = []
 
     def keep_in_pickle(buffer: pickle.PickleBuffer) -> bool:
@@ -71,11 +66,7 @@ def save_shared(thing: object, folder: Path) -> Path:
 
 
 def load_shared(path: Path) -> Any:
-    """Load an object of `save_shared`; the file stays mapped while its arrays are in use.
-
-    Raises:
-        StorageError: it cannot be read, or was cut.
-    """
+    """Load an object of `save_shared`; the file stays mapped while its arrays are in use."""
     try:
         with path.open("rb") as stream:
             mapped = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))

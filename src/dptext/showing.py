@@ -1,11 +1,4 @@
-"""How an object shows itself: one line for a console, a small table for a notebook. The only place that makes either.
-
-A class says what is in it and nothing of how that looks: `Showing._in_brief` for the line and the table,
-`Showing._in_full` for what the table adds. A line is what logs and tracebacks print, so neither may hold a private
-text, or a count of private rows.
-
-A table has the colours of the page that it stands on, light or dark: it sets none.
-"""
+"""Text and HTML representations of public objects."""
 
 from __future__ import annotations
 
@@ -63,11 +56,7 @@ def _is_equal(one: object, other: object) -> bool:
 
 
 def line(name: str, facts: Facts) -> str:
-    """``Name(fact=value, ...)`` of fewer than 120 characters: facts that no longer fit are left out.
-
-    >>> line("TEM", [("epsilon", 5.0), ("words", 1000), ("vectors", "glove"), ("seed", None)])
-    "TEM(epsilon=5, words=1000, vectors='glove')"
-    """
+    """``Name(fact=value, ...)`` of fewer than 120 characters: facts that no longer fit are left out."""
     parts: list[str] = []
     room = _LONGEST - len(f"{name}(, ...)")
     for fact, value in facts:
@@ -82,11 +71,7 @@ def line(name: str, facts: Facts) -> str:
 
 
 def table(name: str, facts: Facts) -> str:
-    """The same as a table in HTML; everything is escaped, and nothing is loaded.
-
-    >>> print(table("TEM", [("epsilon", 5.0), ("vectors", "<b>")]))
-    <table class="dptext"><caption ...>TEM</caption>...epsilon...5</td></tr><tr>...&lt;b&gt;...
-    """
+    """The same as a table in HTML; everything is escaped, and nothing is loaded."""
     from markupsafe import Markup  # comes with jinja2; nothing is imported before it is needed
 
     row = Markup('<tr><th scope="row" style="{}">{}</th><td style="{}">{}</td></tr>')

@@ -1,8 +1,4 @@
-"""Independent blocks of array work on all cores, one BLAS thread each.
-
-numpy releases the interpreter lock inside its loops, so threads suffice; many small matrix products run faster side
-by side than one after the other on BLAS's own threads.
-"""
+"""Independent blocks of array work on all cores, one BLAS thread each."""
 
 from __future__ import annotations
 

@@ -28,17 +28,7 @@ _WAYS = (corpus, shared_vectors, bank, private_vectors, words)
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What `advise` found. **For the owner of the rows alone: it holds counts of private rows.**
-
-    Its text is a page of 80 columns, in a notebook a table.
-
-    Attributes:
-        data: columns and sizes: private.
-        answers: what was said of the plan.
-        ways: the ways there are, the fitting ones first.
-        recommendation: two sentences.
-        public: what the public texts of previews are.
-    """
+    """What `advise` found."""
 
     data: Data
     answers: Answers
@@ -57,11 +47,7 @@ class Advice:
         return next((each for each in self.ways if each.fit is Fit.RECOMMENDED), None)
 
     def way(self, name: str) -> Way:
-        """One of the ways, by its name or its command.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """One of the ways, by its name or its command."""
         for each in self.ways:
             if name in (each.name, each.command):
                 return each

@@ -53,16 +53,7 @@ QUESTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What was said; None where nothing was, and then nothing is ruled out by it.
-
-    Attributes:
-        purpose: what it is for.
-        recipient: who gets it.
-        trust: ``"central"``: somebody is trusted with all texts; ``"local"``: nobody is.
-
-    Raises:
-        ParameterError: another answer.
-    """
+    """What was said; None where nothing was, and then nothing is ruled out by it."""
 
     purpose: Purpose | None = None
     recipient: Recipient | None = None

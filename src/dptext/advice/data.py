@@ -41,13 +41,7 @@ _PEOPLE_OF = ("identifier", "category", "number", "text")  # kinds of a column t
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Which column is what: the caller's word, or a guess.
-
-    Attributes:
-        text, user: columns; None where there is none.
-        labels: columns of few values.
-        guessed: which of "text", "user", "labels" nobody said.
-    """
+    """Which column is what: the caller's word, or a guess."""
 
     text: str
     user: str | None
@@ -57,22 +51,7 @@ class Roles:
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """What is seen of the rows. **Private: for their owner alone.**
-
-    Attributes:
-        files: that they are in, as they were named; none for rows in memory.
-        columns: all that there are.
-        roles: which column is what.
-        rows: that were counted.
-        is_all: whether there are no more.
-        unread: rows that could not be read.
-        empty: rows without a text.
-        people: distinct people; None: no column says who wrote.
-        most_texts: of one person, the most; None: not known.
-        words: of a text, half of them have no more, and the longest has.
-        classes: distinct combinations of labels; None: no column of labels.
-        rarest: how many rows the rarest of them has.
-    """
+    """What is seen of the rows."""
 
     files: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -131,19 +110,7 @@ class Data:
 def look(
     source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None, suffix: str | None = None
 ) -> Data:
-    """Look at rows: files, a table, or rows in memory.
-
-    Args:
-        source: a path, or a list of `pathlib.Path` objects (files, folders, patterns); a table (pandas, polars,
-            pyarrow, ``datasets.Dataset``); a list of mappings, of texts, or of `Document` objects.
-        text, user, labels: columns, where the caller says so.
-        suffix: the format of files whose names do not tell.
-
-    Raises:
-        ParameterError: no such column; no column that could be the text; a pipe, which can be read once only.
-        DataError: no rows; a file that is broken from its first row on. No value is named.
-        StorageError: a file cannot be read.
-    """
+    """Look at rows: files, a table, or rows in memory."""
     wanted = None if labels is None else names("labels", labels)
     paths = _paths(source)
     if paths is not None:
@@ -176,11 +143,7 @@ def look(
 
 
 def files_of(source: Any, *, suffix: str | None = None) -> list[Path]:
-    """The files that a source names; none for rows in memory.
-
-    Raises:
-        DataError, StorageError: there are none, or a folder cannot be read.
-    """
+    """The files that a source names; none for rows in memory."""
     paths = _paths(source)
     return [] if paths is None else [path for path, _ in find_files(paths, any_format=suffix is not None)]
 

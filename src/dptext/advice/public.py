@@ -33,17 +33,7 @@ _LIMIT = 50_000  # words, as of the commands
 
 @dataclass(frozen=True, eq=False)
 class PublicTexts:
-    """Public texts, in a public order: the first few are shown, the others play a bank, a pool, or people.
-
-    Attributes:
-        texts: distinct, at most some thousands.
-        labels: of each, where they are known: then "people" have labels in a preview.
-        name: what the preview calls them.
-        files: as the caller named them, for commands; none for bundled ones.
-        column: of the texts, in these files.
-        count: how many there are in them.
-        seed: of previews; None: fresh draws.
-    """
+    """Public texts, in a public order: the first few are shown, the others play a bank, a pool, or people."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] | None
@@ -63,11 +53,7 @@ class PublicTexts:
 
     @classmethod
     def given(cls, file: Any, *, text: str, label: str | None = None, seed: int | None) -> PublicTexts:
-        """The caller's own.
-
-        Raises:
-            ParameterError, DataError, StorageError: as `Pool`.
-        """
+        """The caller's own."""
         pool = Pool(file, text=text)
         if len(pool) <= 2 * PREVIEWED:
             raise ParameterError(
@@ -97,11 +83,7 @@ class PublicTexts:
 
     @cached_property
     def vectors(self) -> WordVectors:
-        """The public word vectors that commands take unless they are given others.
-
-        Raises:
-            MissingExtraError: they are not installed.
-        """
+        """The public word vectors that commands take unless they are given others."""
         return load_vectors(GLOVE, limit=_LIMIT)
 
     @cached_property

@@ -50,9 +50,6 @@ class Fit(StrEnum):
 
 
 class Objection(NamedTuple):
-    """What stands against a way, in a sentence; ``weight`` 2 rules it out, 1 keeps it from being recommended, 0 is to
-    be known."""
-
     weight: int
     reason: str
 
@@ -64,13 +61,7 @@ _NO_USER = Objection(0, "No column says who wrote a text: single texts are prote
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """All that advice follows from.
-
-    Attributes:
-        data: what is seen of the rows: private.
-        answers: what was said of the plan.
-        public: of which figures and previews are made.
-    """
+    """All that advice follows from."""
 
     data: Data
     answers: Answers
@@ -78,12 +69,7 @@ class Case:
 
 
 class Preview(NamedTuple):
-    """What comes out, of public texts.
-
-    Attributes:
-        pairs: what it was made from ("" where no single text was) and what came out.
-        missing: why there is none.
-    """
+    """What comes out, of public texts."""
 
     pairs: tuple[tuple[str, str], ...] = ()
     missing: str | None = None
@@ -91,23 +77,7 @@ class Preview(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """A way, as it would be here.
-
-    Attributes:
-        name: what is handed on.
-        command: the command of dptext that makes it.
-        statement: that it would carry: of the real mechanism, built without a look at a private text. Where a package
-            is missing that the mechanism needs, it has no parameters, or there is none.
-        person: the same for somebody with as many texts as the one who has most; None where that is no other promise.
-        texts: how many these are.
-        promise, good_for, attacker: in words.
-        fit: whether it suits.
-        reasons: why, in sentences.
-        pasted: commands to paste, each on one line or several. What is in capitals is to be filled in.
-        preview: what comes out, of public texts.
-        rank: how well it serves the purpose, from 0.
-        is_clear: whether nothing stands against it: of these ways the one of the highest rank is recommended.
-    """
+    """A way, as it would be here."""
 
     name: str
     command: str
@@ -155,13 +125,7 @@ class Way:
 
 
 class Makeup(NamedTuple):
-    """What a way says of itself before it is judged.
-
-    Attributes:
-        statement: for its unit.
-        good_for: what it is good for, with figures.
-        objections: of its own.
-    """
+    """What a way says of itself before it is judged."""
 
     statement: PrivacyStatement | None
     good_for: str
@@ -182,19 +146,7 @@ def built(
     bare: Callable[[Case], Makeup] | None = None,
     never: str | None = None,
 ) -> Way:
-    """A way, judged.
-
-    Args:
-        case: what is known.
-        name, command: see `Way`.
-        trust: where its noise is added.
-        serves: how well it serves a purpose: 0 not at all; None where nobody said what for.
-        mismatch: why it does not serve a purpose.
-        makeup, pasted, preview: what it says of itself.
-        bare: the makeup where a package is missing, without figures. Its statement is one on made-up vectors: unit and
-            guarantee hold, and `without_parameters` leaves out the rest. None: no package can be missing.
-        never: why it is never recommended.
-    """
+    """A way, judged."""
     answers = case.answers
     try:
         found, missing = makeup(case), None
@@ -307,10 +259,6 @@ def without_parameters(statement: PrivacyStatement) -> PrivacyStatement:
 
 
 def rounded_people(count: int) -> int:
-    """A round number of people that there are at least: two digits, and zeros.
-
-    >>> [rounded_people(count) for count in (0, 7, 47, 187, 2_345)]
-    [1, 7, 47, 180, 2300]
-    """
+    """A round number of people that there are at least: two digits, and zeros."""
     power = int(10 ** max(len(str(count)) - 2, 0))
     return max(count, 1) // power * power

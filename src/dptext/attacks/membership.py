@@ -1,8 +1,4 @@
-"""Membership: was a text in the training data? Likelihood ratios where the mechanism is known.
-
-Derivation: docs/understand/attacks.md#attacks-sums
-Derivation: docs/understand/attacks.md#attacks-membership
-"""
+"""Membership: was a text in the training data? Likelihood ratios where the mechanism is known."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Sampled audits of what makes private vectors of vectors: a pair of inputs as far apart as can be, and the score that
-tells their outputs apart best.
-
-Derivation: docs/understand/audits.md#audits-vectors
-"""
+tells their outputs apart best."""
 
 from __future__ import annotations
 

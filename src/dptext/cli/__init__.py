@@ -44,10 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _hold_interrupts(came: list[int]) -> bool:
-    """Note Ctrl-C while packages are imported: some would take it for a package that is broken.
-
-    Returns whether it did: it leaves alone what a shell or a caller has set, and threads cannot.
-    """
+    """Note Ctrl-C while packages are imported: some would take it for a package that is broken."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return False
     try:

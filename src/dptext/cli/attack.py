@@ -82,11 +82,7 @@ class PairOptions:
     seed: options.AnalysisSeed = None
 
     def read(self) -> tuple[Rows, Rows]:
-        """Both.
-
-        Raises:
-            DataError: they do not belong together, or hold too few rows.
-        """
+        """Both."""
         before = read_rows(self.original, text=self.text, user=self.user, vector=None)
         after = read_rows(self.private, text=self.text, vector=None)
         if before.size != after.size:
@@ -446,8 +442,6 @@ def _rows_of(vectors: WordVectors, words: Sequence[str]) -> list[int]:
 
 
 def _known_before(shared: WordVectors, named: str | None) -> WordVectors | None:
-    """The public vectors that training began with, prepared as it prepares them; None: there are none, or they are not
-    where the statement says."""
     found = None if named is None else load_vectors(named)
     said = {} if shared.statement is None else shared.statement.parameters
     source, digest = said.get("public_vectors"), said.get("public_vectors_sha256")

@@ -93,15 +93,7 @@ def audit(
 
 @dataclass(frozen=True)
 class _Audited:
-    """What was found of one release.
-
-    Attributes:
-        statement: of it.
-        checks: of the file or folder.
-        verdict: on the promise.
-        beside: the file of the statement.
-        of: what was made private, as `dptext.privacy.wording.audited` has it.
-    """
+    """What was found of one release."""
 
     statement: PrivacyStatement
     checks: list[Check]
@@ -176,12 +168,7 @@ def _report(found: _Audited, output: options.Output) -> None:
 
 
 def _of_files(files: list[Path], given: dict[str, Any], how: dict[str, Any], output: options.Output) -> None:
-    """All private files of a folder, one after the other; one that cannot be audited is named with the reason.
-
-    Raises:
-        RefusedError: one is refuted.
-        DataError: one could not be audited.
-    """
+    """All private files of a folder, one after the other; one that cannot be audited is named with the reason."""
     found: dict[str, _Audited] = {}
     failed: dict[str, str] = {}
     for file in files:

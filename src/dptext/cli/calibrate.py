@@ -68,11 +68,7 @@ class FamilyOptions:
 
     @property
     def of_tem(self) -> dict[str, Any]:
-        """Its further options, by the names that it has for them.
-
-        Raises:
-            ParameterError: they are for another mechanism.
-        """
+        """Its further options, by the names that it has for them."""
         found = {"metric": self.metric, "beta": self.beta, "pure_epsilon": self.pure_epsilon}
         given = {name: value for name, value in found.items() if value is not None}
         if given and self.mechanism != "tem":

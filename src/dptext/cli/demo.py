@@ -106,12 +106,7 @@ class _Sample:
         self.synthetic = folder / "synthetic.jsonl"
 
     def place(self) -> None:
-        """Write the sample into the folder, unless something of somebody else is there.
-
-        Raises:
-            ParameterError: it is.
-            StorageError: it cannot be written.
-        """
+        """Write the sample into the folder, unless something of somebody else is there."""
         rows = {
             self.private_file: _of_users(self.people, first=1),
             self.pool_file: [{"text": each.text} for each in self.public],

@@ -79,11 +79,7 @@ class ProtectionOptions:
     ] = None
 
     def check(self, method: str) -> None:
-        """Which of them belong together.
-
-        Raises:
-            ParameterError: one is missing, or one too many.
-        """
+        """Which of them belong together."""
         options.check_user(self.unit, self.user)
         if self.unit == "pair" and method != "skip-gram":
             raise ParameterError("--unit pair is for --method skip-gram; one release protects users or documents")
@@ -147,11 +143,7 @@ class PredictionOptions:
         return [name for name, there in said.items() if there]
 
     def check(self, protection: ProtectionOptions, training: TrainingOptions) -> None:
-        """Which of them belong together.
-
-        Raises:
-            ParameterError: one is missing, or one too many.
-        """
+        """Which of them belong together."""
         source = self.predict_levels
         if source is None:
             if self.given:
@@ -175,12 +167,7 @@ class PredictionOptions:
             raise ParameterError(f"{', '.join(more)}: not for --predict-levels {source}; leave it out")
 
     def policy(self, protection: ProtectionOptions, *, text: str) -> BudgetPolicy | None:
-        """Levels and how users come by them; None: all are declared, or given by default.
-
-        Raises:
-            DataError, StorageError: what volunteers said cannot be read.
-            MissingExtraError: scikit-learn is not installed.
-        """
+        """Levels and how users come by them; None: all are declared, or given by default."""
         if self.predict_levels is None:
             return None
         model = None if self.volunteers is None else self._learned(self.volunteers, text)
@@ -226,11 +213,7 @@ class NewWordsOptions:
     )
 
     def check(self, *, unit: Unit, seed: int | None) -> None:
-        """Whether new words can be learned in this way.
-
-        Raises:
-            ParameterError: they cannot.
-        """
+        """Whether new words can be learned in this way."""
         if self.new_words is None:
             if self.new_words_delta is not None or self.words_per_user is not None:
                 raise ParameterError(
@@ -282,11 +265,7 @@ class TrainingOptions:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def check(self, method: str, *, resume: bool, new_words: bool) -> None:
-        """Whether there is such a training.
-
-        Raises:
-            ParameterError: they are for another method, or no run could go on in this way.
-        """
+        """Whether there is such a training."""
         said = [*self.given, *["resume"] * resume]
         if said and method != "skip-gram":
             names = ", ".join(f"--{name.replace('_', '-')}" for name in said)
@@ -489,11 +468,7 @@ def _check_ledger(unit: Unit, run: options.Run, training: TrainingOptions) -> No
 
 
 def parse_levels(given: Sequence[str]) -> dict[str, float]:
-    """``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``.
-
-    Raises:
-        ParameterError: no name, no number, or a name twice.
-    """
+    """``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``."""
     found: dict[str, float] = {}
     for each in (part for one in given for part in one.split(",")):
         name, sign, value = (part.strip() for part in each.rpartition("="))

@@ -357,12 +357,7 @@ def _load(asked: EncoderOptions) -> DeviceEncoder:
 
 
 def build_randomizer(asked: EncoderOptions) -> Randomizer:
-    """The randomizer that is asked for, in letters of either case.
-
-    Raises:
-        ParameterError: no epsilon, an unknown name, an option that it has not, a value that it refuses, no delta where
-            it needs one.
-    """
+    """The randomizer that is asked for, in letters of either case."""
     if asked.epsilon is None:
         unsaved = (
             "" if asked.encoder == EncoderOptions.encoder else f"{asked.encoder!r} is no folder that --save wrote: "

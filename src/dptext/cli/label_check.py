@@ -21,14 +21,7 @@ __all__ = ["LabelCheck"]
 
 
 class LabelCheck:
-    """Count the rows that have one of the public labels, and decide whether to go on.
-
-    Args:
-        labels: the label set.
-        yes: whether ``--yes`` was given.
-        output: how to tell the owner.
-        bar: the progress bar, hidden while a question is asked.
-    """
+    """Count the rows that have one of the public labels, and decide whether to go on."""
 
     def __init__(self, labels: Labels, *, yes: bool, output: options.Output, bar: Bar) -> None:
         self._labels, self._yes, self._output, self._bar = labels, yes, output, bar
@@ -62,12 +55,7 @@ class LabelCheck:
                 self._spellings.setdefault(folded[_folded(label)], label)
 
     def decide(self) -> None:
-        """Raise if no row has a label. On a terminal, show the counts and ask.
-
-        Raises:
-            ParameterError: no row has one of the labels.
-            typer.Exit: the answer was no.
-        """
+        """Raise if no row has a label."""
         if self._is_done:
             return
         self._is_done = True

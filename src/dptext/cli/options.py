@@ -1,8 +1,4 @@
-"""The options that several commands have, each defined once, and how a command takes them: collected into objects.
-
-A command is a function whose parameters are options (``Annotated[..., typer.Option(...)]``) or dataclasses of options.
-`collected` shows every single one to typer and calls the command with the objects.
-"""
+"""The options that several commands have, each defined once, and how a command takes them: collected into objects."""
 
 from __future__ import annotations
 
@@ -42,12 +38,7 @@ class OneOf:
 
 
 def collected(command: Callable[..., None]) -> Callable[..., None]:
-    """A command as typer takes it: with every single option as a parameter, those without which it cannot run first.
-
-    Args:
-        command: its parameters are options, or dataclasses of options. A ``Literal`` (or `OneOf`) offers its values,
-            and a ``tuple[..., ...]`` may be given several times.
-    """
+    """A command as typer takes it: with every single option as a parameter, those without which it cannot run first."""
     options: list[Parameter] = []
     objects: dict[str, tuple[Any, list[str]]] = {}
     hints = get_type_hints(command, include_extras=True)
@@ -265,11 +256,7 @@ class Rows(Inputs):
 
 
 def check_user(unit: str, user: str | None) -> None:
-    """Whether the column of users is named where users are protected, and only there.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Whether the column of users is named where users are protected, and only there."""
     if unit == "user" and user is None:
         raise ParameterError(
             "say who wrote a text, and so who is protected: --user COLUMN (or protect single documents, which is "
@@ -340,11 +327,7 @@ Settings = dict[str, str | float | int | None]
 
 
 def parse_settings(settings: Iterable[str]) -> Settings:
-    """``["t=0.5"]`` as ``{"t": 0.5}``: what ``--set`` says.
-
-    Raises:
-        ParameterError: no equals sign, or a name twice.
-    """
+    """``["t=0.5"]`` as ``{"t": 0.5}``: what ``--set`` says."""
     found: Settings = {}
     for setting in settings:
         name, sign, value = setting.partition("=")
@@ -409,11 +392,7 @@ class SyntheticInputs:
     ] = None
 
     def pool(self) -> Pool | None:
-        """The public texts, if any are named.
-
-        Raises:
-            ParameterError, DataError, StorageError: they cannot be read.
-        """
+        """The public texts, if any are named."""
         from dptext.features.pool import Pool  # not every command starts with it
 
         return Pool([Path(each) for each in self.public], text=self.public_text) if self.public else None

@@ -84,11 +84,7 @@ class WordOptions:
     unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
 
     def build(self, name: str, epsilon: float, settings: options.Settings) -> WordMechanism:
-        """The word mechanism of a name.
-
-        Raises:
-            ParameterError: an option that it has not, or a value that it refuses.
-        """
+        """The word mechanism of a name."""
         given = {option: getattr(self, option) for option in _WITH_A_NAME} | settings
         given = {option: value for option, value in given.items() if value is not None}
         build: Any = MECHANISMS[name]
@@ -118,13 +114,7 @@ class BankOptions:
     ] = None
 
     def build(self, epsilon: float, settings: options.Settings, sources: Iterable[Path]) -> TextMechanism:
-        """What replaces the texts of files by those of the bank.
-
-        Raises:
-            ParameterError: no bank, an option that there is not, or a value that is refused; a file that the bank was
-                made of.
-            DataError, StorageError, MissingExtraError: the bank cannot be loaded.
-        """
+        """What replaces the texts of files by those of the bank."""
         from dptext.sentences.bank import TextBank  # with all that makes vectors of texts: words do without
         from dptext.sentences.rewriter import BankRewriter
 
@@ -144,11 +134,7 @@ class BankOptions:
         return BankRewriter(bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, **more)
 
     def check_apart(self, out: str) -> None:
-        """Whether an output leaves the bank as it is.
-
-        Raises:
-            ParameterError: it would lie in its folder.
-        """
+        """Whether an output leaves the bank as it is."""
         if self.bank is not None and self.bank.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
             raise ParameterError(f"{out!r} lies in the folder of the bank, which must stay as it is: choose another")
 
@@ -191,11 +177,7 @@ class MechanismOptions:
     ] = ()
 
     def size(self, bank: BankOptions, source: str) -> float:
-        """The epsilon that is asked for.
-
-        Raises:
-            ParameterError: none is; the error says what finds one.
-        """
+        """The epsilon that is asked for."""
         if self.epsilon is not None:
             return self.epsilon
         folder = "FOLDER" if bank.bank is None else shlex.quote(str(bank.bank))
@@ -206,11 +188,7 @@ class MechanismOptions:
         )
 
     def build(self, words: WordOptions, bank: BankOptions, sources: Sequence[Path]) -> TextMechanism:
-        """The mechanism that is asked for, for the texts of some files.
-
-        Raises:
-            ParameterError: no epsilon, an option that it has not, or a value that it refuses.
-        """
+        """The mechanism that is asked for, for the texts of some files."""
         epsilon = self.size(bank, str(sources[0]))
         settings = options.parse_settings(self.settings)
         others: WordOptions | BankOptions = words if self.mechanism == BANK else bank
@@ -327,12 +305,7 @@ def _say_before(
 
 
 def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]) -> None:
-    """Refuse what Spark has no use for, before anything is loaded.
-
-    Args:
-        rows, out: as given.
-        foreign: options of the other engine, and whether each was asked for.
-    """
+    """Refuse what Spark has no use for, before anything is loaded."""
     asked = [f"--{name}" for name, value in foreign.items() if value]
     if asked:
         raise ParameterError(

@@ -60,13 +60,7 @@ class RedactionOptions:
             )
 
     def around(self, mechanism: TextMechanism) -> TextMechanism:
-        """Return the mechanism, behind the redaction if one was asked for.
-
-        Raises:
-            ParameterError: the list holds no terms.
-            MissingExtraError: Presidio is not installed.
-            StorageError: the list cannot be read.
-        """
+        """Return the mechanism, behind the redaction if one was asked for."""
         if not (self.redact or self.redact_presidio or self.redact_list):
             return mechanism
         from dptext.release.redaction import PRESIDIO, Redacted, read_terms

@@ -89,11 +89,7 @@ class QuestionOptions:
     seed: options.AnalysisSeed = None
 
     def question(self, attackers: Sequence[str]) -> Question:
-        """The library's.
-
-        Raises:
-            ParameterError: an option that cannot be, or not with another.
-        """
+        """The library's."""
         names: Any = tuple(dict.fromkeys(choice("attacker", each, ATTACKERS) for each in attackers)) or ATTACKERS
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         given["public"] = [Path(each) for each in self.public]
@@ -144,11 +140,7 @@ def report(
 
 
 def _check_places(question: Question, out: Path, card: Path | None, *, force: bool) -> None:
-    """Refuse, before minutes of work, what could not be written or would destroy something.
-
-    Raises:
-        ParameterError, StorageError: another suffix; as `dptext.io.atomic.check_target`.
-    """
+    """Refuse, before minutes of work, what could not be written or would destroy something."""
     data, beside = data_and_statement(question.private)
     named = (data, beside, question.original, question.held_out, question.redact_list, *question.public)
     inputs = [each for each in named if each is not None]
@@ -161,9 +153,7 @@ def _check_places(question: Question, out: Path, card: Path | None, *, force: bo
 
 
 def _command(of: QuestionOptions, out: Path, attacker: Sequence[str], more: dict[str, Any]) -> str:
-    """What makes the page again: what differs from the usual, and the seed. Files by their names alone: a card is
-    shared, and folders are named after people and projects.
-    """
+    """What makes the page again: what differs from the usual, and the seed."""
     usual = {each.name: each.default for each in fields(of)}
     words = ["dptext", "report", of.private.name, "-o", out.name]
     asked = {name: value for name, value in asdict(of).items() if name not in ("private", "seed")} | more

@@ -1,8 +1,4 @@
-"""The standard streams while the program runs: closed, full, or left by their reader.
-
-Standard output carries results: what cannot be written there is an error of the command. Standard error carries
-messages: that nobody can read them changes neither the work nor the exit code.
-"""
+"""The standard streams while the program runs: closed, full, or left by their reader."""
 
 from __future__ import annotations
 
@@ -40,10 +36,7 @@ def standard_streams() -> Iterator[None]:
 
 
 def _occupy_descriptors() -> None:
-    """A standard descriptor that is closed would become the next file that is opened, and take what is printed.
-
-    Each gets the null device for the other direction, so that what is read or written there fails.
-    """
+    """A standard descriptor that is closed would become the next file that is opened, and take what is printed."""
     for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
             os.fstat(descriptor)
@@ -69,11 +62,7 @@ def _ignore(_error: OSError) -> None:
 
 
 class _Stream:
-    """A standard stream that calls ``failed`` whenever it is used after it failed, and goes to the null device then.
-
-    Without that, what it still holds would fail again when Python ends, with a second message and another exit code.
-    Some callers try a stream first and swallow the error: the next use has it again.
-    """
+    """A standard stream that calls ``failed`` whenever it is used after it failed, and goes to the null device then."""
 
     def __init__(self, stream: Any, failed: Callable[[OSError], None]) -> None:
         self._stream, self._failed = stream, failed

@@ -83,19 +83,11 @@ class PrivateTexts:
     def rows(
         self, labels: Sequence[str], watch: Callable[[DocumentReader], None], check: LabelCheck | None
     ) -> PrivateRows:
-        """Return the private rows. ``watch`` shows the progress of files, ``check`` checks their labels.
-
-        Raises:
-            ParameterError, DataError, StorageError: they cannot be read.
-        """
+        """Return the private rows."""
         return self._files(watch, check) if self.engine == "local" else self._frame(labels)
 
     def check(self) -> None:
-        """Whether it is said what is read, and who is protected.
-
-        Raises:
-            ParameterError: it is not.
-        """
+        """Whether it is said what is read, and who is protected."""
         if not self.sources:
             raise ParameterError(
                 "name private files, IN, to describe; or draw from an earlier description: --distribution FOLDER"
@@ -185,13 +177,7 @@ class LabelOptions:
     ] = False
 
     def found(self) -> Labels:
-        """The label set.
-
-        Raises:
-            ParameterError: a column without labels, or labels without a column; a column twice.
-            DataError: the file of labels is not JSON.
-            StorageError: the file of labels cannot be read.
-        """
+        """The label set."""
         if self.labels_file is not None:
             if self.labels or len(self.label) > 1:
                 raise ParameterError(
@@ -214,11 +200,7 @@ class LabelOptions:
 
 
 def _described(labels: list[str]) -> list[str] | dict[str, str]:
-    """Return labels, with their descriptions if every one is written as A=TEXT.
-
-    Raises:
-        ParameterError: only some labels have a description, or a label occurs twice.
-    """
+    """Return labels, with their descriptions if every one is written as A=TEXT."""
     pairs = [label.split("=", 1) for label in labels]
     if all(len(pair) == 1 for pair in pairs):
         return labels
@@ -277,11 +259,7 @@ class CorpusOptions:
     ] = None
 
     def pool(self) -> Pool | None:
-        """The public texts, if any are named.
-
-        Raises:
-            ParameterError, DataError, StorageError: they cannot be read.
-        """
+        """The public texts, if any are named."""
         if not self.public:
             return None
         return Pool(
@@ -311,12 +289,7 @@ class GeneratorOptions:
     max_calls: Annotated[int, typer.Option(metavar="N", help="Ask the server so often at most.")] = 10_000
 
     def source(self, out: Path) -> Source | None:
-        """What writes, if anything does; answers of a server are kept beside the output until it is written.
-
-        Raises:
-            ParameterError: a server without a model.
-            MissingExtraError: what is needed is not installed.
-        """
+        """What writes, if anything does; answers of a server are kept beside the output until it is written."""
         if self.generator is not None:
             from dptext.synthesis.chat import ChatEndpoint
 

@@ -1,8 +1,4 @@
-"""One matrix per user, clipped to a norm, and their sum.
-
-Derivation: docs/mechanisms/cooccurrence.md#embeddings-context-features
-Derivation: docs/mechanisms/cooccurrence.md#embeddings-user-matrices
-"""
+"""One matrix per user, clipped to a norm, and their sum."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""How close a corpus is to real texts as a distribution: precision, recall, Fréchet distance, AUC, MAUVE, distinct-n.
-
-All measures but distinct-n compare vectors of two samples of the same size. Their values depend on the encoder and on
-the size, so they mean something next to the values for a second real sample (the best to expect) and for random public
-texts. They are computed from real texts: they are for the owner of these texts, not a release.
-"""
+"""How close a corpus is to real texts: precision, recall, Fréchet distance, AUC, MAUVE, distinct-n."""
 
 from __future__ import annotations
 

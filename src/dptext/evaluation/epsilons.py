@@ -199,8 +199,6 @@ def _answers(
     how: dict[str, Any],
     bits: RandomBits,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-    """(n,) classes that classifiers predict for texts that had no part in their training, from noisy vectors and from
-    vectors without noise; without a randomizer, from the encoder's vectors."""
     found, learned = np.empty_like(codes), np.empty_like(codes)
     has_model = randomizer is not None
     for part in parts:

@@ -1,24 +1,6 @@
 """Text to a vector of length at most 1, by public numbers alone: the space in which people are described.
 
-A *block* is one encoder and what bounds its vectors. Of a vector x of an encoder, in doubles,
-
-    z = w (x - c) / ||x - c||,                                                                             (bounded)
-
-c the mean of the pool, w the block's share of the length; the squares of all w add up to at most 1. The blocks stand
-side by side, and every number is rounded *towards zero* to a multiple of 2^-15.
-
-**Sensitivity.** The vector of any text (none, no known word, one that an encoder answers with NaN) has length at most
-1. *Proof.* It is checked, in integers: units of 2^-15, whose squares add up to at most 2^30, else they are cut until
-they do. |
-
-**One text, one vector.** x - c is first scaled by a power of 2, so that its largest number is below 1, and rounded to a
-multiple of 2^-20 or finer. So the squares of a row are integers that doubles hold, and their sum is exact in any order.
-Private texts are encoded one by one (`dptext.representations.encoders.encode_each`): in a batch, the
-contribution of one person would depend on another's text by rounding. So a text's vector depends on this text alone, to
-the last bit. (A pool is public, and goes through a caller's encoder in batches.)
-
-**Public encoders only.** A `Block` refuses an encoder that was trained on texts that are not public. So no features,
-bank, description or vote can have one, whether it was fitted, built by hand or loaded.
+Derivation: docs/mechanisms/synthesis.md#features-features
 """
 
 from __future__ import annotations
@@ -630,12 +612,7 @@ _WORTH_KEEPING = 10_000
 
 
 class _Encoded:
-    """What an encoder says of a pool, part after part of `_AT_ONCE` texts, as often as is asked for.
-
-    Parts of `_KEPT_TOGETHER` texts have files of their own in the cache: a run that was interrupted goes on where it
-    stopped, and a pool that grew at its end is not encoded from the start. With ``once``, what was read is forgotten.
-    ``known`` says of every n-th text, from the first on, what the encoder said of it before.
-    """
+    """What an encoder says of a pool, part after part of `_AT_ONCE` texts, as often as is asked for."""
 
     def __init__(
         self,

@@ -1,18 +1,6 @@
 """Latent semantic analysis as an encoder: TF-IDF and a truncated singular value decomposition, fitted on public texts.
 
-A text's vector is
-
-    sum over its distinct words w of  (1 + ln n_w) idf_w c_w,  over the root of the sum of ((1 + ln n_w) idf_w)^2,
-                                                                                                               (latent)
-
-n_w how often w stands in it, idf_w = 1 + ln((1 + N) / (1 + N_w)) from the N public texts of which N_w hold w, and c_w
-the row of w in the right singular vectors of the public texts' TF-IDF matrix (Deerwester et al. 1990). Words are those
-of `dptext.text.tokens`, folded; words that the public texts do not hold, numbers and addresses say nothing.
-
-Each text is worked on in an order that is its own: its vector is the same, to the last bit, whatever other texts are
-encoded with it. (A matrix product promises no such thing.) So one person's text never shows in the vector of another.
-
-Fitting needs scikit-learn, encoding numpy alone.
+Derivation: docs/mechanisms/synthesis.md#features-latent-words
 """
 
 from __future__ import annotations
@@ -71,15 +59,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class PublicWords:
-    """The words of public texts, and which text holds which: what an encoder is fitted on and hints are chosen from.
-
-    Memory: 4 bytes for each word of the texts, and their distinct words.
-
-    Attributes:
-        words: (V,) folded, those of most texts first, equal ones in the order of the alphabet.
-        holding: (V,) how many texts hold each.
-        texts: how many texts there are.
-    """
+    """The words of public texts, and which text holds which: what an encoder is fitted on and hints are chosen from."""
 
     def __init__(self, texts: Sequence[str], *, progress: Progress | None = None) -> None:
         ids: dict[str, int] = {}
@@ -127,19 +107,7 @@ class PublicWords:
 
 
 def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_words: int = MOST_WORDS) -> LatentWords:
-    """The encoder that public texts make.
-
-    Memory: the matrix of at most 50,000 of the texts and some six matrices of these by the dimension, 400 MB.
-    Deterministic: the random projection of the decomposition has a fixed public seed, and one thread multiplies.
-
-    Args:
-        dimension: D, fewer where the texts or their words are fewer.
-        most_words: of the words that two texts hold (one, of fewer than 1,000), so many at most.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-        DataError: the texts hold no words, or all the same ones.
-    """
+    """The encoder that public texts make."""
     linear_algebra = extra("sklearn.utils.extmath", "sklearn", "features='words'")
     sparse = extra("scipy.sparse", "sklearn", "features='words'")
     whole("dimension", dimension, least=1)
@@ -166,21 +134,7 @@ def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_wo
 
 
 class LatentWords(FrozenEncoder):
-    """Equation (latent), frozen.
-
-    Args:
-        words: (V,) folded and distinct.
-        idf: (V,) positive.
-        components: (V, D).
-        public_texts: how many texts these were fitted on.
-
-    Raises:
-        ParameterError: parts that do not fit together.
-
-    >>> encoder = LatentWords(["cat", "dog"], [1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], public_texts=3)
-    >>> encoder.encode(["Cat!", "cats", None]).tolist()
-    [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
-    """
+    """Equation (latent), frozen."""
 
     name = "words"
     is_batch_invariant = True

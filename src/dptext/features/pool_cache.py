@@ -1,12 +1,4 @@
-"""Vectors of *public* texts in files, so that a pool goes through an encoder once.
-
-Only pools are kept: nothing here is called with a private text. A file lies in the user's cache folder
-(``DPTEXT_CACHE`` names another one, or ``off``; else ``dptext`` in ``XDG_CACHE_HOME`` or ``~/.cache``), readable by its
-owner alone, and may be deleted at any time. Its name is a digest of what decides its content. What is there is used
-only if its size, its header and a digest over all of it are those of the array that is asked for, and made anew
-otherwise. Files appear whole or not at all, so that processes may share the folder; where nothing can be written,
-everything works without.
-"""
+"""Vectors of *public* texts in files, so that a pool goes through an encoder once."""
 
 from __future__ import annotations
 
@@ -45,11 +37,7 @@ def digest_of_texts(texts: Iterable[str]) -> str:
 
 
 def pool_cache(cache: Cache) -> PoolCache:
-    """The cache in a folder, or one that keeps nothing.
-
-    Raises:
-        ParameterError: neither a path nor False or None.
-    """
+    """The cache in a folder, or one that keeps nothing."""
     if cache is False:
         return PoolCache(None)
     if cache is not None:

@@ -37,16 +37,7 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how the message of a failed dis
 
 @dataclass(frozen=True, kw_only=True)
 class SavedFolder:
-    """A kind of folder.
-
-    Attributes:
-        format: its name in the configuration.
-        version: of the format.
-        writer, holds: the function that writes it and what it holds, for errors.
-        keys: the keys of the configuration besides format, version, software and digests.
-        files: required files; the first ``large`` of them hold arrays and are not read, only checked.
-        further: optional files.
-    """
+    """A kind of folder."""
 
     format: str
     version: int
@@ -95,12 +86,7 @@ class SavedFolder:
         return announced_format(place) == self.format
 
     def read(self, place: Path, source: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Return the configuration and all files but the large ones, after checking every digest.
-
-        Raises:
-            DataError: a file is missing, or is not the one that the configuration announces.
-            StorageError: the folder cannot be read.
-        """
+        """Return the configuration and all files but the large ones, after checking every digest."""
         check_released(place / CONFIG)
         missing = [name for name in (CONFIG, *self.files) if not (place / name).exists()]
         if not place.is_dir():
@@ -182,10 +168,7 @@ def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatemen
 
 
 def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, str] | None = None) -> bytes:
-    """A safetensors file of number arrays by name; `ParameterError` for other types.
-
-    The arrays are made contiguous first: safetensors writes memory unchanged, a transposed array in the wrong order.
-    """
+    """A safetensors file of number arrays by name; `ParameterError` for other types."""
     arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS or array.dtype.itemsize > 8 or name == "__metadata__":
@@ -197,12 +180,7 @@ def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, st
 
 
 def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str, Array], dict[str, str]]:
-    """The arrays of a safetensors file, read-only and in memory, and its metadata; ``source`` is its name in errors.
-
-    Raises:
-        StorageError: it cannot be read.
-        DataError: it is cut, damaged, or of another format.
-    """
+    """The arrays of a safetensors file, read-only and in memory, and its metadata; ``source`` is its name in errors."""
     open_stored(path).close()  # for a pipe, safetensors would wait for a writer
     try:
         with safe_open(path, framework="np", backend="pread") as file:

@@ -1,8 +1,4 @@
-"""Write a file or folder completely or not at all.
-
-A hidden temporary file ``.OUT.part`` beside the target (mode 0600, folders 0700) is locked while it is written, forced
-to the disk and renamed. The next write of the same target reuses a temporary file that a killed process left.
-"""
+"""Write a file or folder completely or not at all."""
 
 from __future__ import annotations
 

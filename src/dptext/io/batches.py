@@ -57,13 +57,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Consecutive rows in the order of the input.
-
-    Attributes:
-        texts: one per row; None for null.
-        columns: the other columns that were read, row for row.
-        rejects: rows rejected since the last batch.
-    """
+    """Consecutive rows in the order of the input."""
 
     texts: Sequence[str | None]
     columns: Columns
@@ -178,14 +172,7 @@ def display_name(path: Path) -> str:
 
 
 class OpenedFile:
-    """The decompressed bytes of a file or of standard input, and how far it has been read.
-
-    Attributes:
-        size: bytes in the (compressed) file; 0 for standard input.
-
-    Raises:
-        StorageError: it cannot be opened.
-    """
+    """The decompressed bytes of a file or of standard input, and how far it has been read."""
 
     def __init__(self, path: Path, compression: str = "") -> None:
         self.name = display_name(path)
@@ -220,12 +207,7 @@ class OpenedFile:
             self._file.close()
 
     def readline(self, longest: int) -> bytes:
-        """The next line, up to its line feed or ``longest`` bytes; empty at the end.
-
-        Raises:
-            EOFError: the compressed data is broken or ends early.
-            StorageError: the system cannot read.
-        """
+        """The next line, up to its line feed or ``longest`` bytes; empty at the end."""
         return self._read(self._stream.readline, longest)
 
     def read(self, count: int) -> bytes:
@@ -280,16 +262,7 @@ _USUAL_WORDS = (
 def describe_columns(
     missing: object, names: Sequence[object], *, wanted: Sequence[object] = (), sure: bool = False
 ) -> str:
-    """Describe the present columns in an error about a missing one; never show values.
-
-    The first line of a file without a header holds values. So ``names`` are shown only if `may_be_values` is False, or
-    if they are ``sure`` to be names (of a schema). ``wanted`` are all columns that were named.
-
-    >>> describe_columns("text", ["stars", "review", "txt"])
-    "none among its 3: 'txt', 'stars', 'review'"
-    >>> describe_columns("text", ["5", "Would come again, lovely people", "Ann"])
-    'none among its 3 (not shown: they may be values; a file begins with a line of names)'
-    """
+    """Describe the present columns in an error about a missing one; never show values."""
     count = f"none among its {len(names)}"
     places = [name for name in names if isinstance(name, int) and not isinstance(name, bool)]
     if places and len(places) == len(names):  # of a table that was read without a header

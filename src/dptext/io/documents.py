@@ -66,11 +66,6 @@ def is_missing(text: object) -> bool:
 
 
 def canonical_label(value: object) -> str | None:
-    """The label as a string: as `canonical_id`, and other numbers and truth values, which files spell in several ways.
-
-    >>> [canonical_label(value) for value in (1, 1.0, "1", " news ", 4.5, True, "True", "", None, float("nan"), [1])]
-    ['1', '1', '1', 'news', '4.5', 'true', 'true', None, None, None, None]
-    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
@@ -186,10 +181,7 @@ def first_rows(
     encoding: str | None = None,
     separator: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of files with all their columns, for a look at them; pipes and rows that cannot be read are left out.
-
-    ``only`` selects columns; the other arguments and errors are as in `read_documents`.
-    """
+    """The rows of files with all their columns, for a look at them; pipes and rows that cannot be read are left out."""
     if only is not None and not only:
         return
     columns = () if only is None else tuple(only)
@@ -205,17 +197,7 @@ class NoDocumentsError(DataError):
 
 
 class DocumentReader(Iterator[Document]):
-    """The documents of one or more files, once and in order, one by one or in `batches`. Made by `read_documents`.
-
-    Attributes:
-        size: bytes in the files; 0 if unknown (standard input).
-        user_column: the column that names the author, if any.
-        label_column: the column that holds the label, if any.
-        kept_columns: the further columns that are read.
-        rejects: the rows left out so far, consecutive ones merged; at most a thousand entries.
-        skipped: number of rows left out so far.
-        count: number of rows read so far, without those.
-    """
+    """The documents of one or more files, once and in order, one by one or in `batches`."""
 
     def __init__(
         self,
@@ -267,15 +249,7 @@ class DocumentReader(Iterator[Document]):
                 turn.close()
 
     def batches(self, by_rows: int | None = None) -> Iterator[Batch]:
-        """The rows in batches; where one ends depends on the content of the files alone.
-
-        Args:
-            by_rows: rows per batch. Set it where others can see the end of a batch: otherwise the length of the texts
-                decides where one ends.
-
-        Raises:
-            DataError: a broken row (unless they are skipped); no row at all.
-        """
+        """The rows in batches; where one ends depends on the content of the files alone."""
         try:
             for turn in self._turns:
                 self._current = turn() if callable(turn) else turn
@@ -333,20 +307,7 @@ class DocumentReader(Iterator[Document]):
 
 
 class DocumentWriter:
-    """Batches of documents as bytes, in the format that a file name announces.
-
-    For plain formats of lines, the bytes of all batches are the file. A .parquet or .gz file is made from them at the
-    end (`finish`): where a batch ends depends on the length of the private texts, so nothing in a file may show it. A
-    text that is None becomes null in .jsonl and .parquet, and an empty text elsewhere.
-
-    Args:
-        path: decides the format (for standard output: ``Path("-.jsonl")``).
-        text: the column to write the text to (all but .txt).
-        keep: the columns to write beside it.
-
-    Raises:
-        ParameterError: an unknown suffix; kept columns for .txt.
-    """
+    """Batches of documents as bytes, in the format that a file name announces."""
 
     def __init__(self, path: Path, *, text: str = "text", keep: Sequence[str] = ()) -> None:
         self.format = written_format(path)
@@ -363,17 +324,7 @@ class DocumentWriter:
         return self.format.is_assembled
 
     def encode(self, texts: Sequence[str | None], columns: Columns, *, row: int, first: bool) -> bytes:
-        """The bytes of one batch.
-
-        Args:
-            texts: the private texts.
-            columns: the kept columns, and maybe others.
-            row: the number of the first of these rows in the output, from 1.
-            first: whether this is the first batch of the file.
-
-        Raises:
-            DataError: a row cannot be written in this format.
-        """
+        """The bytes of one batch."""
         return self.format.format.encode(self._names, texts, columns, row, first)
 
     def write(self, parts: Iterable[bytes], out: HashedFile) -> None:
@@ -401,23 +352,7 @@ class DocumentWriter:
 
 
 def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = False) -> list[tuple[Path, Path]]:
-    """The files that names, folders and patterns stand for, sorted within each.
-
-    A folder stands for the files in it and below whose suffix a reader knows, without hidden files and what dptext
-    writes beside its outputs.
-
-    Args:
-        sources: files, folders, patterns (``*``, ``?``, ``**``), or ``"-"``.
-        any_format: take files of any suffix that match a pattern.
-
-    Returns:
-        Pairs of a path and its name relative to its folder (or the folder that all matches of its pattern share).
-
-    Raises:
-        StorageError: a folder cannot be read.
-        DataError: nothing matches.
-        ParameterError: a file appears twice.
-    """
+    """The files that names, folders and patterns stand for, sorted within each."""
     pairs: list[tuple[Path, Path]] = []
     for source in sources:
         path = Path(source)

@@ -1,8 +1,4 @@
-"""The formats of files of documents: what a file name announces, how rows are read and how they are written.
-
-`FORMATS` is the only list of them. Text is UTF-8 unless an encoding is given or the file begins with a UTF-16 byte
-order mark. Rows are counted from 1 in each file.
-"""
+"""The formats of files of documents: what a file name announces, how rows are read and how they are written."""
 
 from __future__ import annotations
 
@@ -47,15 +43,7 @@ _BETWEEN = ", \t\r\n"  # the items of a JSON list
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read.
-
-    Attributes:
-        text: the column that holds the text.
-        columns: further columns.
-        skip: whether rows that cannot be read are left out.
-        encoding: of the text; None for UTF-8, or what a byte order mark says.
-        separator: between the fields of a .csv file; None for the comma, or what the header shows for certain.
-    """
+    """How files are read."""
 
     text: str = "text"
     columns: tuple[str, ...] = ()
@@ -401,10 +389,7 @@ class _LineSource:
 
 
 class _Sheet:
-    """The one sheet of a workbook that holds something, row by row; the first row holds the column names.
-
-    A formula counts as its stored value, a date as its ISO spelling; a row without values is no row.
-    """
+    """The one sheet of a workbook that holds something, row by row; the first row holds the column names."""
 
     position = 0
 
@@ -546,11 +531,7 @@ def _good_rows(rows: Iterable[Row], reading: Reading) -> Iterator[dict[str, Any]
 
 @dataclass(frozen=True)
 class _LineFormat:
-    """A format of lines, which may be compressed and piped: the bytes of its batches are the file.
-
-    Every format has a ``source`` (a file in batches), ``rows`` (rows with ``reading.columns``, or all columns, for a
-    look at them), ``encode`` (the bytes of one batch) and ``finish`` (the file from the bytes of all batches).
-    """
+    """A format of lines, which may be compressed and piped: the bytes of its batches are the file."""
 
     suffixes: Names
     read: Callable[[_Lines, Reading, Names], Iterator[Row]]

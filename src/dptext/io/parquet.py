@@ -42,12 +42,7 @@ _INSTEAD = "write .jsonl, or keep another column"
 
 
 class ParquetSource:
-    """A parquet file in batches.
-
-    Raises:
-        StorageError: the file cannot be opened.
-        DataError: it is not parquet, lacks a column, or its text column does not hold strings.
-    """
+    """A parquet file in batches."""
 
     def __init__(self, path: Path, *, text: str, columns: tuple[str, ...], skip: bool) -> None:
         self._text, self._columns, self._skip = text, columns, skip
@@ -197,12 +192,7 @@ def parquet_rows(path: Path, only: Collection[str] | None) -> Iterator[dict[str,
 
 
 def vector_batches(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
-    """A column of lists of one length as (n, k) arrays; of a folder, that of its parts.
-
-    Raises:
-        StorageError: the file cannot be opened.
-        DataError: it is not parquet, was damaged, or holds no such column.
-    """
+    """A column of lists of one length as (n, k) arrays; of a folder, that of its parts."""
     if path.is_dir():
         for part in sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", "."))):
             yield from vector_batches(part, name)
@@ -251,14 +241,7 @@ def _as_matrix(column: Any) -> npt.NDArray[np.float32] | None:
 
 
 def rebuilt_column(column: Any, name: str, *, ordered: bool = True) -> Any:
-    """A column made anew from its values: no metadata, unused dictionary entries, hidden values or shared buffers.
-
-    An extension type becomes its storage. ``ordered=False`` drops the order of dictionary entries: of a column that is
-    made batch by batch, each batch has entries of its own.
-
-    Raises:
-        DataError: a type that cannot be rebuilt from values (unions, dictionaries of nested values).
-    """
+    """A column made anew from its values: no metadata, unused dictionary entries, hidden values or shared buffers."""
     result = None
     with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):  # their words may quote a value
         whole = pa.table([column], names=[""]).combine_chunks().column(0)
@@ -331,11 +314,7 @@ def _copied(array: Any) -> Any:
 
 
 def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Sequence[str], row: int) -> Any:
-    """A pyarrow table of texts and the kept columns; errors count rows from ``row``.
-
-    Raises:
-        DataError: a text with half a surrogate pair; a kept column that is missing or has no common type.
-    """
+    """A pyarrow table of texts and the kept columns; errors count rows from ``row``."""
     for number, text in enumerate(texts, row):
         if text is not None and not text.isascii() and has_lone_surrogate(text):
             raise DataError(f"row {number} holds half a surrogate pair, which is no text")
@@ -378,11 +357,7 @@ def _add_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row:
 
 
 def segment(table: Any, row: int, *, instead: str = _INSTEAD) -> bytes:
-    """A table as bytes, for `assemble`; ``row`` is its first, for errors.
-
-    Raises:
-        DataError: parquet has no type for the values of a column.
-    """
+    """A table as bytes, for `assemble`; ``row`` is its first, for errors."""
     content = _as_bytes(table)
     if content is not None:
         return content
@@ -402,13 +377,7 @@ def _as_bytes(table: Any) -> bytes | None:
 
 
 def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int = _ROW_GROUP, instead: str = _INSTEAD) -> None:
-    """Write one parquet file from the segments in ``spool`` that end at ``ends``, ``rows`` per row group.
-
-    The size of row groups is fixed, because the end of a batch depends on the length of private texts.
-
-    Raises:
-        DataError: the types of a kept column differ between segments and have no common type.
-    """
+    """Write one parquet file from the segments in ``spool`` that end at ``ends``, ``rows`` per row group."""
 
     def segments() -> Iterator[Any]:
         with spool.open("rb") as stream:

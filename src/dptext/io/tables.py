@@ -27,15 +27,7 @@ _KNOWN = "a pandas or polars DataFrame, a pyarrow Table or a datasets.Dataset"
 
 @dataclass(frozen=True)
 class TableKind:
-    """A table, as its library has it.
-
-    Attributes:
-        names: of its columns, in order.
-        read: the values of a column, None where one is missing.
-        texts: a column of texts, like the column of this name.
-        rebuilt: the column of this name with nothing but its values (DataError: an unknown type).
-        table: a table of such columns.
-    """
+    """A table, as its library has it."""
 
     names: Sequence[Any]
     read: Callable[[Any], Iterable[Any]]
@@ -190,11 +182,7 @@ _ZONES: Final = frozenset({"datetime", "zoneinfo", "pytz", "dateutil"})
 
 
 def rebuilt_values(values: Iterable[Any], name: object) -> list[Any]:
-    """Python objects made anew, since a subclass or a foreign object may carry anything; containers as well.
-
-    Raises:
-        DataError: an object of another type than numbers, strings, bytes, times, None and containers of them.
-    """
+    """Python objects made anew, since a subclass or a foreign object may carry anything; containers as well."""
     unknown = ""
     try:
         return [value if type(value) is str else _rebuilt(value) for value in values]

@@ -1,9 +1,4 @@
-"""Ledger of privacy budgets: what units (users or texts) have spent over all releases, across runs and processes.
-
-Each release charges every unit in it; prices add up (basic composition), and a release that would overspend is refused
-before anything is released. The file holds keyed hashes and their key, so a reader of the file can test guesses. See
-docs/howto/ledger.md#what-it-counts and #keep-it-private.
-"""
+"""Ledger of privacy budgets: what units (users or texts) have spent over all releases, across runs and processes."""
 
 from __future__ import annotations
 
@@ -70,18 +65,7 @@ PENDING, RELEASED = "pending", "released"
 
 @dataclass(frozen=True)
 class ChargedRelease:
-    """A release in the ledger.
-
-    Attributes:
-        release_id: its id.
-        at: time of the reservation, in UTC, ISO 8601.
-        state: pending (charged, may be voided) or released.
-        mechanism: name of the mechanism, if known.
-        guarantee: its price for a unit with one document.
-        terms: currency, unit, relation, and what identifies a unit.
-        units: number of units charged.
-        documents: number of documents.
-    """
+    """A release in the ledger."""
 
     release_id: str
     at: str
@@ -95,16 +79,7 @@ class ChargedRelease:
 
 @dataclass(frozen=True)
 class Summary:
-    """Totals of a ledger.
-
-    Attributes:
-        created: time of its creation, in UTC, ISO 8601.
-        limits: limits per unit.
-        terms: what all releases share; None before the first.
-        releases, pending: number of releases, and of those that are not settled.
-        units, exhausted: number of units ever charged, and of those with no budget left.
-        median, most: balance of the median unit, and of the one that spent most; None before the first release.
-    """
+    """Totals of a ledger."""
 
     created: str
     limits: Limits
@@ -422,16 +397,7 @@ class Ledger(Showing):
 
 
 class Reservation:
-    """A release that is charged but not settled.
-
-    As a context manager, it is settled when the block ends: do the work and put the output in place in the block. If
-    the block fails or the process is killed, the release stays pending and charged until you void it.
-
-    Attributes:
-        release_id: its id.
-        units, documents: number of units charged, and of keys.
-        resumed: whether it was pending before, so that nothing was charged now.
-    """
+    """A release that is charged but not settled."""
 
     def __init__(self, ledger: Ledger, release_id: str, *, units: int, documents: int, resumed: bool) -> None:
         self._ledger = ledger

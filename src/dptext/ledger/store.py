@@ -137,11 +137,7 @@ def writing(connection: Connection) -> Iterator[None]:
 
 
 def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool, most: int | None = None) -> int:
-    """Sort the keys of a release into ``temp.fresh (unit, documents)`` on disk, and return how many there were.
-
-    ``documents`` is the number of times a key came if ``counted``, else 1. Raises a RefusedError if one came more than
-    ``most`` times. The ledger is not locked meanwhile.
-    """
+    """Sort the keys of a release into ``temp.fresh (unit, documents)`` on disk, and return how many there were."""
     connection.execute("PRAGMA temp.journal_mode = OFF")
     connection.execute("CREATE TEMP TABLE arrived (unit BLOB)")
     connection.execute("CREATE TEMP TABLE fresh (unit BLOB PRIMARY KEY, documents INTEGER) WITHOUT ROWID")

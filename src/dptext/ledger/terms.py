@@ -44,15 +44,7 @@ class Currency(StrEnum):
 
 @dataclass(frozen=True)
 class Terms:
-    """What all releases in one ledger share; the first one fixes it.
-
-    Attributes:
-        currency: what adds up.
-        metric, space: metric and space of metric guarantees.
-        unit: privacy unit.
-        relation: neighbouring relation.
-        by: `TEXT`, or the column that identifies a unit.
-    """
+    """What all releases in one ledger share; the first one fixes it."""
 
     currency: Currency
     metric: str | None
@@ -88,12 +80,7 @@ class Terms:
 
 
 def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -> Terms:
-    """Return the terms of a release.
-
-    Raises:
-        RefusedError: there is no guarantee, or none for documents or users.
-        ParameterError: ``by`` does not identify the unit.
-    """
+    """Return the terms of a release."""
     if not isinstance(by, str) or not by:
         raise ParameterError(f"by must be {TEXT!r} or the name of a column, got another value")
     if isinstance(guarantee, NoGuarantee):
@@ -112,11 +99,7 @@ def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -
 
 
 def price(guarantee: Guarantee, documents: int) -> tuple[float, float]:
-    """Return the cost of a release for a unit with this many of its documents: (in the currency, in delta).
-
-    Raises:
-        RefusedError: the cost is infinite.
-    """
+    """Return the cost of a release for a unit with this many of its documents: (in the currency, in delta)."""
     if isinstance(guarantee, MetricDP):
         cost, delta = guarantee.epsilon, 0.0  # the distances of the documents are summed; the factor stays the same
     else:
@@ -145,17 +128,7 @@ class Ceiling:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits per unit over all releases; None: no limit.
-
-    Attributes:
-        epsilon: in nats; for metric guarantees in nats per unit of distance.
-        delta: for (epsilon, delta); zCDP is converted to epsilon at this delta. Without it, only pure and metric
-            guarantees are accepted, because an epsilon at an arbitrary delta is no limit.
-        releases: maximum number of releases per unit.
-
-    Raises:
-        ParameterError: there is no limit, or one that limits nothing.
-    """
+    """Limits per unit over all releases; None: no limit."""
 
     epsilon: float | None = None
     delta: float | None = None
@@ -207,13 +180,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Balance:
-    """What one unit has spent, and has left (None: no limit).
-
-    Attributes:
-        spent, left: in the ledger's currency.
-        delta, delta_left: the same for delta.
-        releases, releases_left: number of releases the unit was in, and may still be in.
-    """
+    """What one unit has spent, and has left (None: no limit)."""
 
     spent: float
     delta: float
@@ -250,20 +217,12 @@ def remaining(limit: float, spent: float) -> float | None:
 
 
 def in_digits(value: float) -> str:
-    """Format an amount to 4 digits, never rounded down; 0.1 + 0.2 is 0.3.
-
-    >>> in_digits(0.1 + 0.2), in_digits(1 / 3)
-    ('0.3', '0.3334')
-    """
+    """Format an amount to 4 digits, never rounded down; 0.1 + 0.2 is 0.3."""
     return at_most(value * (1 - TOLERANCE), 4)
 
 
 def in_digits_at_least(value: float) -> str:
-    """Format a remaining amount to 4 digits, never rounded up.
-
-    >>> in_digits_at_least(0.5 - 0.2), in_digits_at_least(2 / 3)
-    ('0.3', '0.6666')
-    """
+    """Format a remaining amount to 4 digits, never rounded up."""
     return at_most(-value * (1 + TOLERANCE), 4).removeprefix("-")
 
 

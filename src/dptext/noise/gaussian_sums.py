@@ -1,8 +1,4 @@
-"""Sums clipped in exact integers, with correctly rounded Gaussian and Laplace noise.
-
-Derivation: docs/mechanisms/numbers.md#noise-rounded
-Derivation: docs/mechanisms/numbers.md#noise-clipped-sums
-"""
+"""Sums clipped in exact integers, with correctly rounded Gaussian and Laplace noise."""
 
 from __future__ import annotations
 

@@ -19,16 +19,7 @@ _LEAST = 1024  # rows that there is room for
 
 
 class KeptRows:
-    """Arrays with an entry for each row that something was found of, in bounded memory.
-
-    Which rows occurred is private: a pickle holds none of them, and each process has its own. Safe to use from several
-    threads: one at a time.
-
-    Args:
-        rows: how many there are.
-        most_bytes: the memory of the entries, but there is room for 1,024 rows.
-        entries: by name, the shape and type of what is kept of a row.
-    """
+    """Arrays with an entry for each row that something was found of, in bounded memory."""
 
     def __init__(self, rows: int, *, most_bytes: int, **entries: tuple[tuple[int, ...], npt.DTypeLike]) -> None:
         size = sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in entries.values())
@@ -59,12 +50,7 @@ class KeptRows:
         return self._slots[rows]
 
     def parts(self, rows: Rows, find: Callable[[Rows, Rows], None]) -> Iterator[Rows]:
-        """Places in ``rows``, part after part, all of them once; meanwhile the entries of a part's rows are there.
-
-        Args:
-            rows: (n,) rows.
-            find: fills the entries of distinct rows, its first argument, at the slots of its second one.
-        """
+        """Places in ``rows``, part after part, all of them once; meanwhile the entries of a part's rows are there."""
         if self._process != os.getpid():  # a fork copies a lock that another thread may have held
             self._start()
         with self._lock:

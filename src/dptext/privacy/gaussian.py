@@ -1,8 +1,4 @@
-"""Accounting of Gaussian noise: one release, and many steps over random samples.
-
-Derivation: docs/understand/accounting.md#privacy-accounting
-Derivation: docs/understand/accounting.md#privacy-sampled-gaussian
-"""
+"""Accounting of Gaussian noise: one release, and many steps over random samples."""
 
 from __future__ import annotations
 

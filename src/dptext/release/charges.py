@@ -23,17 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Charges:
-    """Charges one release to a ledger; does nothing without a ledger.
-
-    A release that was reserved stays charged (pending) until it is settled or the owner runs ``dptext ledger void``.
-    Nothing here voids one: an error, a missing file or a missing folder does not prove that nothing was released.
-
-    Args:
-        ledger: the file of the ledger, or None.
-        by: the column with the id of the row or user; None: the text itself. Ignored without a ledger.
-        missing: the text that a missing text (null) is charged as; None: it is not charged, because nothing is
-            released of such a row.
-    """
+    """Charges one release to a ledger; does nothing without a ledger."""
 
     def __init__(self, ledger: str | Path | None, by: str | None, *, missing: str | None = None) -> None:
         if by == TEXT and ledger is not None:
@@ -54,18 +44,7 @@ class Charges:
     def reserve(
         self, release_id: str, promise: PrivacyStatement | Guarantee, reader: DocumentReader, **terms: Any
     ) -> None:
-        """Charge every row, or none. A release that is charged already is not charged again.
-
-        Logs a warning if other releases are pending: they count as spent.
-
-        Args:
-            release_id, promise, terms: as in `dptext.ledger.ledger.Ledger.reserve`.
-            reader: the rows.
-
-        Raises:
-            RefusedError: a row would be overspent; nothing was charged.
-            DataError: a row without a key.
-        """
+        """Charge every row, or none."""
         if self._ledger is None:
             return
         if self._ledger.state(release_id) == RELEASED:
@@ -83,11 +62,7 @@ class Charges:
         return self._ledger is None or self._ledger.state(release_id) is not None
 
     def check_same(self, identities: Iterable[bytes]) -> None:
-        """Raise if the rows that were released are not the rows that were charged.
-
-        Raises:
-            RefusedError: the input changed between the two readings.
-        """
+        """Raise if the rows that were released are not the rows that were charged."""
         if self._seen is not None and hashlib.sha256(b"".join(identities)).digest() != self._seen:
             raise RefusedError(
                 "the input changed while it was being read, so the ledger has charged other rows: start over with "
@@ -95,11 +70,7 @@ class Charges:
             )
 
     def check_reserved(self, release_id: str) -> None:
-        """Raise if the ledger no longer counts the release. Call it before the output is put in place.
-
-        Raises:
-            RefusedError: it was voided while the run was at work.
-        """
+        """Raise if the ledger no longer counts the release."""
         if not self.is_settled_or_reserved(release_id):
             raise RefusedError(
                 f"the release {release_id} was voided in the ledger while this run was at work: nothing was released. "
@@ -107,11 +78,7 @@ class Charges:
             )
 
     def settle(self, release_id: str) -> None:
-        """Mark the release as released. Call it last, when the whole output is in place.
-
-        Raises:
-            StorageError, DataError: the ledger failed; a note says what to do.
-        """
+        """Mark the release as released."""
         if self._ledger is not None:
             try:
                 self._ledger.settle(release_id)

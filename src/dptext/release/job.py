@@ -1,12 +1,4 @@
-"""A file that is written in parts and survives all that stops the program: an interrupted job goes on where it was.
-
-Hidden files, readable by their owner alone, lie beside the output while the job lasts: ``.OUT.rows``, the bytes of the
-parts done so far, ``.OUT.made`` where the output is made from them at the end, and ``.OUT.job``, a SQLite database
-(with its journal) that holds the secret of the noise, what was asked, and what each part was. A part counts once both
-hold it, in that order, each forced to the disk; bytes beyond the last part that counts are cut off, and a run that goes
-on compares the others with their digests. The output appears by one rename at the end, then the others go, the secret
-with them.
-"""
+"""A file that is written in parts and survives all that stops the program: an interrupted job goes on where it was."""
 
 from __future__ import annotations
 
@@ -40,15 +32,7 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is remembered of a part that is done.
-
-    Attributes:
-        digest: of its private content, so that a resumed run can tell whether the input is still the same.
-        rows: rows of the output up to its end.
-        size: bytes of the output up to its end.
-        written: SHA-256 of its own bytes of the output.
-        facts: what its maker has to remember of it.
-    """
+    """What is remembered of a part that is done."""
 
     digest: bytes
     rows: int
@@ -58,32 +42,7 @@ class Part:
 
 
 class Job:
-    """An output in the making. Use it as a context manager: leaving it keeps the job for another time.
-
-    Args:
-        out: the file to be written.
-        options: all that decides about the output besides the input; a resumed run must bring the same.
-        key: the secret of a new job; a resumed one has its own.
-        release_id: of a new job; a resumed one has its own.
-        resume: go on with the job that was interrupted, if there is one; a fresh one is begun otherwise.
-        restart: delete an interrupted job. A job without a finished part needs neither flag: it is continued if
-            ``options`` has a ledger, which may have charged it, and is deleted otherwise.
-        is_assembled: the output is made from the parts at the end (`assembled`), not by joining them alone.
-
-    Attributes:
-        key: the secret of its noise.
-        release_id: the name of the release.
-        resumed: whether an interrupted job goes on.
-        parts: what is done.
-        statement: what `remember` was given, if the job came so far.
-        is_published: whether the output has appeared.
-
-    Raises:
-        ParameterError: parts of an interrupted job are there and neither ``resume`` nor ``restart`` was asked for;
-            it was another job (what differs is named).
-        StorageError: the folder is missing, read-only or full; another process is at the same job.
-        DataError: the file of the job is damaged.
-    """
+    """An output in the making."""
 
     def __init__(
         self,
@@ -199,9 +158,7 @@ class Job:
                 )
 
     def _check_spool(self, spool: IO[bytes]) -> None:
-        """Raises:
-        DataError: the parts in it are not those that were written.
-        """
+        """Raises: DataError: the parts in it are not those that were written."""
         if spool.seek(0, os.SEEK_END) < self.size:
             raise DataError(
                 f"{str(self._rows)!r} is shorter than the job remembers: it was changed; add --force to start over"
@@ -263,11 +220,7 @@ class Job:
         return path.is_file() and (digest is None or digest == file_digest(path))
 
     def _remembered(self) -> tuple[dict[str, Any], bool, bytes, bool]:
-        """What the file of the job holds, taken over as far as it can be used as it is.
-
-        Raises:
-            DataError: it holds something else.
-        """
+        """What the file of the job holds, taken over as far as it can be used as it is."""
         try:
             row = self._database.execute("SELECT * FROM job").fetchone()
             version, secret, seeded, asked, self.release_id, replaces, self.statement, _ = row
@@ -299,11 +252,7 @@ class Job:
         return self.parts[-1].size if self.parts else 0
 
     def is_done(self, place: int, digest: bytes) -> bool:
-        """Whether the part at this place is done already.
-
-        Raises:
-            RefusedError: it is, with other content: the input is no longer what it was.
-        """
+        """Whether the part at this place is done already."""
         if place >= len(self.parts):
             return False
         if self.parts[place].digest != digest:
@@ -342,12 +291,7 @@ class Job:
             yield from merge_rejects(Reject(*row) for row in rows)
 
     def remember(self, statement: str, *, digest: str | None = None) -> None:
-        """Keep the statement: a run that is stopped while it ends must not make another one.
-
-        Args:
-            statement: what will stand beside the output.
-            digest: SHA-256 of the output, by which it is known again.
-        """
+        """Keep the statement: a run that is stopped while it ends must not make another one."""
         with self._errors(), self._transaction() as database:
             database.execute("UPDATE job SET promise = ?, made = ?", (statement, digest))
         self.statement = statement

@@ -1,8 +1,4 @@
-"""What replaces texts, each by itself, with a proof for a document (`TextMechanism`).
-
-Word mechanisms (`dptext.words.mechanism`) are one kind. The ways of texts, in memory, in files, in batches or on a
-cluster, know of a mechanism what stands here and no more.
-"""
+"""What replaces texts, each by itself, with a proof for a document (`TextMechanism`)."""
 
 from __future__ import annotations
 
@@ -23,17 +19,10 @@ __all__ = ["Replacing", "TextMechanism", "refuse_beside"]
 
 
 class Replacing(Protocol):
-    """What replaces texts in one process, with all that it remembers between calls; it is never pickled or shared.
-
-    What it remembers saves time and decides nothing: the private texts are a function of the texts and the bits.
-    """
+    """What replaces texts in one process, with all that it remembers between calls; it is never pickled or shared."""
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
-        """One private text for each text, and what was counted in them.
-
-        Each private text is drawn from a distribution that depends on its own text alone, independently of the others;
-        no text may end in an error, and none may stand in a log.
-        """
+        """One private text for each text, and what was counted in them."""
         ...
 
 
@@ -109,12 +98,7 @@ class TextMechanism(Showing, ABC):
     def _statement_of(
         self, guarantee: Guarantee, *, unit: Unit, condition: Condition, **terms: Any
     ) -> PrivacyStatement:
-        """The statement of this mechanism, which replaces each text by itself: under substitution, local.
-
-        Args:
-            guarantee, unit, condition: what is promised, to whom.
-            terms: further ones of `dptext.privacy.statement.of_release`.
-        """
+        """The statement of this mechanism, which replaces each text by itself: under substitution, local."""
         return of_release(
             guarantee=guarantee,
             unit=unit,
@@ -159,11 +143,7 @@ class TextMechanism(Showing, ABC):
 
 
 def refuse_beside(given: object, **options: object) -> None:
-    """Refuse options beside an object that was built with its own.
-
-    Raises:
-        ParameterError: one is not None.
-    """
+    """Refuse options beside an object that was built with its own."""
     foreign = " and ".join(name for name, value in options.items() if value is not None)
     if foreign:
         raise ParameterError(

@@ -1,8 +1,4 @@
-"""How many texts of a release are one person's: counted as the rows go by, for the owner of the texts alone.
-
-A promise for a text is one for a person with a single text; the texts of a person add up
-(`dptext.privacy.restating.statement_for_user`). What is counted here is private: it enters no statement and no file.
-"""
+"""How many texts of a release are one person's: counted as the rows go by, for the owner of the texts alone."""
 
 from __future__ import annotations
 
@@ -27,29 +23,14 @@ _AT_LEAST = 1 << 16  # rows that wait for each other before they are sorted
 
 
 class MostTexts(NamedTuple):
-    """What was counted. **Private: for the owner of the texts alone.**
-
-    Attributes:
-        texts: of the person with the most.
-        unnamed: texts of nobody knows whom; they count for nobody.
-    """
+    """What was counted."""
 
     texts: int
     unnamed: int = 0
 
 
 class TextsOfPeople:
-    """A count for each person: 16 bytes for each, however long their names and however many their rows.
-
-    A person is 64 bits of a digest under a key of this process: what is kept says nothing of a name elsewhere. Two
-    people could share them (among ten million, with a chance below 3e-6); the count is then too large, never too small.
-    They are told apart as a ledger tells them apart (`dptext.privacy.guarantee.canonical_id`). Texts of several
-    releases of one process add up.
-
-    Args:
-        column: the column that says who wrote a text.
-        missing: the text that a missing one (null) counts as; None: nothing is released of such a row.
-    """
+    """A count for each person: 16 bytes for each, however long their names and however many their rows."""
 
     def __init__(self, column: str, *, missing: str | None = None) -> None:
         self.column = column
@@ -112,16 +93,7 @@ def user_digest(name: str, key: bytes) -> bytes:
 
 
 def promise_to(most: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
-    """What the person with the most texts is promised for all of them, for the owner of the texts alone.
-
-    Args:
-        most: how many they are.
-        statements: of the releases that the texts are in, all of one mechanism; the one that promises least counts for
-            every text.
-
-    Returns:
-        None where nothing is stated for so many texts, or there is no person.
-    """
+    """What the person with the most texts is promised for all of them, for the owner of the texts alone."""
     if not most.texts:
         return None
     weakest = max(statements, key=lambda each: each.epsilon)

@@ -1,9 +1,4 @@
-"""Placeholders such as ``<name>``, and the marks that stand for them on the way through a word mechanism.
-
-A placeholder holds a word, which the mechanism would replace. Its mark consists of the separators of ASCII (U+001C to
-U+001F), which count as white space: the mechanism keeps it as it is, no word touches it, and `shown` makes the
-placeholder of it afterwards.
-"""
+"""Placeholders such as ``<name>``, and the marks that stand for them on the way through a word mechanism."""
 
 from __future__ import annotations
 
@@ -22,22 +17,14 @@ _SPACES = dict.fromkeys(map(ord, _EDGE + _DIGITS), " ")
 
 
 def placeholder(kind: str) -> str:
-    """Return the placeholder of a kind, such as ``<name>``.
-
-    Raises:
-        ParameterError: a kind that is not 1 to 40 letters a to z or underscores.
-    """
+    """Return the placeholder of a kind, such as ``<name>``."""
     if not isinstance(kind, str) or not re.fullmatch("[a-z_]{1,40}", kind):
         raise ParameterError("a kind must be of 1 to 40 letters a to z or underscores, got another")
     return f"<{kind}>"
 
 
 def mark(kind: str) -> str:
-    """Return the mark of a kind.
-
-    >>> shown(f"Mr. {mark('name')}!")
-    'Mr. <name>!'
-    """
+    """Return the mark of a kind."""
     return f"{_EDGE}{''.join(_CODE_OF[letter] for letter in placeholder(kind)[1:-1])}{_EDGE}"
 
 

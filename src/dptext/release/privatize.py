@@ -297,12 +297,7 @@ def batch_privatizer(
 
 
 class BatchPrivatizer:
-    """See `batch_privatizer`.
-
-    It is pickled, hashed and run in processes that are unknown here. So it keeps no random state: every batch draws
-    with a key of its own, fresh from the operating system of its process. And as no process sees all batches, the
-    statement is made from the private texts, once they are together.
-    """
+    """See `batch_privatizer`."""
 
     def __init__(self, mechanism: TextMechanism, *, text: str = "text") -> None:
         Rewriter(mechanism)  # refuses what is no mechanism
@@ -311,12 +306,7 @@ class BatchPrivatizer:
         self._salt = RandomBits().take(16)
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str | None]]:
-        """The private texts of a batch, with fresh noise.
-
-        Raises:
-            ParameterError: a single row (``map`` without ``batched=True``), or no such column.
-            DataError: an entry of the column is not a string; its place in the batch is named.
-        """
+        """The private texts of a batch, with fresh noise."""
         if self.text not in batch:
             raise ParameterError(
                 f"expected a column {self.text!r}, the batch has {describe_columns(self.text, list(batch))}"
@@ -327,20 +317,7 @@ class BatchPrivatizer:
         return {self.text: list(Rewriter(self.mechanism).rewrite(texts))}
 
     def statement(self, private_texts: Iterable[str | None], *, keep: Sequence[str] = ()) -> PrivacyStatement:
-        """What was promised for a document, from the private texts of all batches.
-
-        How many protected parts a document had is counted in its private text (`TextMechanism.parts_in`), which may
-        hold more than there were, never fewer. Of words, the worst case of a metric guarantee and the slack then come
-        out larger than need be; the loss per unit of distance, and a document budget, are exact.
-
-        Args:
-            private_texts: all that ``map`` gave, in order; its texts and nothing else.
-            keep: columns that were not removed.
-
-        Raises:
-            RefusedError: the private texts could show fewer parts than there were (`TextMechanism.most_parts`).
-            DataError: an entry is neither a string nor None.
-        """
+        """What was promised for a document, from the private texts of all batches."""
         texts = list(private_texts)
         for place, text in enumerate(texts, 1):
             if text is not None and not isinstance(text, str):

@@ -78,14 +78,7 @@ class Analyzer(Protocol):
 
 
 class Terms:
-    """Terms that are found as whole words: in any case, with a short gap between their words.
-
-    Raises:
-        ParameterError: one string; an entry that is not a string, or has no letter or digit, or more than 32 words.
-
-    >>> list(Terms(["Ann Lee", "ACME"]).find("ann-lee of Acme, not acmes"))
-    [Span(start=0, end=7, kind='listed'), Span(start=11, end=15, kind='listed')]
-    """
+    """Terms that are found as whole words: in any case, with a short gap between their words."""
 
     def __init__(self, terms: Iterable[str]) -> None:
         if isinstance(terms, str):
@@ -135,13 +128,7 @@ def _is_close(spans: list[tuple[int, int]]) -> bool:
 
 
 def read_terms(file: Any) -> list[str]:
-    """Return the terms in a UTF-8 file with one term per line; empty lines are skipped.
-
-    Raises:
-        ParameterError: there is no term, the file is not UTF-8, or a line is not a term (its number is named, never its
-            content).
-        StorageError: the file cannot be read.
-    """
+    """Return the terms in a UTF-8 file with one term per line; empty lines are skipped."""
     source = path("the list of what to redact", file)
     try:
         lines = Path(source).read_text(encoding="utf-8-sig").split("\n")
@@ -292,11 +279,7 @@ def united(spans: Iterable[Span]) -> list[Span]:
 
 
 def kind_of_entity(entity: str) -> str:
-    """Return the kind of an entity of Presidio.
-
-    >>> kind_of_entity("PERSON"), kind_of_entity("US_DRIVER_LICENSE"), kind_of_entity("Type 2")
-    ('name', 'us_driver_license', 'type__')
-    """
+    """Return the kind of an entity of Presidio."""
     plain = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
     return _KIND_OF.get(entity, plain or "_")
 
@@ -494,13 +477,7 @@ class _Replacing:
 def as_redacted(
     statement: PrivacyStatement, parameters: Mapping[str, Parameter], *, shows_placeholders: bool
 ) -> PrivacyStatement:
-    """Return the statement of a mechanism behind a redaction.
-
-    Args:
-        statement: of the mechanism.
-        parameters: the parameters of the redaction, as `Redacted.parameters` has them.
-        shows_placeholders: whether placeholders stand in the output.
-    """
+    """Return the statement of a mechanism behind a redaction."""
     by, kinds, entities, has_list = (parameters[name] for name in _PARAMETERS)
     looked_for = _in_words(_split(kinds), None if entities is None else _split(entities), has_list=bool(has_list))
     assumed = [
@@ -554,10 +531,7 @@ def placeholders_of(statement: PrivacyStatement) -> frozenset[str]:
 
 
 def public_form(mechanism: TextMechanism, statement: PrivacyStatement) -> TextMechanism | None:
-    """Return the mechanism with the public part of a statement's redaction: without the list.
-
-    None: an analyzer redacted, or other patterns, so that texts would look different today.
-    """
+    """Return the mechanism with the public part of a statement's redaction: without the list."""
     if not is_redacted(statement):
         return mechanism
     kinds = _split(statement.parameters["redacted_kinds"])
@@ -570,15 +544,7 @@ def public_form(mechanism: TextMechanism, statement: PrivacyStatement) -> TextMe
 
 
 def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> Redaction | None:
-    """Return the redaction that a statement is about; None: nothing was redacted.
-
-    Args:
-        statement: of a release of texts.
-        words: the list that was used, which no statement holds.
-
-    Raises:
-        DataError: an analyzer or other patterns redacted; there was a list, and it is missing; or the reverse.
-    """
+    """Return the redaction that a statement is about; None: nothing was redacted."""
     if not is_redacted(statement):
         return None
     by, kinds, entities, has_list = (statement.parameters[name] for name in _PARAMETERS)

@@ -40,16 +40,7 @@ _SUFFIX = ".privacy.json"
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts over texts. All but ``longest`` and ``missing`` are private: for the owner of the texts alone.
-
-    Attributes:
-        longest: protected parts (words, or sentences) in the longest text.
-        missing: texts that were None.
-        words: parts in all texts.
-        unknown: parts that the mechanism knows nothing of (words outside the vocabulary).
-        kept: parts that came out as they were (case aside); an unknown one never does.
-        unchanged: texts of at least one part, all of whose parts came out as they were.
-    """
+    """Counts over texts."""
 
     longest: int = 0
     missing: int = 0
@@ -182,12 +173,6 @@ def data_and_statement(file: Path) -> tuple[Path, Path]:
 
 
 def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
-    """List rows that were left out, a line of JSON each, for their owner alone; a list that spoke of an output that
-    goes now is removed where there are none.
-
-    Raises:
-        StorageError: the folder is missing, read-only or full.
-    """
     left = iter(rejects)
     first = next(left, None)
     if first is None:
@@ -203,21 +188,13 @@ def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
 
 
 def write_statement(path: Path, statement: PrivacyStatement) -> None:
-    """The statement in a file, whole or not at all.
-
-    Raises:
-        StorageError: the folder is missing, read-only or full.
-    """
+    """The statement in a file, whole or not at all."""
     with hashed_file(path) as stream:
         stream.write((statement.to_json() + "\n").encode())
 
 
 def folder_is_of(folder: str | os.PathLike[str], release_id: str) -> bool:
-    """Whether a folder holds the release of this name. It appears whole, so that its statement says so.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
+    """Whether a folder holds the release of this name."""
     try:
         text = (Path(folder) / "privacy.json").read_text(encoding="utf-8")
         return PrivacyStatement.from_json(text).release_id == release_id
@@ -228,11 +205,7 @@ def folder_is_of(folder: str | os.PathLike[str], release_id: str) -> bool:
 
 
 def read_statement(path: Path) -> PrivacyStatement:
-    """The statement in a file.
-
-    Raises:
-        StorageError, DataError: it cannot be read, or is none.
-    """
+    """The statement in a file."""
     check_released(path)
     if path.name.endswith(_SUFFIX) and not path.exists():
         raise StorageError(
@@ -248,11 +221,7 @@ def read_statement(path: Path) -> PrivacyStatement:
 
 
 def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
-    """Whether the digests agree; None where there is nothing to compare.
-
-    Raises:
-        StorageError: the data cannot be read, or is a pipe or a device, which can be read once at most.
-    """
+    """Whether the digests agree; None where there is nothing to compare."""
     if statement.data_sha256 is None or not data.exists() or data.name.endswith(".json"):
         return None
     return (folder_digest(data) if data.is_dir() else file_digest(data)) == statement.data_sha256

@@ -1,8 +1,4 @@
-"""Texts through a mechanism, block by block.
-
-Each block has a stream of random bits of its own, named by its place and its content (`dptext.privacy.randomness`).
-So a seed gives the same texts for every number of processes, and a block that is done again repeats its noise.
-"""
+"""Texts through a mechanism, block by block."""
 
 from __future__ import annotations
 
@@ -33,17 +29,7 @@ def check_mechanism(mechanism: object) -> None:
 
 
 class Rewriter:
-    """What replaces texts: constant memory, texts out in the order of texts in.
-
-    Args:
-        mechanism: what replaces each of them.
-        seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
-        key: the secret of the job, where it is not to be made from the seed or afresh.
-        release_id: of the job, where it has one.
-
-    Attributes:
-        tally: counts over everything rewritten so far.
-    """
+    """What replaces texts: constant memory, texts out in the order of texts in."""
 
     def __init__(
         self,
@@ -80,11 +66,7 @@ class Rewriter:
         return self.mechanism.warning(self.tally)
 
     def rewrite(self, texts: Iterable[str | Document | None]) -> Iterator[str | None]:
-        """Yield one private text for each text.
-
-        Raises:
-            DataError: an entry is neither a string nor a `Document`; its place is named.
-        """
+        """Yield one private text for each text."""
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got one string: put it into a list")
         for block in text_batches(checked_texts(texts)):
@@ -94,12 +76,7 @@ class Rewriter:
             yield from private
 
     def rewrite_block(self, place: int, block: Batch) -> tuple[list[str | None], Tally]:
-        """The private texts of one block, and its counts: the same ones whenever and wherever it is done.
-
-        Args:
-            place: which block of the job it is, from 0; no two blocks of a job may have the same.
-            block: its texts.
-        """
+        """The private texts of one block, and its counts: the same ones whenever and wherever it is done."""
         bits = self.key.stream(self._parameters, place, block.digest())
         there = [text for text in block.texts if text is not None]
         replaced, tally = self._replacing(there, bits)
@@ -132,11 +109,7 @@ def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None
 def rewrite_blocks(
     rewriter: Rewriter, blocks: Iterable[tuple[int, Batch]], *, processes: int = 1
 ) -> Iterator[tuple[int, Batch, tuple[list[str | None], Tally]]]:
-    """Every block, given with its place, and what `Rewriter.rewrite_block` makes of it, in order.
-
-    Raises:
-        StorageError: a process died (out of memory, most likely).
-    """
+    """Every block, given with its place, and what `Rewriter.rewrite_block` makes of it, in order."""
     key = rewriter.key
     pieces = (((place, block), (key.secret(), key.seeded, place, Batch(block.texts, {}))) for place, block in blocks)
     for (place, block), done in in_order(_Work(rewriter.mechanism), pieces, processes=processes):

@@ -1,11 +1,5 @@
 """A private file, or a stream, out of files of texts: resumable, charged to a ledger, in
-constant memory, its statement beside it.
-
-What is particular about a release (how a block of rows becomes bytes, what is promised) is a `Run`; all else that a
-release owes its owner stands here: an output is never destroyed or half there, nothing is released twice or without a
-statement, and an error says how to go on. The order is the same for all: the ledger reserves, the work is done, the
-output appears with its statement, the ledger settles.
-"""
+constant memory, its statement beside it."""
 
 from __future__ import annotations
 
@@ -61,16 +55,7 @@ _ROWS_A_PIECE = 1024  # of a stream: the end of one can be seen, so the length o
 
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
-    """What is read.
-
-    Attributes:
-        paths: one file or several; their rows go to one output.
-        text: the column that holds the text.
-        keep: columns to keep as they are; they are exposed. All others are dropped.
-        on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` it.
-        suffix: says the format of the input where its name does not (``".jsonl"``; standard input).
-        encoding, separator: of the input, as in `dptext.io.documents.read_documents`.
-    """
+    """What is read."""
 
     paths: PathLike | Sequence[PathLike]
     text: str = "text"
@@ -86,11 +71,7 @@ class TextFiles:
         return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
 
     def read(self, further: str | None = None) -> DocumentReader:
-        """The rows, from the beginning, with a further column where one is named.
-
-        Raises:
-            StorageError, DataError, ParameterError, MissingExtraError: as `dptext.io.documents.read_documents`.
-        """
+        """The rows, from the beginning, with a further column where one is named."""
         columns = tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,)))))
         return read_documents(
             self.sources,
@@ -109,20 +90,7 @@ class TextFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How a release is carried out.
-
-    Attributes:
-        seed: None for cryptographic randomness; an integer for tests and papers only.
-        resume: go on with an interrupted run, if there is one.
-        force: replace an output, or throw an interrupted run away.
-        processes: how many work; the output does not depend on it.
-        ledger: the file of a ledger: it charges every row before the work starts, or refuses the release. The input is
-            then read twice.
-        user: the column that says who wrote a text (or what else a row is charged to): how many texts one of them has
-            is counted, and the ledger goes by it. None: nobody counts, and the ledger goes by the text itself.
-        progress: a function is called with the reader and the number of rows done, block after block; else see
-            `dptext.progress`.
-    """
+    """How a release is carried out."""
 
     seed: int | None = None
     resume: bool = False
@@ -146,15 +114,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A block that is done.
-
-    Attributes:
-        place: which block of the release it is.
-        data: its rows as bytes.
-        rows: how many these are.
-        rejects: rows that were left out before it.
-        tally: what was counted in it, if anything was; it is remembered until the end, across interruptions.
-    """
+    """A block that is done."""
 
     place: int
     data: bytes
@@ -167,11 +127,7 @@ class Run(Protocol):
     """What one release does to its rows."""
 
     def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
-        """The blocks, given with their places, done and in order; a block that is done again repeats its noise.
-
-        Args:
-            row: the number of the first of these rows in the output, from 1.
-        """
+        """The blocks, given with their places, done and in order; a block that is done again repeats its noise."""
         ...
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
@@ -179,11 +135,7 @@ class Run(Protocol):
         ...
 
     def statement_before(self) -> PrivacyStatement:
-        """What no row loses more than, before any is read: what a ledger charges.
-
-        Raises:
-            RefusedError: nothing bounds that.
-        """
+        """What no row loses more than, before any is read: what a ledger charges."""
         ...
 
     def statement(self, tally: Tally) -> PrivacyStatement:
@@ -205,23 +157,7 @@ def release_file(
     is_assembled: bool = False,
     missing: str | None = None,
 ) -> Release:
-    """Read rows, let a `Run` change them, and put the private file and its statement in place.
-
-    Args:
-        source: the rows.
-        out: the private file.
-        begin: the run.
-        settings: how it is carried out. The secret of a resumed run is its own, not a new one.
-        options: all that decides about the output besides the input and how it is read.
-        is_assembled: whether the output is made by `Run.finish`, not by joining the pieces alone.
-        missing: as in `dptext.release.charges.Charges`.
-
-    Raises:
-        DataError: a row cannot be read or written; it is named, its content never is.
-        ParameterError: the output is there already, or is the input; a run was interrupted (``resume``, ``force``).
-        RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
-        StorageError: a file cannot be read or written.
-    """
+    """Read rows, let a `Run` change them, and put the private file and its statement in place."""
     charges = settings.charges(missing)
     reader = source.read(settings.user)
     read = {"text": source.text, "keep": list(source.keep), "on_error": source.on_error}
@@ -272,17 +208,7 @@ def release_stream(
     statement_file: Path,
     missing: str | None = None,
 ) -> Release:
-    """`release_file` into an open stream (a pipe): nothing can be resumed, and what was sent is sent.
-
-    Args:
-        stream: where the bytes go, a fixed number of rows at a time.
-        statement_file: where the statement goes, when all is sent or the run stops.
-        missing: as in `dptext.release.charges.Charges`.
-
-    Raises:
-        DataError, StorageError: as `release_file`.
-        ParameterError: see `check_statement_file`.
-    """
+    """`release_file` into an open stream (a pipe): nothing can be resumed, and what was sent is sent."""
     check_statement_file(source.sources, statement_file, force=settings.force)
     run = begin(NoiseKey(settings.seed), new_release_id())
     sent, rows, tally = HashedFile(stream), 0, Tally()
@@ -310,11 +236,7 @@ def release_stream(
 
 
 def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force: bool) -> None:
-    """Refuse a place for the statement of a stream that cannot be written, before anything is sent.
-
-    Raises:
-        ParameterError, StorageError: as `dptext.io.atomic.check_target`.
-    """
+    """Refuse a place for the statement of a stream that cannot be written, before anything is sent."""
     check_target(statement, replace=force, apart_from={"IN": [each for each in sources if Path(each) != STANDARD]})
 
 
@@ -330,21 +252,7 @@ def charged(
     read: Callable[[], DocumentReader],
     is_out: Callable[[str], bool],
 ) -> Iterator[None]:
-    """Charge a release whose output is renamed into place as a whole: reserve it, run the block, settle it.
-
-    If the block fails, the release stays charged as pending; a note of the error says so.
-
-    Args:
-        out: where the output will be.
-        charges: the ledger.
-        release_id: of the release.
-        price: returns the guarantee and its terms, as in `Charges.reserve`.
-        read: returns a reader of the rows that are charged.
-        is_out: returns whether the release with this id is in place; only for notes.
-
-    Raises:
-        RefusedError, DataError, StorageError: as `Charges.reserve` and `Charges.settle`.
-    """
+    """Charge a release whose output is renamed into place as a whole: reserve it, run the block, settle it."""
     with noted_in_place(out, lambda: is_out(release_id)):
         try:
             if charges.kind is not None:
@@ -381,22 +289,7 @@ def check_output(
     by: str = "add --force (--resume where a run over several files was interrupted)",
     apart_from: Mapping[str, Iterable[PathLike]] = MappingProxyType({}),
 ) -> None:
-    """Refuse an output that cannot be written or would destroy something, before any row is read.
-
-    Args:
-        sources: the inputs.
-        out: the output; its statement and its rejects stand beside it.
-        force: whether what is there may be replaced.
-        resume: whether it may be replaced if a run of it was interrupted.
-        beside: whether what stands beside the output may be replaced; None: as the output itself.
-        ledger: the ledger, if there is one.
-        makes_folder: whether the folder of the output will be made.
-        by: how to replace what is there, for errors.
-        apart_from: further files that it must not be, as in `dptext.io.atomic.check_target`.
-
-    Raises:
-        ParameterError, StorageError: as `dptext.io.atomic.check_target`, for the output and what stands beside it.
-    """
+    """Refuse an output that cannot be written or would destroy something, before any row is read."""
     replace = force or (resume and Job.is_open(out))
     never = {
         "IN": [each for each in sources if Path(each) != STANDARD],
@@ -417,16 +310,7 @@ def _written(out: Path) -> tuple[Path, Path, Path]:
 
 
 def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
-    """Whether this very release is there: the private file, whole, and its statement.
-
-    Args:
-        out: the private file.
-        of: a statement of the same mechanism with the same parameters.
-        keep: the kept columns.
-
-    Raises:
-        ParameterError: something else is there.
-    """
+    """Whether this very release is there: the private file, whole, and its statement."""
     if not out.exists() or Job.is_open(out):
         return False
     beside = statement_path(out)
@@ -516,8 +400,7 @@ def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
 
 
 def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
-    """Put everything in place, the statement before the data: no data is ever without one. Then nothing is left but to
-    settle, and to forget the job: until then it knows of which release the output is."""
+    """Put everything in place, the statement before the data: no data is ever without one."""
     write_rejects(rejects_path(job.out), job.rejects())
     charges.check_reserved(job.release_id)
     write_statement(statement_path(job.out), statement)

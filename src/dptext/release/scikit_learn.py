@@ -58,12 +58,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
 
 def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """The classes of labels, sorted, and the labels as codes of these.
-
-    Raises:
-        DataError: labels of one class only.
-        ValueError: labels that are no classes.
-    """
+    """The classes of labels, sorted, and the labels as codes of these."""
     targets: npt.NDArray[Any] = np.asarray(labels)
     check_classification_targets(targets)
     classes, codes = np.unique(targets, return_inverse=True)

@@ -1,9 +1,5 @@
 """What a page says of a synthetic corpus: its texts, how various and how near to real ones they are, what a model
-learns from it beside trivial ways to the same end, and whether the release shows who is in it.
-
-All that is computed from corpus, pool and description is post-processing of what was released, and may be shared. All
-that original texts have a part in is their owner's, and marked so.
-"""
+learns from it beside trivial ways to the same end, and whether the release shows who is in it."""
 
 from __future__ import annotations
 
@@ -205,8 +201,6 @@ class OfSynthetic(Making):
     # -- use ------------------------------------------------------------------------------------------------
 
     def _measure_use(self, real: _Texts) -> None:
-        """Models that learnt from the corpus, from real texts, and in trivial ways: all tested on the same real texts,
-        which no model saw."""
         names, found = self._distribution.labels.names, self._distribution
         if len(names) < 2:
             self.notes.append("No model was trained: the corpus has no labels, or one only.")
@@ -278,8 +272,6 @@ class OfSynthetic(Making):
     # -- who is in it -----------------------------------------------------------------------------------------
 
     def _best_attacker(self) -> AttackScore:
-        """Who knows everybody else exactly, and all that one person wrote: computed from the noise, no text has a part
-        in it."""
         auc = gaussian_ceiling(self._distribution.sigma).auc
         return AttackScore(
             attack="membership (knows everybody else)",

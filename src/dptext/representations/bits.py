@@ -1,8 +1,4 @@
-"""Vectors as noisy bits: one bit per number, weighted bits, and unary encodings.
-
-Derivation: docs/mechanisms/bits.md#representations-bits
-Derivation: docs/mechanisms/bits.md#representations-unary
-"""
+"""Vectors as noisy bits: one bit per number, weighted bits, and unary encodings."""
 
 from __future__ import annotations
 

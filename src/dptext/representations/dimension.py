@@ -1,30 +1,6 @@
 """How many dimensions to project to, and what projection and noise leave of a vector, by public numbers alone.
 
-**The rule.** k = 8 + epsilon (rounded down), three times as many random directions, no more than the encoder has. The
-directions that tell the classes of a task apart need not be those along which texts vary most, so the chance that a
-projection keeps them grows with k and does not depend on the noise. The noise that is added averages out over the texts
-that a server learns from. So the best k hardly depends on epsilon: the accuracy of the learned model is flat between 8
-and 24 dimensions, and up to .4 lower at two. The rule was chosen on three tasks with two encoders
-(docs/mechanisms/private-vectors.md, `benchmarks/dimensions.py`). A server that classifies single *noisy* vectors needs
-fewer dimensions: pass ``dimension``.
-
-**What is left of a vector.** Let the vectors of public texts, centred, have the variances lambda_1 >= ... >= lambda_D
-along their principal directions. A projection to the first k keeps the share S_k / S_D of their squared length, S_k =
-lambda_1 + ... + lambda_k; to k random directions, k / D in expectation. What is kept is brought to length 1 and gets
-noise with E||z - u||^2 = e, the error that `dptext.recommend` ranks by: nu = e / k on each number, and S_k nu in the
-units of the vectors. Of a number of variance lambda under noise of variance v nobody gets more by a linear guess than
-lambda^2 / (lambda + v) (Wiener), so one private vector gives back, of the squared length of a vector, the share
-
-    R(k) = (1 / S_D) sum_{i <= k} lambda_i^2 / (lambda_i + S_k nu),                                       (recovered)
-
-    R(k) = (k / D) / (1 + e)  for random directions, where all variances are S_k / k.
-
-R(k) describes one vector. It is not a criterion for k: its largest value lies at two or three dimensions, which lose
-the directions of most tasks.
-
-**Discriminants** of public labels come first in a supervised projection, and there are one fewer of them than classes:
-no more dimensions are taken, but two at least. What they have to carry is the variance b_i of the classes' means, and
-w_i within the classes is noise as well: the share is sum b_i^2 / (b_i + w_i + S_k nu) over sum b_i.
+Derivation: docs/mechanisms/private-vectors.md#representations-dimension
 """
 
 from __future__ import annotations
@@ -68,14 +44,7 @@ _CUT = 2.7
 
 @dataclass(frozen=True)
 class Kept:
-    """What comes through a projection and the noise, in shares of the squared length of a public vector.
-
-    Attributes:
-        dimension: k, of the projection.
-        kept: by the projection.
-        recovered: of one private vector, by the best linear guess: equation (recovered).
-        error: E||z - u||^2 of the noise, for a vector of length 1.
-    """
+    """What comes through a projection and the noise, in shares of the squared length of a public vector."""
 
     dimension: int
     kept: float

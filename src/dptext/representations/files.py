@@ -113,13 +113,7 @@ def encode_file(
 
 
 def vectors_in(path: PathLike) -> Iterator[Private]:
-    """The private vectors of a file that `encode_file` wrote, as (n, k) float32 arrays, block by block.
-
-    Raises:
-        StorageError: the file cannot be opened.
-        DataError: it holds no such column, or was damaged.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """The private vectors of a file that `encode_file` wrote, as (n, k) float32 arrays, block by block."""
     from dptext.io.parquet import vector_batches
 
     return vector_batches(Path(path), VECTOR)

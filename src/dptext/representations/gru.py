@@ -1,12 +1,6 @@
 """A recurrent encoder of texts, and the decoder that writes a text from a vector: trained elsewhere, run with numpy.
 
-One layer of gated recurrent units (Cho et al. 2014, in the form that torch has): of a word's vector e and the state s,
-
-    r = sigmoid(W_r e + b_r + U_r s + c_r),   u = sigmoid(W_u e + b_u + U_u s + c_u)                     (gates)
-    n = tanh(W_n e + b_n + r (U_n s + c_n))                                                              (candidate)
-    s' = (1 - u) n + u s                                                                                 (state)
-
-A text's vector is a linear map of its last state, or of the mean of its states; a text without words has the state 0.
+Derivation: docs/mechanisms/hiding.md#representations-gru
 """
 
 from __future__ import annotations
@@ -49,20 +43,7 @@ _CUT = NGrams(most=1)
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """Words by row. Row 0 stands for all other words, row 1 for the end of a text.
-
-    Attributes:
-        words: from row 2 on, the most frequent first; distinct, folded, none with white space in it.
-        longest: words of a text that count; the others are left out.
-
-    Raises:
-        ParameterError: words that are none, stand twice or are not folded; a length below 1.
-
-    >>> table = WordTable(("the", "cat"), longest=3)
-    >>> rows = table.rows(["The dog, the cat", ""])
-    >>> rows.values.tolist(), rows.lengths.tolist(), table.text([2, 3, 1, 2])
-    ([2, 0, 2], [3, 0], 'the cat')
-    """
+    """Words by row."""
 
     words: tuple[str, ...]
     longest: int = 60
@@ -83,11 +64,7 @@ class WordTable:
 
     @classmethod
     def of_texts(cls, texts: Iterable[str], *, most: int, longest: int) -> WordTable:
-        """The most frequent words of texts, of those that two texts or more have. *Not private*: the words are shown.
-
-        Raises:
-            ParameterError: no word stands in two texts.
-        """
+        """The most frequent words of texts, of those that two texts or more have."""
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update({*_CUT.words_of(text)})
@@ -174,13 +151,7 @@ Array = npt.NDArray[np.float32]
 
 
 class GruEncoder(FrozenEncoder):
-    """Text to vector by a trained recurrent network. Frozen.
-
-    ``arrays`` have the names and the axes of `_ENCODER`; ``pooling`` is ``"last"`` or ``"mean"``.
-
-    Raises:
-        ParameterError: arrays that do not fit together, or are not finite.
-    """
+    """Text to vector by a trained recurrent network."""
 
     name = "GRU"
     is_batch_invariant = True
@@ -259,15 +230,7 @@ class GruEncoder(FrozenEncoder):
 
 
 class GruDecoder:
-    """Vector to text, word by word: the likeliest next word each time. Frozen.
-
-    What it writes from a vector that was released is post-processing: the promise of the vector is that of the text.
-
-    ``arrays`` have the names and the axes of `_DECODER`.
-
-    Raises:
-        ParameterError: arrays that do not fit together, or are not finite.
-    """
+    """Vector to text, word by word: the likeliest next word each time."""
 
     def __init__(self, table: WordTable, arrays: Mapping[str, npt.ArrayLike]) -> None:
         self.table = table
@@ -275,11 +238,6 @@ class GruDecoder:
         self.dimension = int(self.arrays["begin"].shape[0])
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
-        """(n, d) vectors to n texts: words in lower case with spaces in between, ``<unk>`` for a word it does not know.
-
-        Raises:
-            ParameterError: another shape.
-        """
         given = np.clip(np.nan_to_num(checked_vectors(vectors, self.dimension)), -_WITHIN, _WITHIN)
         arrays = {name: each.astype(np.float64) for name, each in self.arrays.items()}
         width = arrays["embedding"].shape[1]
@@ -300,11 +258,7 @@ class GruDecoder:
         return texts
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as one file, whole or not at all, for `load` where vectors arrive.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Write it as one file, whole or not at all, for `load` where vectors arrive."""
         told = {"format": _FORMAT, "longest": str(self.table.longest)}
         arrays: dict[str, npt.NDArray[Any]] = dict(self.arrays)
         arrays["words"] = np.frombuffer("\n".join(self.table.words).encode(), dtype=np.uint8)
@@ -313,12 +267,7 @@ class GruDecoder:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> GruDecoder:
-        """What `save` wrote.
-
-        Raises:
-            StorageError: it cannot be read.
-            DataError: it is damaged, or something else.
-        """
+        """What `save` wrote."""
         name = Path(path).name
         arrays, told = read_tensors(path, source=name)
         try:

@@ -1,8 +1,4 @@
-"""Networks in torch: plain, robust and adaptive training on noisy vectors.
-
-Derivation: docs/mechanisms/private-vectors.md#representations-networks
-Derivation: docs/mechanisms/private-vectors.md#representations-training
-"""
+"""Networks in torch: plain, robust and adaptive training on noisy vectors."""
 
 from __future__ import annotations
 

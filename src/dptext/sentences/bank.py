@@ -373,20 +373,12 @@ class TextBank(Showing):
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Where `TextBank.save` would write a folder; raised before the work.
-
-    Raises:
-        ParameterError, StorageError: as `TextBank.save`.
-    """
+    """Where `TextBank.save` would write a folder; raised before the work."""
     return _FOLDER.place(folder, replace=replace)
 
 
 def announces_bank(folder: Path) -> bool:
-    """Whether the configuration of a folder says that `TextBank.save` wrote it; nothing else is looked at.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
+    """Whether the configuration of a folder says that `TextBank.save` wrote it; nothing else is looked at."""
     return _FOLDER.announces(folder)
 
 
@@ -401,9 +393,6 @@ def _fingerprint(digests: Mapping[str, str], features: str) -> str:
 
 
 class _Lines(Sequence[str]):
-    """Texts of one line each, as the bytes of a file: a million of them take no more memory than the file does, and
-    that only while it is read."""
-
     def __init__(self, content: npt.NDArray[np.uint8]) -> None:
         self._content = np.asarray(content)
         starts = range(0, content.size, _PART)
@@ -418,11 +407,7 @@ class _Lines(Sequence[str]):
         return cls(np.frombuffer(content, dtype=np.uint8))
 
     def check(self) -> None:
-        """Whether each of them can be given out and holds something.
-
-        Raises:
-            ValueError: it is none of what `of` makes.
-        """
+        """Whether each of them can be given out and holds something."""
         is_whole = len(self) > 0 and self._ends[-1] == self._content.size - 1 and (np.diff(self._ends) > 1).all()
         decoder = getincrementaldecoder("utf-8")()
         try:

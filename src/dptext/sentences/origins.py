@@ -1,8 +1,5 @@
 """Where a private text can come from: the texts of the bank that it is made of (`Parting`), how likely each of some
-texts is to have become it (`Likelihoods`), and how alike a text and its private form are (`alike`).
-
-Whoever has the bank can ask both; audits and attacks do.
-"""
+texts is to have become it (`Likelihoods`), and how alike a text and its private form are (`alike`)."""
 
 from __future__ import annotations
 
@@ -28,21 +25,7 @@ _MOST_PAIRS = 1 << 30  # a byte each
 
 
 class Parting:
-    """Which texts of a bank a private text is made of.
-
-    Texts of a bank have single spaces within, and one space joins them. So a text is parted word by word: from each
-    place that texts of the bank reach, those that begin with its next word lead on. The time grows with the places that
-    are reached times the lengths of texts that begin with one word.
-
-    Args:
-        texts: of the bank.
-
-    >>> parting = Parting(["He left.", "Why?", "Why? He left."])
-    >>> sorted(parting.ways("Why? He left."))
-    [(1, 0), (2,)]
-    >>> parting.ways("Why? They left."), parting.ways("")
-    ([], [()])
-    """
+    """Which texts of a bank a private text is made of."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._rows = {text: row for row, text in enumerate(texts)}
@@ -53,23 +36,11 @@ class Parting:
         self._lengths = {word: sorted(found) for word, found in lengths.items()}
 
     def counts(self, text: str, most: int | None = None) -> set[int]:
-        """Of how many texts of the bank a text can be made; empty: it holds something else.
-
-        Args:
-            text: a private one.
-            most: more are of no interest.
-        """
+        """Of how many texts of the bank a text can be made; empty: it holds something else."""
         reached, _ = self._walk(text, most)
         return {count for count in range(reached[-1].bit_length()) if reached[-1] >> count & 1}
 
     def ways(self, text: str, parts: int | None = None) -> list[tuple[int, ...]]:
-        """The rows of the bank that make up a text, in each way in which it parts: hardly ever more than one, and never
-        more than 64.
-
-        Args:
-            text: a private one.
-            parts: only ways of so many texts; None: of any number.
-        """
         reached, steps = self._walk(text, parts)
         found: list[tuple[int, ...]] = []
         counts = [each for each in range(reached[-1].bit_length()) if reached[-1] >> each & 1]
@@ -81,8 +52,6 @@ class Parting:
         return found
 
     def _walk(self, text: str, most: int | None) -> tuple[list[int], list[list[tuple[int, int]]]]:
-        """For each place after a word the numbers of texts that reach it, as bits; and (place before, row) of each
-        text that ends there."""
         words = text.split(" ") if text else []
         # the last place is reached by nothing where white space differs from what a bank has
         starts = [0, *accumulate(len(word) + 1 for word in words)]
@@ -118,14 +87,7 @@ def _backwards(
 
 @dataclass(frozen=True, eq=False)
 class Alike:
-    """How similar texts of a bank are to parts of texts, in the features of the bank.
-
-    Attributes:
-        whose: (parts,) of which text each part is.
-        drawn: (parts,) what came out for it.
-        nearest: (parts,) the most similar text of the bank.
-        random: (parts,) the mean of all texts of the bank.
-    """
+    """How similar texts of a bank are to parts of texts, in the features of the bank."""
 
     whose: Rows
     drawn: Floats
@@ -134,8 +96,6 @@ class Alike:
 
 
 def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> Alike:
-    """How similar what came out is to what it was made from, text by text; those that cannot belong together, and
-    missing ones, are left out."""
     bank, parting = rewriter.bank, Parting(rewriter.bank.texts)
     parts: list[str] = []
     rows: list[int] = []
@@ -161,20 +121,7 @@ def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequ
 
 
 class Likelihoods:
-    """ln P(private text | text), for all pairs of private texts and texts that they may have been made from.
-
-    Exact: in each way in which a private text parts into as many texts of the bank as the other one has parts, h of
-    them are in the sets of these parts, and the probability is a^h b^(m - h) / T^m (`dptext.noise.subset_selection`);
-    the ways add up. It cannot have been made from a text with another number of parts. A missing text stays missing.
-
-    Args:
-        rewriter: what was between them.
-        originals: (n,) texts, or None where one is missing.
-        private: (m,) likewise.
-
-    Raises:
-        ParameterError: more than 2^30 pairs.
-    """
+    """ln P(private text | text), for all pairs of private texts and texts that they may have been made from."""
 
     def __init__(self, rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> None:
         self.shape = (len(private), len(originals))
@@ -241,8 +188,6 @@ class Likelihoods:
         return found
 
     def own(self) -> tuple[Rows, Rows, Rows]:
-        """Of private text i and text i, from which it was made: of how many parts it is (-1: it cannot have been made
-        from it), and how many of these lie in their sets, at least and at most (it may part in several ways)."""
         parts, most = np.full(self.shape[0], -1), np.zeros(self.shape[0], dtype=np.int64)
         least = np.full(self.shape[0], np.iinfo(np.int64).max)
         parts[self._missing & (self._counts == -1)] = 0
@@ -256,8 +201,6 @@ class Likelihoods:
         return parts, np.minimum(least, most), most
 
     def posteriors(self) -> Floats:
-        """(m,) how sure somebody is of the likeliest text who held all of them for equally likely: on average, how
-        often they name the right one. 0 where none can have become it."""
         found = np.zeros(self.shape[0])
         for row in range(self.shape[0]):
             [logs] = self(row, row + 1)

@@ -1,21 +1,6 @@
 """Which texts of a bank stand best for others: from public texts, before a private one is seen.
 
-Any mechanism of pure epsilon onto a bank has floors a_y = min over x of P(y | x), and no chance of it exceeds
-e^epsilon a_y. So, given the floors, the largest expected similarity is reached by raising the texts most similar to x
-to e^epsilon a_y until the chances add up to 1: S(x) is then what holds a mass of floors of
-
-    m = (1 - sum of a) / (e^epsilon - 1),                                                                     (mass)
-
-the same for every x. Equal floors are subset selection. The expected similarity U(a) of the best mechanism is the value
-of a linear programme as a function of its right-hand side, so it is concave in a; with l_x the similarity at which S(x)
-ends, a supergradient is
-
-    dU / da_y = mean over x of e^epsilon (s(x, y) - l_x)^+ - (l_x - s(x, y))^+.                           (gradient)
-
-Public texts stand for x: those of the bank, each with itself left out. Texts in whose neighbourhood many others lie get
-large floors, most texts hardly any. Measured (sentences of reviews): of the similarity that the best floors gain over
-equal ones, subset selection on the texts of the largest floors gains all. So only the bank is thinned, and what is
-drawn from it, with its proof, stays as simple as it is.
+Derivation: docs/mechanisms/sentences.md#sentences-thinning
 """
 
 from __future__ import annotations
@@ -43,10 +28,7 @@ _VARIETY = 2  # times as many texts as carry the weight: it costs hardly any sim
 
 
 def floors(vectors: npt.NDArray[np.float32], epsilon: float) -> Floats:
-    """(N,) the floors of the texts of a bank under which a draw is most similar to a public text.
-
-    Exponentiated supergradient ascent, the mean over the later half of its steps.
-    """
+    """(N,) the floors of the texts of a bank under which a draw is most similar to a public text."""
     count, ratio = len(vectors), math.exp(epsilon)
     inside = max(1.0, count / (1 + ratio))
     floor = np.full(count, 1 / (inside * ratio + count - inside))

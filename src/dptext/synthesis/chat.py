@@ -1,9 +1,4 @@
-"""A language model behind an address, as a source of texts: any server that speaks OpenAI's chat completions.
-
-**What goes over the wire**: the name of the model, numbers that say how to sample, and the prompts of
-`dptext.synthesis.prompts`, which hold names of labels, hints of a release, public words of the caller, and texts that
-the model wrote before. A private text never comes near this module.
-"""
+"""A language model behind an address, as a source of texts: any server that speaks OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -51,23 +46,7 @@ _FOR_GOOD = {
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How long a server is waited for, and how much it may fail.
-
-    Attributes:
-        connect: seconds until there is a connection.
-        read: seconds without a byte from it.
-        call: seconds for a whole answer.
-        retries: how often a call is made again after a status 408, 425, 429 or from 500 on, a timeout, or a
-            connection that broke.
-        backoff: seconds before it is made again; twice as many each further time. Where the server says how long to
-            wait (Retry-After), that long.
-        wait: seconds that this may be, at most.
-        failures: how many calls may fail one after the other; then the source gives up.
-        answer_bytes: how long an answer may be; reading stops there.
-
-    Raises:
-        ParameterError: a number out of range.
-    """
+    """How long a server is waited for, and how much it may fail."""
 
     connect: float = 10.0
     read: float = 300.0
@@ -539,10 +518,7 @@ _HEAD = b'{"dptext": "kept answers", "version": 1}\n'
 
 
 class _KeptAnswers:
-    """The texts of answers by the digest of their request, in a file: a line of JSON each, appended whole.
-
-    A line that is cut is not counted, and the next one begins on a line of its own.
-    """
+    """The texts of answers by the digest of their request, in a file: a line of JSON each, appended whole."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -557,12 +533,7 @@ class _KeptAnswers:
 
     @contextmanager
     def opened(self) -> Iterator[_KeptAnswers]:
-        """For reading and more: no other process writes it meanwhile.
-
-        Raises:
-            StorageError: it cannot be opened, or another process has it.
-            DataError: it is somebody's own file.
-        """
+        """For reading and more: no other process writes it meanwhile."""
         try:
             self._stream = open_own(self._path)
         except OSError as error:

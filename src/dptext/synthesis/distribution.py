@@ -1,8 +1,4 @@
-"""What was released of people's texts: noisy moments in a public feature space, and all that follows from them.
-
-Everything here is computed from the released matrix and from public texts, so none of it costs anything, however often
-it is done: shares of labels, the words that stand out, which public or generated texts are likely among these people's.
-"""
+"""What was released of people's texts: noisy moments in a public feature space, and all that follows from them."""
 
 from __future__ import annotations
 
@@ -79,13 +75,7 @@ _FOLDER = SavedFolder(
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """How likely candidates are among the described texts.
-
-    Attributes:
-        scores: (n, K) the logarithm of the ratio between the density of a class, times its share, and that of the
-            public texts.
-        nearness: (n,) the same of all classes together; 0 on average for the described texts.
-    """
+    """How likely candidates are among the described texts."""
 
     scores: Floats
     nearness: Floats
@@ -373,10 +363,7 @@ class TextDistribution(Showing):
         return self.ratio.shares if shares == "released" else np.full(classes, 1 / classes)
 
     def _far(self, nearness: Floats) -> Iterator[str]:
-        """Whether the chosen texts are less likely among the described texts than most of these.
-
-        The nearness of described texts has mean 0 and variance d S d (`dptext.synthesis.ratio`).
-        """
+        """Whether the chosen texts are less likely among the described texts than most of these."""
         domain = self.ratio.domain
         deviation = math.sqrt(max(float(domain @ self.features.covariance @ domain), 0.0))
         if deviation > 0 and float(nearness.mean()) < -deviation:
@@ -548,15 +535,6 @@ class TextDistribution(Showing):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Described:
-    """What a folder says of a description, each file as its configuration announces it: without the features, which
-    may need a model that is not at hand.
-
-    Attributes:
-        matrix, sigma, labels, statement: as in `TextDistribution`.
-        config: the configuration.
-        tensors: all arrays.
-    """
-
     matrix: Floats
     sigma: float
     labels: Labels
@@ -566,27 +544,16 @@ class Described:
 
 
 def is_described(statement: PrivacyStatement) -> bool:
-    """Whether a statement speaks of a description of people's texts, or of a corpus made from one; with what was
-    promised before counted in, or nothing."""
     return statement.mechanism.split(" + ")[0] == TextDistribution.mechanism
 
 
 def announces_description(folder: Path) -> bool:
-    """Whether the configuration of a folder says that `TextDistribution.save` wrote it; nothing else is looked at.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
+    """Whether the configuration of a folder says that `TextDistribution.save` wrote it; nothing else is looked at."""
     return _FOLDER.announces(folder)
 
 
 def read_description(folder: Path) -> Described:
-    """The description in a folder, without its features.
-
-    Raises:
-        DataError: the folder was changed, or is none.
-        StorageError: it cannot be read.
-    """
+    """The description in a folder, without its features."""
     return _read(folder, folder.name or str(folder))
 
 
@@ -653,8 +620,6 @@ def _counts_in(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement
 
 
 def noise_is_enough(statement: PrivacyStatement) -> bool:
-    """Whether the noise that a statement names gives what it promises (Balle and Wang 2018, Theorem 8), what was
-    promised before not counted."""
     said = statement.parameters
     epsilon, delta, sigma = (said.get(name) for name in ("epsilon", "delta", "sigma"))
     numbers = (epsilon, delta, sigma, said.get("sensitivity"))
@@ -669,11 +634,5 @@ def noise_is_enough(statement: PrivacyStatement) -> bool:
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Where the folder of a description will lie; raised before the work.
-
-    Raises:
-        ParameterError: something is there already: with ``replace``, something that `TextDistribution.save` did not
-            write.
-        StorageError: the folder around it is missing or read-only.
-    """
+    """Where the folder of a description will lie; raised before the work."""
     return _FOLDER.place(folder, replace=replace)

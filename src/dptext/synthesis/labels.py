@@ -29,30 +29,7 @@ OUTSIDE = -1
 
 @dataclass(frozen=True)
 class Labels:
-    """A public set of classes: every combination of one value a column. Without columns: one class without a name.
-
-    **Public** means decided without looking at the private texts, or learned by a private release of its own: which
-    labels occur in the private file would tell of people who have a rare one.
-
-    Attributes:
-        columns: the names of the columns.
-        values: for each column its distinct values, spelled by `dptext.io.documents.canonical_label`.
-        learned: what was promised when labels were learned from people (`dptext.private_labels`), by what they are:
-            whoever uses them counts it in (`dptext.privacy.prior`). Empty where all are public.
-        descriptions: for each column the public descriptions of its values, in their order; an empty tuple for a column
-            without descriptions. They must be written without looking at the private texts.
-
-    Raises:
-        ParameterError: as `of`.
-
-    >>> labels = Labels.of({"topic": ["news", "sports"], "stars": [1, 2, 3]})
-    >>> len(labels), labels.code(["sports", 1.0]), labels.values_of(3), labels.code(["sports", 4])
-    (6, 3, {'topic': 'sports', 'stars': '1'}, -1)
-    >>> len(Labels()), Labels().code([]), Labels().values_of(0)
-    (1, 0, {})
-    >>> Labels.of({"yes": "I liked it, great", "no": "I hated it, awful"}).described
-    ('I liked it, great', 'I hated it, awful')
-    """
+    """A public set of classes: every combination of one value a column."""
 
     columns: tuple[str, ...] = ()
     values: tuple[tuple[str, ...], ...] = ()
@@ -85,19 +62,7 @@ class Labels:
 
     @classmethod
     def of(cls, given: object, *, column: str = "label") -> Labels:
-        """The classes that a caller means.
-
-        Args:
-            given: None: no labels, all texts are of one class. A list of labels: those of one column. A mapping from
-                columns to lists of labels: their combinations. Labels are texts, numbers or truth values. In place of a
-                list, what `dptext.private_labels` returned: then `learned` has its statement. Also in place of a list,
-                a mapping from labels to public descriptions, such as ``{"sports": "football, tennis, a match"}``.
-            column: the name of the one column.
-
-        Raises:
-            ParameterError: a label or a column is named twice, or is none; no label for a column; more than
-                `MOST_CLASSES` combinations.
-        """
+        """The classes that a caller means."""
         if given is None:
             return cls()
         if isinstance(given, Labels):
@@ -132,8 +97,7 @@ class Labels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """For each class, its values one after the other; an empty name where there are no labels. All differ: where
-        they would not, because a value looks like several, each value stands in quotes."""
+        """For each class, its values one after the other; an empty name where there are no labels."""
         found = tuple(" / ".join(values) for values in product(*self.values))
         if len(set(found)) == len(found):
             return found
@@ -150,11 +114,7 @@ class Labels:
         return self._codes.get(tuple(map(canonical_label, values)), OUTSIDE)
 
     def values_of(self, code: int) -> dict[str, str]:
-        """The value of each column in a class.
-
-        Raises:
-            ParameterError: there is no such class.
-        """
+        """The value of each column in a class."""
         code = whole("the class", code, least=0, most=len(self) - 1)
         found = []
         for values in reversed(self.values):

@@ -1,23 +1,7 @@
 """What is computed from private texts, and nothing else is: for each class, how many documents people have and where
 these lie in a public feature space, added up over people who are each clipped to norm 1.
 
-A document of class y with the public features v, ||v|| <= 1 (`dptext.features.features.PublicFeatures`), is the row
-
-    [beta, sqrt(1 - beta^2) v]   in row y of a matrix of K rows,                                         (document)
-
-beta public: its first number counts, the others add up to a mean. The matrix of a person is the sum over their
-documents, all classes together; it is then scaled to Euclidean length 1 and rounded towards zero to whole numbers
-(`dptext.noise.gaussian_sums.clipped_matrices`):
-
-    x = sum over documents of e_y (x) [beta, sqrt(1 - beta^2) v],    f = x / ||x||.                        (person)
-
-So K classes do not cost K times: a person has one norm over the whole matrix. Documents of no class of the public set
-add nothing; a person of whom nothing is left adds the zero matrix.
-
-**Sensitivity.** Under add/remove the sum moves by one person's matrix, to the last bit, of Euclidean length at most 1:
-features are whole numbers (units of 2^-15), their sums are exact in any order, and what is then scaled and rounded is
-made of this person's sums and public numbers alone. The proof and the check in integers are those of
-`dptext.noise.gaussian_sums`. |
+Derivation: docs/mechanisms/synthesis.md#synthesis-moments
 """
 
 from __future__ import annotations
@@ -60,15 +44,7 @@ class Space(Protocol):
 
 @dataclass(eq=False)
 class MomentSum:
-    """The sum of all people's matrices. **Private: it must not leave the curator.**
-
-    Args:
-        space: the features.
-        classes: K.
-
-    Attributes:
-        cells: (K, 1 + k) int64, the sum in units of `dptext.noise.gaussian_sums.CELL`.
-    """
+    """The sum of all people's matrices."""
 
     space: Space
     classes: int

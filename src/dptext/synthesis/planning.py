@@ -42,24 +42,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """Predicted quality of a release for a number of people and a budget.
-
-    Attributes:
-        epsilon: budget per person.
-        sigma: standard deviation of the noise on each number of the sum. A person's whole matrix has length 1.
-        agreement: share of public texts that get the label that they would get without noise; without labels, share
-            that stays in the nearer half. **This is not accuracy**: the labels without noise may be wrong.
-        without: the same agreement with no people at all: what chance and the label descriptions give.
-        seen: number of people from which the classes stand above the noise (`dptext.TextDistribution.doubts`). None:
-            never, because the pool's texts are too much alike.
-        accuracy: interval that covers the accuracy of `COVERED` of releases (`dptext.TextDistribution.classify`), on
-            texts like the labelled public ones. None: unknown, no public labels were given.
-        descriptions: accuracy of the label descriptions alone, without any release; None: unknown, or no descriptions.
-        separation: variance of the pool along the directions in which the label descriptions differ, in units of the
-            average direction's. About 1 means that the pool does not differ as the descriptions do. None: no
-            descriptions.
-        warnings: reasons not to spend the budget like this, in sentences.
-    """
+    """Predicted quality of a release for a number of people and a budget."""
 
     epsilon: float
     sigma: float
@@ -88,28 +71,7 @@ def expected_quality(
     cache: Any = None,
     seed: int | None = None,
 ) -> list[Expected]:
-    """Predict the quality of a release, for one epsilon or for several, from public numbers.
-
-    Simulated people have one text each, taken from the pool. With ``public_labels``, half of the labelled public texts
-    make people, the noise of the release is drawn, and the other half measures the accuracy of the estimate. Without
-    them, the label descriptions divide the pool into classes (without descriptions, its principal directions do), and
-    only the effect of the noise can be predicted. **No private text is read**, so this spends nothing. The prediction
-    holds as far as the private texts and their shares of labels are like the public ones.
-
-    Args:
-        public: the pool, as `Pool` takes it.
-        people: a *public* number of people who take part. Do not count the private texts.
-        labels: as in `dptext.Synthesizer`.
-        public_labels: the public label of each text of ``public`` (then a list of texts); a label that is none of
-            ``labels`` is ignored. Columns of several labels: one list of values per text.
-        epsilon: None: `EPSILONS`.
-        delta, features, cache: as in `dptext.Synthesizer`.
-        seed: of the simulated noise, for repeatable predictions.
-
-    Raises:
-        ParameterError, DataError, MissingExtraError: as `dptext.Synthesizer.plan`; too few public texts, or public
-            labels that do not fit.
-    """
+    """Predict the quality of a release, for one epsilon or for several, from public numbers."""
     people = whole("people", people, least=1, most=MOST_USERS)
     delta = number("delta", delta, above=0, below=1)
     known = Labels.of(labels)
@@ -225,10 +187,7 @@ def pool_warnings(plan: SynthesisPlan) -> tuple[str, ...]:
 
 
 def _far_pool(space: PublicFeatures, vectors: Floats, descriptions: Floats | None) -> Iterator[str]:
-    """Whether the pool's texts nearest to the label descriptions are farther than its texts are from one another.
-
-    TF-IDF features are left out: in them a short description is as near to texts of another domain.
-    """
+    """Whether the pool's texts nearest to the label descriptions are farther than its texts are from one another."""
     widths = [block.dimension for block in space.blocks]
     is_dense = np.repeat([not isinstance(block.encoder, LatentWords) for block in space.blocks], widths)
     if descriptions is None or not is_dense.any() or len(vectors) <= 2 * _NEAREST:
@@ -248,8 +207,6 @@ def _far_pool(space: PublicFeatures, vectors: Floats, descriptions: Floats | Non
 
 
 def _seen(one: Floats) -> float:
-    """For noise of 1: from how many people on `TextDistribution.doubts` can tell the classes (or, without labels,
-    the texts) from noise. ``one``: (classes, 1 + k) what one person adds on average."""
     counts, features = one[:, 0], one[:, 1:]
     limit = SURE * math.sqrt(2 * features.size)
     if len(one) > 1:

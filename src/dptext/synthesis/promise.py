@@ -28,17 +28,7 @@ _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Terms:
-    """Who is promised what, by Gaussian noise on sums that a person moves by at most 1: public, and checked.
-
-    Attributes:
-        unit: who is protected.
-        labels: the classes.
-        budget: epsilon and delta, and the noise that gives them.
-        most_documents: of a person, that are looked at.
-
-    Raises:
-        RefusedError: labels that were learned under a promise about another unit or relation.
-    """
+    """Who is promised what, by Gaussian noise on sums that a person moves by at most 1: public, and checked."""
 
     unit: UserUnit
     labels: Labels
@@ -50,12 +40,7 @@ class Terms:
 
     @classmethod
     def of(cls, *, epsilon: float, delta: float, labels: Any, column: str, unit: str, most_documents: int) -> Terms:
-        """From the arguments that every synthesizer has.
-
-        Raises:
-            ParameterError: one is out of range.
-            RefusedError: as the class.
-        """
+        """From the arguments that every synthesizer has."""
         return cls(
             unit="user" if choice("unit", unit, get_args(UserUnit)) == "user" else "document",
             labels=Labels.of(labels, column=column),
@@ -90,19 +75,7 @@ class Terms:
         seeded: bool,
         release_id: str | None = None,
     ) -> PrivacyStatement:
-        """The statement of a release, with what was promised before counted in.
-
-        Args:
-            mechanism: its name.
-            features: in which texts were compared.
-            parameters: of the mechanism, ``sigma`` among them.
-            source: of candidates, where the release itself has one.
-            seeded: whether a seed made its noise.
-            release_id: its name; None: a new one.
-
-        Raises:
-            RefusedError: features of word vectors that were released under a promise about another unit or relation.
-        """
+        """The statement of a release, with what was promised before counted in."""
         check_prior(features.prior, _UNITS[self.unit])
         prior = {**self.prior, **features.prior}
         swapped = self.under_substitution(features)
@@ -148,12 +121,7 @@ class Terms:
 
 
 def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Parameter]:
-    """What a statement says of budget and noise.
-
-    Args:
-        budget: of a person.
-        swapped: what is promised under substitution.
-    """
+    """What a statement says of budget and noise."""
     return {
         "epsilon": budget.cap,
         "delta": budget.delta,
@@ -165,12 +133,7 @@ def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Pa
 
 
 def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
-    """What every description of people's texts takes for granted, before what its features do.
-
-    Args:
-        unit: who is protected.
-        counted_in: whether it starts from what was released before.
-    """
+    """What every description of people's texts takes for granted, before what its features do."""
     return (
         "all parameters are public, or computed from what was released before under a promise counted in above"
         if counted_in

@@ -50,19 +50,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Prompts:
-    """Templates of what a model is asked. A line all of whose fields are empty is left out.
-
-    Attributes:
-        system: the role of the model; may have the fields ``{about}`` and ``{label}``.
-        propose: for new texts; ``{count}``, ``{about}``, ``{label}``, ``{hints}``, ``{examples}``.
-        vary: for texts like given ones; ``{count}``, ``{about}``, ``{label}``, ``{hints}``, ``{texts}``.
-
-    Raises:
-        ParameterError: a template that is no text, or has another field.
-
-    >>> Prompts(propose="Write {count} lines.\\nAbout: {label}").proposal(Request({}, (), 3), 3)[1]
-    'Write 3 lines.'
-    """
+    """Templates of what a model is asked."""
 
     system: str = _SYSTEM
     propose: str = _PROPOSE
@@ -106,11 +94,7 @@ class Prompts:
 
 
 def label_in_words(label: Mapping[str, str]) -> str:
-    """A label as a prompt names it.
-
-    >>> label_in_words({"topic": "sports", "stars": "5"})
-    'topic: sports; stars: 5'
-    """
+    """A label as a prompt names it."""
     return "; ".join(f"{column}: {value}" for column, value in label.items())
 
 
@@ -144,17 +128,7 @@ _OF_A_TEXT = ("text", "content")  # what an object that holds one text may call 
 
 
 def texts_of(answer: str, most: int, *, is_cut: bool = False) -> list[str]:
-    """The texts in an answer, at most so many: a JSON list, numbered lines, or lines. Of garbage, nothing.
-
-    With ``is_cut``, the answer ended at the limit of its length; a last text that is not closed is left out.
-
-    >>> texts_of('Sure!\\n```json\\n["One.", "Two."]\\n```', 10)
-    ['One.', 'Two.']
-    >>> texts_of("Here they are:\\n1. One.\\n2) Two,\\nin two lines.", 10)
-    ['One.', 'Two,\\nin two lines.']
-    >>> texts_of('["One.", "Tw', 10)
-    ['One.']
-    """
+    """The texts in an answer, at most so many: a JSON list, numbered lines, or lines."""
     body = answer.rpartition(_THOUGHT_ENDS)[2].strip()
     fenced = _FENCE.search(body)
     if fenced:
@@ -237,11 +211,7 @@ def _unquoted(text: str) -> str:
 
 
 def batches(texts: Iterable[str], count: int, size: int) -> list[list[str]]:
-    """``count`` texts in parts of at most ``size``; where there are fewer, they come again from the first.
-
-    >>> batches(["a", "b", "c"], 5, 2)
-    [['a', 'b'], ['c', 'a'], ['b']]
-    """
+    """``count`` texts in parts of at most ``size``; where there are fewer, they come again from the first."""
     given = list(texts)
     wanted = [given[place % len(given)] for place in range(count)] if given else []
     return [wanted[start : start + size] for start in range(0, len(wanted), size)]

@@ -1,84 +1,6 @@
 """Density ratios estimated from a noisy release: how likely a text is in each class, and how near to the users' texts.
 
-Everything here is post-processing: it uses the released matrix and public numbers alone, so it spends no budget.
-
-**Moments.** For each class y the release holds a row M_y = [b n_y, sqrt(1 - b^2) s_y] plus N(0, sigma^2) noise on every
-number: n_y counts the documents of the class and s_y is the sum of their vectors. The mean mu and the covariance S of
-the public pool are known exactly. The counts are shrunk towards their average N / K, whose prior deviation is a
-quarter of it:
-
-    n^_y = N/K + r (M_y0 / b - N/K),   r = (N/4K)^2 / ((N/4K)^2 + (sigma/b)^2),                            (counts)
-    p_y = n^_y / N^,   m_y = M_y1 / (sqrt(1 - b^2) n^_y),   e_y = sigma^2 / ((1 - b^2) n^_y^2).            (moments)
-
-e_y is the variance of the noise in each number of m_y. With few users the noise on a count exceeds the count
-(deviation 21 at epsilon 1), and shares taken at face value would suppress whole classes.
-
-**Denoised gaps.** The gap g between two means is known with an error of variance q per number. In the eigenbasis of S
-(eigenvalues s, with average 1 after scaling to s'), the prior w ~ N(0, t s'^a) for weights w with g = S w gives
-
-    g ~ N(0, t s^2 s'^a + q),                                                                            (evidence)
-    g^ = r g,   r = t s^2 s'^a / (t s^2 s'^a + q).                                                      (posterior)
-
-r says how well each number is known, from 0 to 1. The strength t and the exponent a maximize the likelihood over all
-classes together. The result is t = 0, "no signal", unless the likelihood gains more than 8 nats: noise alone almost
-never gains as much.
-
-**Domain.** Let d = S^-1 g^ for the gap m - mu between the users (mean m over classes) and the pool. The
-classes are compared with the pool's moments around the users' mean,
-
-    S_p = S + (S d) (S d)^T,                                                                                (moved)
-
-so they hardly use the direction in which the pool differs from the users.
-
-**Classes.** The gap of class y is g_y = m_y - m, and the variance of its error, with N^ the sum of the counts, is
-
-    q_y = e_y (1 - 2 p_y) + sum of p_z^2 e_z over z + s (1 - p_y) / n^_y;                                  (errors)
-
-the last term is the variance of a mean of n texts. A label may have a public description with the vector u_y, and
-h_y = u_y - (sum of p_z u_z over z). If texts were classified by h_y v alone, then h_y would be the weights w_y, and by
-g = S w the gap would be S h_y. The pool says little of directions that its texts do not use, so S is shrunk towards a
-multiple of the identity: with its average eigenvalue s-bar and tau = 2, the expected gap is c k_y, where
-
-    k_y = a (S + tau s-bar I) h_y,     a such that the sums over y of k_y^2 and of h_y^2 are equal.      (expected)
-
-In a pool of the same domain S prevails, because its texts vary much along h_y; in another domain the identity does.
-The trust c has the prior N(0.15, 0.07^2) and is updated by the release with the known noise,
-
-    c = (0.15 / 0.07^2 + sum of k g / q) / (1 / 0.07^2 + sum of k^2 / q),                                   (trust)
-
-so with few users the classes are close to the descriptions, and many users correct or overrule them. The rest is
-denoised by (posterior): the estimated gap is g^_y = c k_y + r (g_y - c k_y).
-
-**Blocks.** Features may be blocks side by side, such as a sentence model and the words of the pool. One leads. The part
-of a description in another block is scaled by how far the two blocks agree about the pool: the correlation, at least 0,
-of the scores by the descriptions in this block (h_B, the rest 0) and in the leading one (h_A),
-
-    (sum of h_A S h_B over y) / sqrt((sum of h_A S h_A) (sum of h_B S h_B)).                            (agreement)
-
-Word features that were fitted on a pool of another domain do not know the words of a description, and agree little.
-
-**Weights.** The covariance of the users' texts within a class is unknown. The pool's covariance stands in, shrunk
-towards a multiple of the identity, with rho = 5 and s-bar the average eigenvalue of S_p:
-
-    w_y = f (S_p + rho s-bar I)^-1 g^_y,                                                                  (weights)
-
-f such that the sums over y of w_y g^_y and of w_y S_p w_y are equal. (Classes with one covariance have linear
-log-ratios, whose shift w g equals their variance w S w.)
-
-**Scores.** For a text with the vector v,
-
-    nearness(v) = d (v - mu) - d S d,                                                                    (nearness)
-    score_y(v) = w_y (v - mu - S d) - w_y g^_y / 2 + ln p_y + nearness(v).                                 (scores)
-
-The nearness is the log-ratio between the density of the users' texts and that of the pool, shifted so that its average
-over the users' texts is 0. It is 0 everywhere if the pool is of the same domain.
-
-The forms of (expected), (agreement) and (weights) and tau were chosen on SNIPS and WikiText-2 articles; rho and the
-priors before them, on Yelp sentences as well; the 8 nats after a look at AG News. Measurements:
-`papers/synthesis/README.md`.
-
-Sources: Fisher's discriminants; empirical Bayes as in MacKay 1992, "Bayesian interpolation"; shrinkage of a covariance
-towards the identity as in Ledoit and Wolf 2004.
+Derivation: docs/mechanisms/synthesis.md#synthesis-ratio
 """
 
 from __future__ import annotations
@@ -113,19 +35,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class LogRatio:
-    """Log-ratios of densities that are linear in a text's vector. See the module for the equations.
-
-    Attributes:
-        weights: (K, k) w_y.
-        offsets: (K,) such that a score without the nearness is ``weights @ v + offsets``.
-        domain: (k,) d; all 0 if the pool cannot be told apart from the users' texts.
-        domain_offset: such that the nearness is ``domain @ v + domain_offset``.
-        shares: (K,) p_y, above 0, with sum 1.
-        strength: t of the classes, in units of the evidence's own scale; 0 if the release shows nothing of the classes
-            beyond their descriptions.
-        exponent: a of the classes.
-        trust: c, the weight of the label descriptions; 0 without descriptions.
-    """
+    """Log-ratios of densities that are linear in a text's vector."""
 
     weights: Floats
     offsets: Floats
@@ -148,27 +58,7 @@ class LogRatio:
         blocks: Sequence[int] = (),
         leading: int = 0,
     ) -> LogRatio:
-        """Estimate the log-ratios from a released matrix and the moments of the pool.
-
-        Args:
-            matrix: (K, 1 + k) M, the noisy sums.
-            sigma: standard deviation of the noise on each number.
-            b: what each text adds to the first number of its row, between 0 and 1.
-            features_mean: (k,) mu.
-            features_covariance: (k, k) S.
-            descriptions: (K, k) u_y, vectors of the public label descriptions. None: labels have no descriptions.
-            blocks: how many of the k features each block has, in their order; empty: one block.
-            leading: the number of the block with which the others are compared in (agreement).
-
-        Raises:
-            ParameterError: a number is out of range or not finite, or the shapes do not match.
-
-        >>> import numpy as np
-        >>> released = np.array([[50.0, 80.0, 0.0], [50.0, -80.0, 0.0]])  # b = .5: 100 texts of each class
-        >>> ratio = LogRatio.fit(released, 1.0, 0.5, np.zeros(2), np.eye(2))
-        >>> ratio.scores(np.array([[0.9, 0.0], [-0.9, 0.1]])).argmax(axis=1).tolist(), ratio.shares.tolist()
-        ([0, 1], [0.5, 0.5])
-        """
+        """Estimate the log-ratios from a released matrix and the moments of the pool."""
         released, mean = _array("matrix", matrix, 2), _array("mean", features_mean, 1)
         covariance = _array("covariance", features_covariance, 2)
         sigma, b = number("sigma", sigma, least=0), number("b", b, above=0, below=1)

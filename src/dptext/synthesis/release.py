@@ -93,17 +93,7 @@ class PrivateRows(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateFiles:
-    """Whose documents are described.
-
-    Attributes:
-        paths: one file or several.
-        text: the column of the text.
-        user: the column that says who wrote it; None: documents are protected, not people.
-        on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` it.
-        suffix: says the format where names do not.
-        encoding, separator: as in `dptext.read_documents`.
-        watch: is shown the reader before it is read, for progress.
-    """
+    """Whose documents are described."""
 
     paths: PathLike | Sequence[PathLike]
     text: str = "text"
@@ -120,11 +110,7 @@ class PrivateFiles:
         return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
 
     def read(self, columns: Sequence[str]) -> DocumentReader:
-        """The rows from the beginning, with these columns.
-
-        Raises:
-            StorageError, DataError, ParameterError, MissingExtraError: as `dptext.read_documents`.
-        """
+        """The rows from the beginning, with these columns."""
         check_columns(self.text, self.user, columns)
         return read_documents(
             self.sources,
@@ -146,11 +132,7 @@ class PrivateFiles:
         ledger: PathLike | None = None,
         force: bool = False,
     ) -> TextDistribution:
-        """Release a description of these files into a folder, charged to a ledger.
-
-        Raises:
-            As `synthesize_file`.
-        """
+        """Release a description of these files into a folder, charged to a ledger."""
         if ledger is not None and any(is_pipe(Path(each)) for each in self.sources):
             raise ParameterError("a ledger reads the input twice, and what went through a pipe is gone: name files")
         columns = plan.labels.columns
@@ -189,29 +171,14 @@ class PrivateFiles:
 
 
 def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
-    """Whether text, user and labels stand in columns of their own.
-
-    Raises:
-        ParameterError: they do not.
-    """
+    """Whether text, user and labels stand in columns of their own."""
     if text in labels or user in labels:
         raise ParameterError("text, user and labels are columns of their own: name three different ones")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """How a corpus is made from a description: all of it is public, and costs nothing.
-
-    Attributes:
-        n: how many texts.
-        public: the pool that they are chosen from; None with a ``generator``.
-        generator: a source that writes them.
-        rounds: of the generator.
-        variety, shares: as in `TextDistribution.sample`.
-        cache: where vectors of pools are kept, as in `dptext.Synthesizer`.
-        seed: of the choice; no part of the promise.
-        progress: called with the number of texts encoded or written.
-    """
+    """How a corpus is made from a description: all of it is public, and costs nothing."""
 
     n: int
     public: Any = None
@@ -248,12 +215,6 @@ class Draw:
         return () if self.public is None else self.public.files
 
     def check_format(self, writer: DocumentWriter, labels: Labels, out: Path) -> None:
-        """Whether the format can hold all that may be chosen: texts and labels are public, so this is known before
-        anything is released. (What a generator will write is not.)
-
-        Raises:
-            DataError: it cannot.
-        """
         names = [labels.values_of(code) for code in range(len(labels))]
         columns = {name: [each[name] for each in names] for name in labels.columns}
         try:
@@ -271,11 +232,7 @@ class Draw:
             ) from None
 
     def of(self, distribution: TextDistribution) -> Release:
-        """The corpus.
-
-        Raises:
-            ParameterError, DataError: as `TextDistribution.sample` and `TextDistribution.generate`.
-        """
+        """The corpus."""
         how: dict[str, Any] = {"variety": self.variety, "shares": self.shares, "seed": self.seed}
         how |= {"progress": self.progress}
         if self.generator is not None:
@@ -300,34 +257,7 @@ def synthesize_file(
     resume: bool = False,
     force: bool = False,
 ) -> Release:
-    """Describe the people of files by one noisy release, and write a corpus that is made from it.
-
-    Rows that are skipped count as no contribution, so neither their number nor their places are part of the release:
-    both are for the owner of the files (``OUT.rejects.jsonl``). A run that goes on does not read the files again, and
-    does not know of rows that were skipped before.
-
-    Args:
-        source: whose texts: `PrivateFiles`, or rows of Spark (`dptext.spark.descriptions.PrivateFrame`).
-        out: the synthetic file; its name says the format. Its statement stands beside it.
-        synthesizer: with budget, labels and features.
-        draw: how the corpus is made.
-        public: public texts that features are fitted on, or a plan of the synthesizer; None: the pool of ``draw``.
-        distribution: the folder of the description, which is the release; None: ``OUT.distribution``.
-        ledger: the file of a ledger: it charges every person (or document), or refuses. The input is then read twice.
-        resume: go on with the description that an earlier run released, if there is one, at no further cost.
-        force: replace what is there. A new description is a new release, and costs its whole budget again; with
-            ``resume`` as well, only the corpus is replaced.
-
-    **Guarantee** (unit user or document; add/remove; central): that of `dptext.Synthesizer`, for description and texts
-    together.
-
-    Raises:
-        DataError: a row cannot be read; it is named, its content never is. A text of the pool that the output cannot
-            hold.
-        ParameterError: something is there already; an argument out of range; too few texts.
-        RefusedError: the ledger refuses the release.
-        StorageError: a file cannot be read or written; another run is at work there.
-    """
+    """Describe the people of files by one noisy release, and write a corpus that is made from it."""
     out = path("out", out)
     folder = distribution_path(out) if distribution is None else path("distribution", distribution)
     writer = DocumentWriter(out, text=source.text, keep=synthesizer.labels.columns)
@@ -363,18 +293,7 @@ def draw_file(
     text: str = "text",
     force: bool = False,
 ) -> Release:
-    """Write a corpus that is made from an earlier description: at no further cost, as often as one likes.
-
-    Args:
-        distribution: the folder of the description.
-        out: the synthetic file.
-        draw: how the corpus is made.
-        text: the column of the text.
-        force: replace what is there.
-
-    Raises:
-        As `synthesize_file`.
-    """
+    """Write a corpus that is made from an earlier description: at no further cost, as often as one likes."""
     out, folder = path("out", out), path("distribution", distribution)
     if _is_around(folder, out):
         raise ParameterError(f"{str(out)!r} lies in the folder of the description: choose a place outside of it")
@@ -408,19 +327,7 @@ def check_places(
     resume: bool = False,
     force: bool = False,
 ) -> None:
-    """Refuse places that cannot be written, or where something would be destroyed; before a private row is read.
-
-    Args:
-        source: whose texts.
-        out: the synthetic file.
-        folder: the description.
-        public: files of public texts.
-        ledger, resume, force: as in `synthesize_file`.
-
-    Raises:
-        ParameterError: what is there must stay; what to do is said.
-        StorageError: a folder is missing or may not be written to; another run is at work there.
-    """
+    """Refuse places that cannot be written, or where something would be destroyed; before a private row is read."""
     apart: dict[str, Sequence[PathLike]] = {"the public texts": public}
     check = partial(check_output, source.sources, out, ledger=ledger, apart_from=apart)
     check(force=True)
@@ -456,11 +363,7 @@ def check_places(
 
 
 def _check_pool_is_apart(inputs: Sequence[PathLike], public: Sequence[PathLike]) -> None:
-    """Refuse a pool of which a file is private: its texts would come out as they are.
-
-    Raises:
-        ParameterError: it is.
-    """
+    """Refuse a pool of which a file is private: its texts would come out as they are."""
     for each in public:
         if any(_is_around(Path(private), Path(each)) or _is_input(Path(each), [private]) for private in inputs):
             raise ParameterError(
@@ -508,17 +411,7 @@ def _finish(folder: Path, out: Path) -> None:
 
 
 def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextDistribution | None:
-    """The description that an earlier run of this plan released; None where there is none.
-
-    Args:
-        folder: of the description.
-        plan: that of this run.
-        seeded: whether this run has a seed.
-
-    Raises:
-        ParameterError: it is of another plan.
-        DataError, StorageError: it cannot be read.
-    """
+    """The description that an earlier run of this plan released; None where there is none."""
     if not os.path.lexists(folder):
         return None
     said = read_statement(folder / "privacy.json")
@@ -547,17 +440,7 @@ def described_into(
     *,
     force: bool = False,
 ) -> TextDistribution:
-    """Release a description into a folder, charged to a ledger: reserved, made, in place, settled.
-
-    Args:
-        folder, synthesizer, plan, force: as in `PrivateRows.describe`.
-        charges: the ledger, if there is one.
-        read: the rows that are charged.
-        fit: makes the release of this name, of the rows that were charged.
-
-    Raises:
-        As `synthesize_file`.
-    """
+    """Release a description into a folder, charged to a ledger: reserved, made, in place, settled."""
     if charges.kind is not None and synthesizer.seed is not None:
         raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
     place = check_place(folder, replace=force)
@@ -575,11 +458,7 @@ def described_into(
 
 
 def _settle(folder: Path, described: TextDistribution, charges: Charges) -> None:
-    """Settle the description that a run continues with.
-
-    Raises:
-        ParameterError: this ledger never charged it.
-    """
+    """Settle the description that a run continues with."""
     name = str(described.statement.release_id)
     if not charges.is_settled_or_reserved(name):
         raise ParameterError(
@@ -636,12 +515,7 @@ def _release_in(folder: Path) -> str | None:
 
 
 def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release:
-    """Write texts, their labels and their statement, whole or not at all.
-
-    Raises:
-        DataError: a text that the format cannot hold; its row is named.
-        StorageError: it cannot be written.
-    """
+    """Write texts, their labels and their statement, whole or not at all."""
     texts, columns = release.texts, release.columns
     with hashed_file(out) as stream:
         writer.write(_encoded(writer, texts, columns), stream)

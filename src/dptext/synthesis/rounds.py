@@ -55,37 +55,7 @@ def generated(
     bits: RandomBits,
     progress: Progress | None = None,
 ) -> tuple[list[str], npt.NDArray[np.intp]]:
-    """Let a source write texts in rounds, and choose n of all that it wrote, each once, with a class.
-
-    In the first round the source proposes texts for every class. In each later one it varies the best of what it wrote
-    for the class, and proposes others with the best as examples. A round in which nothing new comes is the last. If
-    duplicates leave fewer than n texts after the last round, the source proposes more until it writes nothing new.
-
-    **This costs nothing.** All that comes in is public, or was computed from what was released: ``weigh`` and ``hints``
-    from the noisy matrix, labels and shares and n likewise. No private text and no statistic of one is looked at here,
-    so what comes out is post-processing, for any number of rounds and any source. Votes of private texts for
-    candidates, as Private Evolution takes them, would cost anew in every round.
-
-    Args:
-        weigh: how likely texts are among those that were described.
-        source: of texts.
-        labels: the classes.
-        hints: by name of a class, words for the source.
-        n: how many texts are wanted.
-        rounds: how many there are, at most.
-        per_round: texts that the source is asked for in each, all classes together; None: n.
-        shares: (K,) of the classes among the n.
-        variety, bits: as in `dptext.synthesis.sampling.choose`.
-        progress: called with the number of texts that were written so far.
-
-    Returns:
-        the texts, and (n,) their classes.
-
-    Raises:
-        ParameterError: an argument out of range; a source that answers with something else than texts.
-        DataError: the source wrote too few different texts.
-        SourceError: the source failed.
-    """
+    """Let a source write texts in rounds, and choose n of all that it wrote, each once, with a class."""
     n, rounds = checks.whole("n", n, least=1), checks.whole("rounds", rounds, least=1)
     asked = n if per_round is None else checks.whole("per_round", per_round, least=1)
     counts = np.ceil(asked * np.asarray(shares) / np.sum(shares) - 1e-9).astype(int).tolist()
@@ -172,10 +142,7 @@ class _Written:
         self.nearness = np.concatenate([self.nearness, np.asarray(weights.nearness)])
 
     def best(self, shares: Floats, count: int, bits: RandomBits) -> list[list[str]]:
-        """Of each class, the texts that would be chosen now, the likeliest first.
-
-        With the dial at 0 it is the same ones for all random bits: a run that is repeated asks for the same.
-        """
+        """Of each class, the texts that would be chosen now, the likeliest first."""
         count = min(count, len(self.texts))
         rows, classes = choose(self.scores, self.nearness, count, shares=shares, variety=0.0, bits=bits)
         found = []

@@ -1,20 +1,6 @@
 """Which candidates become the corpus, and with which label: each once, so many of each class as its share says.
 
-Everything here looks at what was released and at candidates: post-processing, at no cost.
-
-1. **Near ones.** The nearness of a text is 0 on average for the texts of people (`dptext.synthesis.ratio`). So as many
-   of the nearest candidates are *near* as have a mean of 0: they alone are chosen from, if they are 1.5 n at least. If
-   not, the pool is of another domain, or small: all are chosen from, and the 1.5 n nearest count as near.
-2. **Labels.** A text has the class of its largest score. Where some class has too few near texts so, offsets are
-   moved, as far as needed in eighths of the way, towards those at which the mean probabilities of near texts are the
-   shares.
-3. **Rank.** Within a class, texts are ranked by margin (how far the score is above that of the second class), and by
-   nearness, up to 0: nearer than people's own texts is no better. What counts is the product of the two ranks.
-4. **The dial.** Of a class that is to have m texts and has N near ones, m are drawn at random among the
-   m + variety (N - m) that rank highest. ``variety`` 0: the m purest; 1: as many as are near.
-
-Where a class has fewer candidates than it is to have, texts that no class has taken make it up, those with the largest
-probability of the class first.
+Derivation: docs/mechanisms/synthesis.md#synthesis-sampling
 """
 
 from __future__ import annotations
@@ -51,24 +37,7 @@ def choose(
     bits: RandomBits,
     variety: float = VARIETY,
 ) -> tuple[Indices, Indices]:
-    """Rows of n different candidates and their classes, in random order.
-
-    Args:
-        scores: (N, K) log-ratios of density, up to a number that a row's classes have in common.
-        nearness: (N,) log-ratio of people's texts and the public ones, 0 on average for those of people.
-        n: how many texts.
-        shares: (K,) of the classes among the n, at least 0, not all 0.
-        bits: what decides among candidates.
-        variety: the dial, from 0 (the purest texts) to 1 (any that are near).
-
-    Raises:
-        ParameterError: numbers out of range, arrays of other shapes; fewer than n candidates.
-
-    >>> scores = [[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]]
-    >>> rows, classes = choose(scores, [0.0] * 3, 2, shares=[0.5, 0.5], variety=0.0, bits=RandomBits(1))
-    >>> sorted(zip(rows.tolist(), classes.tolist()))
-    [(0, 0), (1, 1)]
-    """
+    """Rows of n different candidates and their classes, in random order."""
     table, close, asked = (np.asarray(each, dtype=np.float64) for each in (scores, nearness, shares))
     n, variety = whole("n", n, least=0), number("variety", variety, least=0, most=1)
     if table.ndim != 2 or close.shape != table.shape[:1] or asked.shape != table.shape[1:] or not asked.size:
@@ -110,11 +79,7 @@ def choose(
 
 
 def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    """(K,) whole numbers with sum n in proportion to shares: the largest remainders get one more.
-
-    >>> quotas([0.5, 0.25, 0.25], 5).tolist()
-    [3, 1, 1]
-    """
+    """(K,) whole numbers with sum n in proportion to shares: the largest remainders get one more."""
     given = np.asarray(shares, dtype=np.float64)
     exact = given / given.sum() * n
     found: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
@@ -124,8 +89,6 @@ def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
 
 
 def near(nearness: Floats, *, least: float = 1.0) -> Indices:
-    """Rows of so many of the nearest as have a mean nearness of 0, at least ``least`` and at most all; by descending
-    nearness."""
     order = np.argsort(-nearness, kind="stable")
     means = np.cumsum(nearness[order]) / np.arange(1, len(order) + 1)
     enough = int((means >= -1e-12).sum())  # means of ever less near texts only fall

@@ -1,9 +1,4 @@
-"""Where candidates come from: what a source of texts offers.
-
-A source never sees a private text. What it gets is a `Request`: names of public labels, words that a release gave, and
-texts that it made before. All of that is public, or computed from what was released already, so a source may be asked
-as often as one likes.
-"""
+"""Where candidates come from: what a source of texts offers."""
 
 from __future__ import annotations
 
@@ -30,14 +25,7 @@ _FEWEST = 10  # distinct texts in both: a few stock phrases are no overlap
 
 @dataclass(frozen=True)
 class Request:
-    """What a source is asked for. Nothing in it is private.
-
-    Attributes:
-        label: the public name in each column of labels; empty where there are no labels.
-        hints: words that stand out for this label, from the release; most telling first.
-        count: how many texts are wanted. A source may give fewer, or more.
-        examples: texts that this source made before, the best first.
-    """
+    """What a source is asked for."""
 
     label: Mapping[str, str]
     hints: tuple[str, ...]
@@ -103,15 +91,7 @@ class OverlapWarning(UserWarning):
 
 
 class TextSample:
-    """A uniform sample of the distinct private texts, to compare with a pool. **Private.**
-
-    It is filled while the texts are read for the release, and keeps the 4,096 smallest digests, whatever the size of
-    the corpus. White space does not matter.
-
-    **Not part of the guarantee.** `check_pool` looks at private texts and may raise. It runs before any noise is drawn:
-    a refusal and its count are for the owner, and nothing is published. It cannot fire for a pool that is public as the
-    statement assumes, unless half of the distinct private texts are public already.
-    """
+    """A uniform sample of the distinct private texts, to compare with a pool."""
 
     def __init__(self) -> None:
         self._digests: set[int] = set()
@@ -142,11 +122,7 @@ class TextSample:
         return set(sorted(self._digests)[:_SAMPLED])
 
     def check_pool(self, pool: Iterable[str]) -> None:
-        """Compare with the texts of a pool, before anything is released.
-
-        Raises:
-            ParameterError: more than half of the distinct private texts are in the pool.
-        """
+        """Compare with the texts of a pool, before anything is released."""
         sample = self._smallest()
         shared = len({digest for digest in map(_digest, pool) if digest in sample})
         share = shared / max(1, len(sample))

@@ -36,13 +36,7 @@ __all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer"]
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SynthesisPlan(Showing):
-    """All that a description is decided on before a private text is read: public, and checked.
-
-    Attributes:
-        terms: who is promised what.
-        features: fitted on the public pool.
-        pool: what they were fitted on.
-    """
+    """All that a description is decided on before a private text is read: public, and checked."""
 
     terms: Terms
     features: PublicFeatures
@@ -59,23 +53,14 @@ class SynthesisPlan(Showing):
         return self.terms.labels
 
     def total(self, people: Iterable[UserTexts]) -> npt.NDArray[np.int64]:
-        """(K, 1 + k) the sum of the people's matrices. **Private: it must not leave the curator.**
-
-        Raises:
-            DataError: not one document.
-        """
+        """(K, 1 + k) the sum of the people's matrices."""
         total = MomentSum(self.features, len(self.labels))
         if total.add(people) == 0:
             raise DataError("there are no documents: expected at least one")
         return total.cells
 
     def total_of(self, documents: DocumentReader | Iterable[Document]) -> npt.NDArray[np.int64]:
-        """The `total` of the people who wrote these documents, which come in any order. **Private.**
-
-        Raises:
-            DataError: a row without a user; no documents.
-            ParameterError: more than half of the distinct texts are in the public pool.
-        """
+        """The `total` of the people who wrote these documents, which come in any order."""
         sample = TextSample()
         with texts_of(
             documents,

@@ -1,24 +1,7 @@
 """A corpus by votes, as Private Evolution makes it: people vote for the public texts that are nearest to their own, and
 what many voted for is kept and varied.
 
-In a round there are candidates for each class, public or made from what was released before. Each document of a person
-votes for the candidate of its class that is nearest in a public feature space; a person's votes over all classes and
-candidates,
-
-    x = sum over documents of e_(class, nearest candidate),      f = x / ||x||,                              (votes)
-
-are scaled to Euclidean length 1 and rounded towards zero to whole numbers (`dptext.noise.gaussian_sums`). The sum over
-people gets Gaussian noise, once a round, on every candidate of every class. What is below a public threshold counts as
-no vote (Lin, Gopi, Kulkarni, Nori and Yekhanin 2024, Algorithm 2; Xie et al. 2024 for texts).
-
-**Sensitivity.** Under add/remove the votes of a round move by those of one person, to the last bit, of length at most
-1: which candidate is nearest follows from whole numbers whose products and sums doubles hold (units of 2^-15, lengths
-of at most 1), so neither the order of adding nor the texts beside it in a batch matter; and what is scaled and rounded
-is a person's own counts. |
-
-**Rounds.** Each round is a Gaussian mechanism of its own noise sigma_t, whose candidates follow from the outputs of the
-rounds before it. T of them with sigma_t = sigma sqrt(T) are together exactly as private as one with sigma
-(`dptext.privacy.gaussian.compose_gaussians`): every round costs, which a `dptext.Synthesizer` does not.
+Derivation: docs/mechanisms/votes.md#synthesis-votes
 """
 
 from __future__ import annotations
@@ -81,15 +64,7 @@ def sigma_of_a_round(sigma: float, rounds: int) -> float:
 
 @dataclass(eq=False)
 class VoteSum:
-    """The sum of all people's votes for the candidates of one round. **Private: it must not leave the curator.**
-
-    Args:
-        features: public.
-        candidates: for each class, (m, k) vectors in units of `dptext.features.features.UNIT`.
-
-    Attributes:
-        cells: (candidates of all classes,) int64, class after class, in units of `dptext.noise.gaussian_sums.CELL`.
-    """
+    """The sum of all people's votes for the candidates of one round."""
 
     features: PublicFeatures
     candidates: Sequence[npt.NDArray[np.int32]]
@@ -356,10 +331,7 @@ class VoteSynthesizer(Showing):
 
 
 class _Writers:
-    """The candidates of each class, and how a source makes others of them. It sees noisy votes, and no private text.
-
-    A pool makes others too: of a text those that are near it.
-    """
+    """The candidates of each class, and how a source makes others of them."""
 
     def __init__(self, source: Source, labels: Labels, candidates: int, bits: RandomBits, cache: Cache) -> None:
         self.source, self._labels, self._most, self._bits = source, labels, candidates, bits
@@ -396,8 +368,6 @@ class _Writers:
         return [once[id(texts)] for texts in self.texts]
 
     def evolve(self, votes: Sequence[Floats], threshold: float) -> None:
-        """The candidates of the next round: half of them drawn by their votes, half varied from these; where that is
-        not enough, new ones."""
         found = []
         for code in self._codes:
             half = -(-self._most // 2)
@@ -409,11 +379,7 @@ class _Writers:
         self.texts = found
 
     def chosen(self, votes: Sequence[Floats], threshold: float, n: int) -> tuple[list[str], list[int]]:
-        """Texts, each once, and their classes: by votes, then what is made of those with votes, then the rest.
-
-        Raises:
-            DataError: a source that writes gave too few.
-        """
+        """Texts, each once, and their classes: by votes, then what is made of those with votes, then the rest."""
         wanted = quotas(_shares(votes), n)
         taken: dict[str, int] = {}
         for code in np.argsort(-wanted, kind="stable").tolist():
@@ -436,8 +402,6 @@ class _Writers:
         return [texts[place] for place in order], [taken[texts[place]] for place in order]
 
     def _drawn(self, votes: Floats, threshold: float, most: int) -> list[int]:
-        """Places of at most so many candidates with votes, drawn in proportion to them, each once; where none has any,
-        of any."""
         kept = np.where(votes >= threshold, np.maximum(votes, 0.0), 0.0)
         places = np.flatnonzero(kept > 0)
         if len(places) == 0:

@@ -1,15 +1,6 @@
 """Columns that may identify somebody: by their names, by the form of their values, by how many values are different.
 
-These are heuristics and promise nothing: a column that no rule notices may identify people all the same, above all
-together with other columns. Missing and blank values count nowhere.
-
-- *Name.* A whole part of the name (``author`` of ``author_id`` and ``bookAuthor``, not of ``authority``) is a word for
-  a person, an address or number, a birth or a key. ``user_rating`` and ``country_name`` name something else.
-- *A value per row.* At least 90% of 50 values or more are different.
-- *Form.* A tenth of the values holds something that `dptext.text.patterns` finds; most values are codes, and 20 of them
-  are different; most look like names, and 10 are different.
-- *Free text.* Eight words and 40 characters on average, and at least half of the values are different.
-- *Exact dates.* Most values are dates; at least five, or half of the values, are different.
+Derivation: docs/howto/redact.md#text-identifiers
 """
 
 from __future__ import annotations
@@ -45,15 +36,7 @@ _TEXT_WORDS, _TEXT_LETTERS = 8, 40
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds, as far as some rows show.
-
-    Attributes:
-        name: of the column.
-        rows, present, distinct: rows that were read, those with a value, and different values.
-        kind: what most values are: ``"text"``, ``"number"``, ``"date"``, ``"category"`` (few different values),
-            ``"identifier"``, ``"nested"`` (lists, structures), or ``"empty"``.
-        reasons: why it may identify somebody, without any value or count.
-    """
+    """What a column holds, as far as some rows show."""
 
     name: str
     rows: int
@@ -71,18 +54,7 @@ class Column:
 def columns_of(
     paths: Sequence[Path], *, suffix: str | None = None, most: int = LOOKED_AT, only: Collection[str] | None = None
 ) -> list[Column]:
-    """Return the columns of files, from their first rows, in order of appearance.
-
-    Args:
-        paths: files of any supported format; a pipe is skipped, because it can be read only once.
-        suffix: the format where a name does not say it (``".jsonl"``).
-        most: number of rows to read, of all files together.
-        only: return these columns alone, even if no row has them.
-
-    Raises:
-        StorageError, DataError, ParameterError, MissingExtraError: a file cannot be opened or has another format.
-            Single rows that cannot be read are skipped.
-    """
+    """Return the columns of files, from their first rows, in order of appearance."""
     samples = {} if only is None else {name: _Sample(name) for name in only}
     for row in islice(first_rows(paths, suffix=suffix, only=only), most):
         for name, value in row.items():
@@ -94,13 +66,7 @@ def columns_of(
 
 
 def look_at(name: str, values: Iterable[object]) -> Column:
-    """Return a column by its name and some of its values.
-
-    >>> look_at("rating", [5, 4, 5, 1, 3]).identifies
-    False
-    >>> look_at("reviewer_name", []).reasons
-    ('its name says that it tells who somebody is',)
-    """
+    """Return a column by its name and some of its values."""
     sample = _Sample(name)
     for value in values:
         sample.add(value)

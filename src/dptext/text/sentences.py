@@ -1,16 +1,6 @@
 """Where the sentences of a text end, by a public rule: of a text alone, the same on every machine.
 
-A sentence ends
-
-- after ``.``, ``!``, ``?`` or an ellipsis, with the closing quotes and brackets that follow, before white space;
-- after a full-width ``。``, ``！`` or ``？``, with what closes behind it;
-- where a line is empty.
-
-A single full stop ends none after a single letter (an initial), after letters with full stops between them (``p.m.``)
-or after one of a few abbreviations; an ellipsis none before a small letter. A part without a letter or a digit is no
-sentence of its own: it belongs to the one before.
-
-The rule decides how many parts of a text a mechanism replaces, and nothing else: no promise rests on its being right.
+Derivation: docs/mechanisms/sentences.md#text-sentences
 """
 
 from __future__ import annotations
@@ -33,13 +23,7 @@ _OPENING = "'\"“‘«([{"
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without white space around them; runs of white space within become one space.
-
-    >>> sentences("Dr. A. Smith came at 5 p.m. on time.  He left!\\n\\nWhy? (Nobody knows.) ...")
-    ['Dr. A. Smith came at 5 p.m. on time.', 'He left!', 'Why?', '(Nobody knows.) ...']
-    >>> sentences(" ")
-    []
-    """
+    """The sentences of a text, without white space around them; runs of white space within become one space."""
     found: list[list[str]] = []  # each in pieces: added up as strings they would take the square of their number
     for paragraph in _PARAGRAPH.split(text):
         start = 0

@@ -1,13 +1,4 @@
-"""Split a text into tokens and join them again, without loss, in any script; public vocabularies of words.
-
-Boundaries are those of Unicode Standard Annex 29 (word boundaries), with three additions: addresses (URL, e-mail,
-handle) stay whole, English clitics (``don't`` -> ``do`` + ``n't``) and short elisions (``l'ami`` -> ``l'`` +
-``ami``) part, because public vocabularies hold the parts.
-
-`kind_of` is total: a token that is not known to be a number, an address, punctuation or space is a *word*, and
-words are what a mechanism protects. Emoji, unassigned code points and control characters (but for those that count as
-white space) are words for that reason.
-"""
+"""Split a text into tokens and join them again, without loss, in any script; public vocabularies of words."""
 
 from __future__ import annotations
 
@@ -88,11 +79,7 @@ _KEPT = regex.compile(rf"(?:{_SYMBOL}|[\s\x1c-\x1f])+", regex.V1)
 
 
 def split(text: str) -> list[Token]:
-    """The tokens of a text; ``join(split(text)) == text`` for every string.
-
-    >>> [token.text for token in split("I don't know, mail me@x.org!")]
-    ['I', ' ', 'do', "n't", ' ', 'know', ',', ' ', 'mail', ' ', 'me@x.org', '!']
-    """
+    """The tokens of a text; ``join(split(text)) == text`` for every string."""
     return [Token(piece, kind_of(piece)) for piece in pieces(text)]
 
 
@@ -144,11 +131,7 @@ def _words_of(text: str) -> list[str]:
 
 
 def _is_address(piece: str) -> bool:
-    """Whether one of the patterns matches all of it.
-
-    Each takes as much as it can, so that one match says so; ``fullmatch`` would go back through all shorter ones first,
-    and takes quadratic time for that.
-    """
+    """Whether one of the patterns matches all of it."""
     if not ("@" in piece or "://" in piece or piece[:4].lower() == "www."):
         return False
     return any((found := each.match(piece)) is not None and found.end() == len(piece) for each in ADDRESSES.values())
@@ -167,11 +150,7 @@ def _split_apostrophe(piece: str) -> tuple[str, ...]:
 
 
 def kind_of(piece: str) -> Kind:
-    """The kind of one token, a function of its text alone; total over all strings.
-
-    >>> [str(kind_of(piece)) for piece in ("doctor", "3.14", "@me", "me@x.org", "...", " ")]
-    ['word', 'number', 'handle', 'email', 'punctuation', 'space']
-    """
+    """The kind of one token, a function of its text alone; total over all strings."""
     if piece.isspace():
         return Kind.SPACE
     if piece.isalpha():
@@ -188,11 +167,7 @@ def kind_of(piece: str) -> Kind:
 
 
 def fold(word: str) -> str:
-    """The form under which words are looked up: NFC, case folded, one apostrophe, no soft hyphens.
-
-    >>> fold("Caf\\u0065\\u0301") == fold("CAF\\u00c9") == "caf\\u00e9"
-    True
-    """
+    """The form under which words are looked up: NFC, case folded, one apostrophe, no soft hyphens."""
     if word.isascii():
         return word.lower()
     if len(word) > _LONGEST_WORD:
@@ -218,14 +193,7 @@ UNKNOWN = "<unk>"
 
 
 class Vocabulary:
-    """Words and their rows, frozen. Look-ups fold case and normalise (`fold`).
-
-    Args:
-        words: distinct under folding, `UNKNOWN` among them.
-
-    Raises:
-        DataError: a word stands twice, or `UNKNOWN` is missing.
-    """
+    """Words and their rows, frozen."""
 
     __slots__ = ("_rows", "_unknown_row", "_words")
 

@@ -1,8 +1,4 @@
-"""Documents grouped by user, in one pass over documents in any order and in bounded memory.
-
-User ids are replaced by digests under a key that is drawn per run and exists in memory only. Users come in the order
-of these digests: a secret random order that depends on neither the ids nor the order of the input.
-"""
+"""Documents grouped by user, in one pass over documents in any order and in bounded memory."""
 
 from __future__ import annotations
 
@@ -82,14 +78,7 @@ Value = TypeVar("Value")
 
 
 class UserWords:
-    """The words of one user, as rows of a vocabulary.
-
-    Args:
-        rows: (words,) of all documents, one after the other.
-        lengths: (documents,) number of words of each document.
-        levels: the user's distinct levels in the order of the input; more than one if their rows disagree.
-        max_words: maximum number of words used; later ones are ignored.
-    """
+    """The words of one user, as rows of a vocabulary."""
 
     __slots__ = ("_lengths", "_max_words", "_rows", "levels")
 
@@ -135,32 +124,7 @@ def users_of(
     seed: int | None = None,
     folder: str | Path | None = None,
 ) -> Iterator[Iterable[UserWords]]:
-    """Group the words of documents by user.
-
-    Args:
-        documents: a reader (`dptext.io.documents.read_documents` with ``user=``), which is faster, or `Document`
-            objects, in any order. A missing text counts as a document without words.
-        words: a vocabulary (public, or released under a statement), or another numbering of words.
-        unit: ``"user"``: documents with the same `dptext.privacy.guarantee.canonical_id` belong
-            together. ``"document"``: every document is a user.
-        level: a public column (kept, or of `Document.attributes`) with the level of the user.
-        columns: the indexer reads these columns instead of the texts.
-        most_words: maximum number of words used per user; later ones are ignored. Words outside the vocabulary count.
-        processes: number of processes that tokenise; the result does not depend on it.
-        seed: makes the order of the users repeatable, for tests and papers only.
-        folder: folder of the temporary file; None: the system's.
-
-    Raises:
-        DataError: a row has no user, a text is not a string, or there are more than 1,000 levels.
-        ParameterError: the reader does not read the user or the level, or an argument is out of range.
-        StorageError: the temporary file cannot be written, or a process died.
-
-    >>> words = Vocabulary(["cat", "sat", "<unk>"])
-    >>> documents = [Document("A cat!", user="Ann"), Document("Cats sat.", user="Bo"), Document("Sat 2 s", user="Ann")]
-    >>> with users_of(documents, words) as users:
-    ...     sorted([rows.tolist(), lengths.tolist()] for user in users for rows, lengths in user.chunks())
-    [[[-1, 0, 1, -1], [2, 2]], [[-1, 1], [2]]]
-    """
+    """Group the words of documents by user."""
     choice("unit", unit, get_args(UserUnit))
     if most_words is not None:
         most_words = whole("most_words", most_words, least=1)
@@ -225,30 +189,7 @@ def texts_of(
     folder: str | Path | None = None,
     seed: int | None = None,
 ) -> Iterator[Iterable[UserTexts]]:
-    """Group texts by user.
-
-    Args:
-        documents, folder, seed: as in `users_of`. A missing text counts as empty.
-        columns: kept columns that determine a document's class. A single column falls back to the label of the
-            documents. Values are given to ``code`` as `dptext.io.documents.canonical_label` writes them.
-        code: returns the class, from `OUTSIDE` to `MAX_CLASSES` - 1, for the values of the columns. It must not raise.
-            Required with ``columns``; without columns, all documents are of class 0.
-        unit: as in `users_of`. With ``"document"``, documents come in the order of the input, once, and nothing is
-            written to disk.
-        most_documents: maximum number of documents used per user; later ones are ignored.
-        again: with ``unit="document"``, allow several passes, by way of the temporary file and in random order.
-
-    Raises:
-        DataError: a row has no user, or a text is not a string (with ``unit="document"``: from the iterator).
-        ParameterError: the reader does not read the user or a column, or an argument is out of range.
-        StorageError: the temporary file cannot be written.
-
-    >>> documents = [Document("A cat", user="Ann", label=1), Document("Bo", user="Bo"), Document("", user="Ann")]
-    >>> code = {("1",): 0}
-    >>> with texts_of(documents, columns=["cats"], code=lambda values: code.get(values, OUTSIDE)) as users:
-    ...     sorted([texts, classes.tolist()] for user in users for texts, classes in user.chunks())
-    [[['A cat', ''], [0, -1]], [['Bo'], [-1]]]
-    """
+    """Group texts by user."""
     choice("unit", unit, get_args(UserUnit))
     if most_documents is not None:
         most_documents = whole("most_documents", most_documents, least=1)
@@ -349,10 +290,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns that are read besides texts: the one with levels, or those with labels.
-
-    A level must be present. A missing label is None, and a single label column falls back to `Document.label`.
-    """
+    """Columns that are read besides texts: the one with levels, or those with labels."""
 
     names: tuple[str, ...]
     is_level: bool = False
@@ -517,11 +455,7 @@ class _LevelCodes:
 
 
 class TokenRows:
-    """The rows of the words of texts, one text after the other.
-
-    Args:
-        row_of: returns the row of a token; `NO_WORD` for a token that is skipped.
-    """
+    """The rows of the words of texts, one text after the other."""
 
     def __init__(self, row_of: Callable[[str], int]) -> None:
         self._rows: TokenCache[int] = TokenCache(row_of)

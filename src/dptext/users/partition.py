@@ -1,8 +1,4 @@
-"""Hash partition: group documents by user in bounded memory, in 256 encrypted buckets of one temporary file.
-
-The file has no name where the system allows it. Its content is encrypted with AES-256 in counter mode; the key exists
-in memory only, and the position in the file is the counter, so no counter is used twice.
-"""
+"""Hash partition: group documents by user in bounded memory, in 256 encrypted buckets of one temporary file."""
 
 from __future__ import annotations
 
@@ -29,14 +25,7 @@ _PER_DOCUMENT = 24  # bytes of digest, code and length
 
 
 class Slab(NamedTuple):
-    """Documents as columns.
-
-    Attributes:
-        digests: (n, 2) uint64, 128 bits for each document's user.
-        codes: (n,) int32, a number per document: its level or class.
-        lengths: (n,) int64, bytes of each document.
-        content: the bytes of all documents.
-    """
+    """Documents as columns."""
 
     digests: npt.NDArray[np.uint64]
     codes: npt.NDArray[np.int32]
@@ -45,11 +34,7 @@ class Slab(NamedTuple):
 
 
 def nameless_file(folder: str | Path | None) -> tuple[Any, Path]:
-    """Open a temporary file that has no name on POSIX systems, and return its folder (default: the system's).
-
-    Raises:
-        StorageError: the file cannot be created.
-    """
+    """Open a temporary file that has no name on POSIX systems, and return its folder (default: the system's)."""
     path = Path(tempfile.gettempdir() if folder is None else folder)
     try:
         return tempfile.TemporaryFile(prefix="dptext-", dir=path), path
@@ -58,16 +43,7 @@ def nameless_file(folder: str | Path | None) -> tuple[Any, Path]:
 
 
 class UserPartition:
-    """Group documents by user: `add` all documents, then iterate `groups` any number of times.
-
-    Users come in the order of their digests, and their documents in the order of the input. Memory holds one bucket,
-    so a single user's documents must fit, unless there is a limit.
-
-    Args:
-        folder: folder of the temporary file; None: the system's.
-        limit: maximum size per user; documents that start beyond it may be dropped. The size is the number of
-            documents, or of bytes if ``by_bytes``. With ``by_bytes``, the first document of each code always stays.
-    """
+    """Group documents by user: `add` all documents, then iterate `groups` any number of times."""
 
     def __init__(
         self, folder: str | Path | None = None, *, limit: int | None = None, by_bytes: bool = False, depth: int = 0
@@ -95,11 +71,6 @@ class UserPartition:
             self.flush()
 
     def groups(self) -> Iterator[tuple[Slab, list[int]]]:
-        """Yield users bucket by bucket: their documents, and the index at which each user starts (and the last ends).
-
-        Raises:
-            StorageError: the temporary file cannot be written (a full disk).
-        """
         self.flush()
         for bucket in range(_BUCKETS):
             size = sum(int(offsets[bucket + 1] - offsets[bucket]) for offsets, _ in self._runs)

@@ -1,8 +1,4 @@
-"""Words and labels that many users share, learned under user-level differential privacy.
-
-Each user contributes at most L of their unknown words, or of their labels, chosen uniformly at random. The noisy counts
-that reach a threshold are released (`dptext.noise.thresholded`). Known words are public and are skipped.
-"""
+"""Words and labels that many users share, learned under user-level differential privacy."""
 
 from __future__ import annotations
 
@@ -56,10 +52,7 @@ _JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hind
 
 
 class LearnedVocabulary(Vocabulary):
-    """Words that were learned from users: not public, although they may be shown.
-
-    A further release of these users' data must count what the words cost: give it the `PrivateVocabulary`.
-    """
+    """Words that were learned from users: not public, although they may be shown."""
 
     __slots__ = ()
 

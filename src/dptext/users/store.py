@@ -26,13 +26,7 @@ BUFFER_WORDS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class UserStore:
-    """The words of all users; valid until the context of `stored_users` ends.
-
-    Attributes:
-        rows: (words,) int32, the rows of all words, user by user, with `DOCUMENT_END` after each document; on disk.
-        offsets: (users + 1,) int64, where each user begins.
-        levels: (users,) uint16, the code of each user's levels.
-    """
+    """The words of all users; valid until the context of `stored_users` ends."""
 
     rows: Rows
     offsets: npt.NDArray[np.int64]
@@ -56,10 +50,7 @@ def stored_users(
     *,
     folder: str | Path | None = None,
 ) -> Iterator[UserStore]:
-    """Write users (of `dptext.users.grouping.users_of`) to a nameless temporary file in ``folder``.
-
-    ``code`` maps a user's levels to a small number. Raises a StorageError if the file cannot be written.
-    """
+    """Write users (of `dptext.users.grouping.users_of`) to a nameless temporary file in ``folder``."""
     file, place = nameless_file(folder)
     with closing(file):
         try:

@@ -1,9 +1,4 @@
-"""Exact distance tables: Euclidean, Manhattan, Chebyshev, angular, Poincare, on public grids.
-
-Derivation: docs/mechanisms/sampler.md#vectors-metrics
-Derivation: docs/mechanisms/sampler.md#vectors-angular
-Derivation: docs/mechanisms/sampler.md#vectors-poincare
-"""
+"""Exact distance tables: Euclidean, Manhattan, Chebyshev, angular, Poincare, on public grids."""
 
 from __future__ import annotations
 

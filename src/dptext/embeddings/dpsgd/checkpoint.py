@@ -1,14 +1,4 @@
-"""Where a training has come to, in a file: the tables with the noise of all steps so far, and what they are made with.
-
-**Private.** It is a working file, readable by its owner only (mode 0600), and carries no statement: nothing in it is
-released before the training is done, and without noise (for comparison) it holds what texts said. There is no text, no
-user and no count in it, and **no state of a generator, no key and no seed**: a copy of the file cannot repeat or undo
-any noise. A run that goes on from it draws fresh coins and fresh noise for the steps that are left; what a lost run
-drew after its last checkpoint was never seen by anybody. So each step is released once, if one run goes on from it.
-Two runs from one checkpoint, both of them shown, are two releases of the steps that follow, and cost twice.
-
-The file is one line of JSON and the tables, row by row, as single-precision numbers of little-endian order.
-"""
+"""Checkpoints of a training: the tables with the noise of all steps so far, and the settings."""
 
 from __future__ import annotations
 
@@ -41,11 +31,7 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> None:
-    """Write it whole or not at all, in place of an older one; ``parameters``: a digest of all that is public.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
+    """Write it whole or not at all, in place of an older one; ``parameters``: a digest of all that is public."""
     tables = np.ascontiguousarray(checkpoint.tables, dtype="<f4")
     head = _HEAD | {
         "parameters": parameters.hex(),
@@ -60,13 +46,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> N
 
 
 def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Checkpoint | None:
-    """What is in the file, if it was written with tables of this shape and these parameters; None if there is none.
-
-    Raises:
-        RefusedError: it belongs to a training with other parameters.
-        DataError: it is no checkpoint, or damaged.
-        StorageError: it cannot be read.
-    """
+    """What is in the file, if it was written with tables of this shape and these parameters; None if there is none."""
     name = display_name(path)
     try:
         with path.open("rb") as stream:

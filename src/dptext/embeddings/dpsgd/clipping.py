@@ -1,31 +1,6 @@
 """Where a unit's norm is bounded before noise is added: its gradient is clipped and added to the sum, by `add_clipped`.
 
-A *unit* is what the training protects: a user, a document, or a pair of words. Gradients are those of skip-gram with
-negative sampling. For a pair with word vector w and context vectors c_0 (of the word beside it) and c_1 .. c_k (of
-negative words), and a public number b_i for each context word (0, unless the training starts from public vectors),
-
-    loss = -ln sigmoid(w.c_0 + b_0) - sum over i >= 1 of ln sigmoid(-w.c_i - b_i)     (Mikolov et al. 2013, equation 4)
-    gradient by w: sum of e_i c_i,   by c_i: e_i w,   e_i = sigmoid(w.c_i + b_i) - [i = 0]              (gradient)
-
-A unit has the sum g of the gradients of its pairs, over both tables together; the rows that it touches are gathered,
-equal rows are added up (also of a negative word that came twice), and the length is taken of what is there. For a
-single pair that is the closed form
-
-    ||g||^2 = ||sum of e_i c_i||^2 + ||w||^2 * sum over distinct contexts of (sum of its e_i)^2.      (length)
-
-**Bounded in whole numbers.** C is the clipping norm. The unit adds to the sum, in *cells* of C / `CELLS`, the whole
-numbers
-
-    trunc(g * min(1, C / ||g||) * (1 - 2^-20) * CELLS / C).         (cells)
-
-*Their Euclidean length is at most `CELLS`,* for all texts and tables: the length is a double, from squares
-of single-precision numbers, which doubles hold, added up in a row and then row by row; with fewer than 2^21 rows and
-2^21 numbers in each it is right to 2^-30 of itself, one rounding of the factor and one of each product add 2^-23, and
-rounding towards zero makes nothing longer. Where the length is no finite number the unit adds nothing. The sum is cut
-to `MOST` on either side after each addition, so that it never runs over, and never stands above what it is cut to:
-without a unit it is what it was, with the unit it moves by its own cells at most, and cutting what comes later brings
-the two no farther apart, in every coordinate. So the sum moves by at most `CELLS` in Euclidean length, C in the real
-world, when a unit comes or goes: exactly, as floating-point sums would not. |
+Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-clipping
 """
 
 from __future__ import annotations
@@ -50,13 +25,7 @@ _ONE = np.float32(1.0)
 
 
 class Scratch(NamedTuple):
-    """Room for the gradient of one unit.
-
-    Attributes:
-        slots: (R,) int32, where the row of a table stands in ``gradient``; -1: nowhere, which all are between units.
-        touched: (m,) int32, which row stands there.
-        gradient: (m + 1, d) float32; its last row is for what a pair says of its word.
-    """
+    """Room for the gradient of one unit."""
 
     slots: Rows
     touched: Rows
@@ -80,14 +49,7 @@ def unit_gradient(
     both: bool,
     scratch: Scratch,
 ) -> int:
-    """Gather the gradient (gradient) of a unit's pairs, row by row; how many rows there are.
-
-    Args:
-        tables: (2 V, d), word vectors above context vectors.
-        offsets: (2 V,) b of equation (gradient), by row of a context.
-        both: False: word vectors stay as they are, and have no gradient.
-        pairs: (m, 2 + negatives) rows of the tables; below 0: none. Those of the unit are ``first`` to ``last`` - 1.
-    """
+    """Gather the gradient (gradient) of a unit's pairs, row by row; how many rows there are."""
     slots, touched, gradient = scratch
     dimension = tables.shape[1]
     contexts = pairs.shape[1] - 1
@@ -163,10 +125,7 @@ def _squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) ->
 
 @compiled
 def _clip_factor(squared: float, limit: float, cells: float) -> float:
-    """What brings a gradient to cells (cells), clipped; 0 where there is nothing to say, or nothing to be bounded.
-
-    ``squared`` is ||g||^2, ``limit`` the clipping norm in cells, ``cells`` those for a length of 1.
-    """
+    """What brings a gradient to cells (cells), clipped; 0 where there is nothing to say, or nothing to be bounded."""
     length = math.sqrt(squared)
     if not 0.0 < length < math.inf:
         return 0.0
@@ -184,14 +143,6 @@ def add_clipped(
     scratch: Scratch,
     sums: Sums,
 ) -> None:
-    """Clip the gradient of each of several units and add it, in cells, to a sum: the sum moves by at most `CELLS` in
-    Euclidean length when a unit comes or goes.
-
-    Args:
-        tables, offsets, both: see `unit_gradient`.
-        pairs: (m, 2 + negatives) of all of them; ``ends``: where the pairs of each unit end.
-        sums: of the rows of the tables.
-    """
     slots, touched, gradient = scratch
     half = len(tables) // 2
     factors = np.empty(len(touched), dtype=np.float64)

@@ -16,11 +16,7 @@ _ORDER_IS_FREE = {"reassoc", "contract"}  # of a sum; NaN, infinities and the ro
 
 
 def compiled(function: Function) -> Function:
-    """Return the function as machine code: compiled when it is first called, and cached on disk beside its source.
-
-    It releases the interpreter lock. Sums may be added up in any order, and a product may be added without being
-    rounded; everything else is as IEEE 754 has it.
-    """
+    """Return the function as machine code: compiled when it is first called, and cached on disk beside its source."""
     # as arrays have it: a division by zero is infinite, and no check for it stands in the way
     options = {"nogil": True, "fastmath": _ORDER_IS_FREE, "error_model": "numpy"}
     try:

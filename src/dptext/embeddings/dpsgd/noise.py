@@ -1,22 +1,6 @@
 """Gaussian noise on whole tables of sums, about 3 nanoseconds a number, rounded to a public grid: exactly.
 
-What comes out has the law of round((x + sigma Z) / step) with x a whole number and Z a *real-valued* normal, as in
-`dptext.noise.gaussian_sums`, of which this is the fast form: rounding is post-processing, so the guarantee of the
-real-valued Gaussian mechanism holds as it is, with no tail cut off.
-
-A pair of normals is r cos a and r sin a with r = sqrt(-2 ln U), a = 2 pi U' (Box and Muller 1958), where U and U' are
-real uniform numbers of which 63 leading bits are drawn. In doubles, from the series of the logarithm, the sine and the
-cosine below, a normal is known up to `_DOUBT`; a coordinate that lies within it of the border between two grid points
-(about one in four million), or whose U is so extreme that the bound fails (one in 2^25), is settled from further bits
-in decimal arithmetic. No function of the C library takes part; what is taken for
-granted is `dptext.embeddings.dpsgd.recipe.IEEE`.
-
-*The bound.* u = (lead + 1/2) 2^-63 is rounded to 2^-52 of itself, and -ln u moves by at most 1 / lead with the bits
-left open; ln is taken of u 2^e in [sqrt(1/2), sqrt 2) as 2 artanh s, s = (m - 1) / (m + 1), |s| < .172, whose series
-is cut after s^23 (an error below 2^-66), in operations that are right to 2^-53 each: E = -ln u is known to 2^-50 +
-2^-45 E + 1 / lead. The angle is reduced exactly, by its leading bits, to [-pi/4, pi/4), where the series of sine and
-cosine, cut after t^15 and t^16, are right to 2^-50. So for r >= 2^-12 and lead >= 2^38 a normal is off by at most
-(2^-49 + 2 / lead) / r + 2^-44 r < 2^-36: the first part is largest at r = 2^-12, and lead < 2^50 means r > 4. |
+Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-noise
 """
 
 from __future__ import annotations
@@ -56,10 +40,6 @@ _1 = np.uint64(1)
 
 @compiled
 def normals(words: Words, out: Floats, marked: bool) -> None:
-    """(2 `_PAIRS`,) normals from as many words; if ``marked``, NaN in place of those for which `_DOUBT` does not hold.
-
-    Pair i is made of words i and `_PAIRS` + i, and stands at these places.
-    """
     size = _PAIRS
     values = np.empty(size, dtype=np.float64)
     patterns = values.view(np.int64)
@@ -130,11 +110,7 @@ def _angle_lead(word: int) -> int:
 
 @dataclass(frozen=True)
 class CellNoise:
-    """The noise of a step, and what a whole number of the grid moves in the tables.
-
-    Attributes:
-        sigma: of the noise, in units of the sum: at least 2^14.
-    """
+    """The noise of a step, and what a whole number of the grid moves in the tables."""
 
     sigma: float
 
@@ -144,14 +120,7 @@ class CellNoise:
         return 2.0 ** (math.floor(math.log2(self.sigma)) - _STEPS)
 
     def descend(self, tables: Singles, rows: Rows, sums: Sums, rate: float, bits: RandomBits) -> None:
-        """tables[rows] -= rate * step * round((sums[rows] + sigma Z) / step), in place: there is no table of noise.
-
-        Args:
-            rows: (n,) distinct.
-            sums: at these rows, private.
-            rate: what a unit of the sum moves.
-            bits: of this step alone.
-        """
+        """tables[rows] -= rate * step * round((sums[rows] + sigma Z) / step), in place: there is no table of noise."""
         step = self.step
         noise, inverse = self.sigma / step, 1.0 / step
         # what is off in units of the grid: the noise, and three roundings of numbers that are no larger
@@ -219,12 +188,7 @@ def _descend(
     found: npt.NDArray[np.int64],
     kept: Singles,
 ) -> int:
-    """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt.
-
-    Args:
-        found: (n, 5) of each in doubt: slot, axis, where its block of words starts, its place in the block, its sum.
-        kept: (n,) what stood there in the tables.
-    """
+    """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt."""
     noise, inverse, doubt, factor = grid
     places, narrow, wide, _ = sums
     dimension = tables.shape[1]

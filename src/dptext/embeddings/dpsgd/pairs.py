@@ -1,17 +1,6 @@
 """Pairs of words that stand near each other, drawn from one user's text, and negative words beside them.
 
-A pair is drawn so: a place of the text at random; a distance from 1 to w (the window), those near it more often, as if
-a window of 1 to w words had been drawn first and a word from all of it (weights w, w - 1, ..., 1); a side. The words at
-both ends stay with a chance of their own that is small for frequent words (as in Mikolov et al. 2013); where there is
-no such pair, another one is drawn, `TRIES` times at most.
-
-**What is public.** How often a word is used is taken from its place r in the public list (r from 1), never from the
-texts: frequencies p_r after Zipf and Mandelbrot (`dptext.embeddings.user_matrices.public_frequencies`), and negative
-words with a chance proportional to p_r^(3/4), drawn in constant time from an alias table (Walker 1977).
-
-**Whose randomness.** Each user's draws come from a key of their own, and from nothing else, by SplitMix64 (Steele, Lea
-and Flood 2014). The promise of DP-SGD holds for every value of these keys, known to all: they need not be secret, only
-independent of who else takes part.
+Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-pairs
 """
 
 from __future__ import annotations
@@ -44,15 +33,7 @@ _SURE = 2**32 - 1
 
 
 class PairDrawing(NamedTuple):
-    """Public numbers of the drawing.
-
-    Attributes:
-        keep: (V,) uint32, the chance that a word stays, times 2^32 - 1.
-        own, alias: (V,) uint32 and int32, the table of negative words: column r stands for itself with the chance
-            own[r] / 2^32, otherwise for alias[r].
-        distances: within the window, each as often as it has to come.
-        unknown: the row of the unknown word.
-    """
+    """Public numbers of the drawing."""
 
     keep: Chances
     own: Chances
@@ -77,26 +58,14 @@ class PairDrawing(NamedTuple):
         return 2 + self.negatives
 
     def of_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int) -> tuple[Rows, Offsets]:
-        """Pairs of several users, at most so many of each.
-
-        Args:
-            rows: texts, with `dptext.users.store.DOCUMENT_END`; a user's are ``starts`` to ``stops``, (n,).
-            keys: (n,) uint64, independent.
-
-        Returns:
-            (pairs, 2 + negatives) int32: row of the word, V + row of the word beside it, V + rows of negative words or
-            `NONE`; (n,) int64, where in it the pairs of each user end.
-        """
+        """Pairs of several users, at most so many of each."""
         pairs = np.empty((len(keys) * most, self.columns), dtype=np.int32)
         ends = np.empty(len(keys), dtype=np.int64)
         found = _draw_of_users(self, rows, starts, stops, keys, most, pairs, ends)
         return pairs[:found], ends
 
     def of_slots(self, rows: Rows, slots: Offsets, keys: Keys) -> Rows:
-        """(pairs, 2 + negatives) of single pairs. Slot s is place s // 2w of the text, and the word beside it at
-        distance 1 + (s % 2w) // 2, before it or after. There is a pair in it or none, and it is thinned out as those
-        of users are, by chances that depend on the two words and their distance alone.
-        """
+        """(pairs, 2 + negatives) of single pairs."""
         pairs = np.empty((len(slots), self.columns), dtype=np.int32)
         found = _draw_of_slots(self, rows, slots, keys, pairs)
         return pairs[:found]

@@ -1,10 +1,4 @@
-"""Who takes part in a training how often, by secret coins, and what that costs them.
-
-One noise level for all; users of each public level take part in a step with a rate of their own (Boenisch et al. 2023,
-"Have it your way: individualized privacy assignment for DP-SGD", method "Sample"). What a user loses depends on their
-own rate alone, not on the others, so each level keeps its epsilon and nobody is ever dropped. Sampling is Poisson's:
-each unit takes part by a coin of its own, secret and thrown anew for each step.
-"""
+"""Who takes part in a training how often, by secret coins, and what that costs them."""
 
 from __future__ import annotations
 
@@ -44,22 +38,6 @@ _BITS11 = np.uint64(11)
 
 @dataclass(frozen=True, kw_only=True)
 class Participation:
-    """A noise multiplier, a number of steps, and a sampling rate for each level: all public, fixed before the training.
-
-    **Guarantee** (unit: whoever is sampled and clipped; add/remove; central). A user of level l: `guarantee` of l,
-    which is that of `dptext.privacy.gaussian.SampledGaussian` at their own rate. *Proof.* With and without
-    them, the sum of a step differs by their clipped vector, and only when their own coin says so; the coins, vectors
-    and levels of the others are the same in both worlds, so the pair of worlds is that of one user sampled at this
-    rate. |
-    Assumptions: rates follow from the levels that are offered, not from who chose which; levels are declared without
-    regard to texts.
-
-    Attributes:
-        noise_multiplier: z; 0: no noise, and no promise.
-        rates: by level, 2^-32 to 1.
-        default: the level of users who declared none.
-    """
-
     noise_multiplier: float
     steps: int
     delta: float
@@ -85,15 +63,7 @@ class Participation:
 
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, sampling_rate: float, steps: int) -> Participation:
-        """One level, everybody's, with the least noise that keeps epsilon.
-
-        Raises:
-            ParameterError: an argument out of range.
-            MissingExtraError: dp-accounting is not installed.
-
-        >>> Participation.calibrated(epsilon=8.0, delta=1e-6, sampling_rate=0.05, steps=1000).noise_multiplier
-        1.273
-        """
+        """One level, everybody's, with the least noise that keeps epsilon."""
         found = least_noise_multiplier(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=steps)
         return cls(
             noise_multiplier=found.noise_multiplier, steps=found.steps, delta=delta, rates={EVERYONE: sampling_rate}
@@ -116,11 +86,7 @@ class Participation:
         )
 
     def guarantee(self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """What the whole training promises to a user of a level.
-
-        Raises:
-            MissingExtraError: dp-accounting is not installed.
-        """
+        """What the whole training promises to a user of a level."""
         return self.account(level, relation=relation).guarantee(delta=self.delta)
 
     @property
@@ -134,11 +100,6 @@ class Participation:
         return np.array([threshold(rate) for rate in self.rates.values()], dtype=np.uint64)
 
     def code(self, declared: Iterable[Any]) -> int:
-        """The place in `rates` of a user who declared these levels: of several, the one with the smallest rate counts.
-
-        Raises:
-            ParameterError: one of them is none. (Levels are public, so this says nothing of a text.)
-        """
         levels = list(self.rates)
         named = [self.default if each is None else str(each) for each in declared] or [self.default]
         if not self.rates.keys() >= set(named):
@@ -156,29 +117,7 @@ def personal_participation(
     default: str | None = None,
     floor: float = DEFAULT_FLOOR,
 ) -> Participation:
-    """One noise for all, and for each level the greatest sampling rate that keeps its epsilon.
-
-    **Guarantee**: that of `Participation`. The rates follow from the levels that are *offered*: not from who chose
-    which, nor from how many did. They are found on the distribution of the privacy loss, and rounded down; the noise is
-    rounded up. The largest epsilon is the *cap*: what everybody is promised who does not trust that their level was
-    taken as they declared it, and all that is true of somebody whose level was read off their texts. Below the *floor*
-    a wish for privacy is better met by leaving somebody out.
-
-    Args:
-        levels: public names and their epsilons; ``delta`` is that of all.
-        sampling_rate: of the level with the largest epsilon: the noise follows from it. Or ``noise_multiplier``: z,
-            from which all rates follow.
-        default: the level of users who declared none; None: the one with the least epsilon.
-        floor: the least epsilon that a level may have.
-
-    Raises:
-        ParameterError: levels as `PersonalBudgets` refuses them; both or neither of the two ways to the noise.
-        MissingExtraError: dp-accounting is not installed.
-
-    >>> levels = {"strict": 1.0, "standard": 3.0, "open": 8.0}
-    >>> personal_participation(levels, delta=1e-6, steps=1000, noise_multiplier=1.5).rates
-    mappingproxy({'strict': 0.009474, 'standard': 0.02607, 'open': 0.06251})
-    """
+    """One noise for all, and for each level the greatest sampling rate that keeps its epsilon."""
     if (sampling_rate is None) == (noise_multiplier is None):
         raise ParameterError("either sampling_rate or noise_multiplier must be given, and not both")
     budgets = PersonalBudgets(levels, delta=delta, default=default, floor=floor)
@@ -200,26 +139,7 @@ def personal_participation(
 
 @dataclass(frozen=True)
 class PublishedAccount:
-    """What algorithm 1-b of the paper charges a user for a training, beside what they lose.
-
-    For each step in which a sample of theirs is in the lot of L it charges (epsilon_t, delta_t) / L, where epsilon_t is
-    what one noisy step costs. Two mistakes: the noise is shared, not divided, so each who takes part loses all of
-    epsilon_t; and a user with many samples in a lot is charged for one. (That users leave when their budget is spent,
-    which depends on the texts that were drawn, tells of them as well.)
-
-    **No guarantee**: for comparison.
-
-    Attributes:
-        noise_multiplier: z of a step: noise over the clipping norm of one *sample*.
-        lot: L, samples of a step.
-        taken_part: steps in which the user had a sample.
-        samples: of theirs in each of these, at most: together they move the sum by as many clipping norms. (The root of
-            the mean square, where they differ from step to step.)
-
-    >>> account = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
-    >>> round(account.claimed, 1), round(account.true, 1)
-    (5.7, 46.2)
-    """
+    """What algorithm 1-b of the paper charges a user for a training, beside what they lose."""
 
     noise_multiplier: float
     lot: int
@@ -253,14 +173,7 @@ def threshold(rate: float) -> int:
 def sampled_users(
     bits: RandomBits, levels: npt.NDArray[np.uint16], thresholds: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.int64]:
-    """Which users take part, in order.
-
-    **Guarantee.** User u takes part with a chance of exactly thresholds[levels[u]] / 2^32, independently of all others.
-
-    Args:
-        bits: of this step.
-        levels: (n,) of each user, a place in ``thresholds``, which are 0 to 2^32.
-    """
+    """Which users take part, in order."""
     words = np.empty(min(len(levels), _AT_ONCE), dtype=np.uint32)
     parts = [np.empty(0, dtype=np.int64)]
     for start in range(0, len(levels), _AT_ONCE):
@@ -272,13 +185,6 @@ def sampled_users(
 
 
 def sampled_slots(bits: RandomBits, count: int, rate: float) -> npt.NDArray[np.int64]:
-    """Which of ``count`` slots take part, in order: for many slots and small rates, in time that grows with the sample.
-
-    The gaps between those that take part are geometric: P(gap >= k) = (1 - rate)^k, as floor(ln U / ln(1 - rate)).
-
-    **Guarantee.** Each takes part with a chance of at most ``rate``, independently of all others, as far as double
-    precision tells: the rate is lowered by 2^-20 of itself, where a uniform number of 53 bits is off by 2^-53.
-    """
     if rate >= 1.0:
         return np.arange(count)
     logarithm = math.log1p(-rate * (1 - 2.0**-20))

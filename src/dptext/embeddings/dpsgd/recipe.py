@@ -32,12 +32,7 @@ _SHORTEST_CLIP, _LONGEST_CLIP = 1e-20, 1e20  # the same: the cells of a length o
 
 
 class Limits(NamedTuple):
-    """Clipping norms in cells, for `dptext.embeddings.dpsgd.clipping`.
-
-    Attributes:
-        joint: of both tables together; 0: each table has its own, ``words`` and ``contexts``.
-        cells: for a length of 1.
-    """
+    """Clipping norms in cells, for `dptext.embeddings.dpsgd.clipping`."""
 
     joint: float
     words: float
@@ -47,13 +42,7 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Clipping:
-    """The clipping norm of a unit.
-
-    Attributes:
-        norm: C, of both tables together.
-        words, contexts: of each table, where each has a norm of its own, and C is the root of the sum of their squares;
-            0: they have not.
-    """
+    """The clipping norm of a unit."""
 
     norm: float
     words: float = 0.0
@@ -61,11 +50,7 @@ class Clipping:
 
     @classmethod
     def of(cls, clip: float | tuple[float, float]) -> Clipping:
-        """One norm, or one for each table.
-
-        Raises:
-            ParameterError: not one norm or two; a norm that is no number from 1e-20 to 1e20.
-        """
+        """One norm, or one for each table."""
         norms = clip if isinstance(clip, tuple | list) else (clip,)
         if isinstance(clip, tuple | list) and len(clip) != 2:
             raise ParameterError(f"clip must be one norm, or two (of words, of contexts), got {len(clip)}")
@@ -81,18 +66,7 @@ class Clipping:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What happens to a unit in a step, and what the step does: see `dptext.SkipGram`.
-
-    Attributes:
-        unit: whose gradient is clipped.
-        pairs: drawn from the texts of a unit that takes part; 1 where the unit is a pair.
-        distance: the sum of the learning rates of all steps: so far the tables go at most, in Euclidean length, if in
-            every step as many units take part as are expected, and all pull in one direction. The learning rate falls
-            in a straight line to nothing.
-
-    Raises:
-        ParameterError: a number out of range.
-    """
+    """What happens to a unit in a step, and what the step does: see `dptext.SkipGram`."""
 
     unit: Unit
     pairs: int
@@ -139,11 +113,5 @@ class Recipe:
         return beside / beside.sum(), negative / negative.sum()
 
     def offsets(self, words: int) -> npt.NDArray[np.float32]:
-        """(words,) b of `dptext.embeddings.dpsgd.clipping`: the logarithm of how much more often a word is beside
-        another one than it is a negative word, if no two words had to do with each other.
-
-        With it a context vector of 0 says just that, and a gradient is what stands against it. (Without, the first
-        thing that all context vectors learn is one common direction: the mean of all words.)
-        """
         beside, negative = self.contexts(words)
         return np.log(beside / (self.negatives * negative)).astype(np.float32)

@@ -1,12 +1,4 @@
-"""The sum of a step: whole numbers for each row that units touch, in as few bytes as they need.
-
-A row has no number until a unit touches it. Then it has numbers of 16 bits, and of 32 from the moment on when one of
-them does not fit. What is added up is the same, number by number: how it is kept is seen by nobody.
-
-Room for all rows is reserved, not taken: rows get their places one after the other as they come, and a page of memory
-that nobody has written to is not there. So a step takes 2 bytes for each number of a row that is touched, and 4 more
-where sums are large: those of the most frequent words.
-"""
+"""The sum of a step: whole numbers for each row that units touch, in as few bytes as they need."""
 
 from __future__ import annotations
 
@@ -32,14 +24,7 @@ _MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
 
 
 class Sums(NamedTuple):
-    """The sum, private.
-
-    Attributes:
-        places: (R,) where a row stands: from 0 on in ``narrow``; -2, -3, ... at 0, 1, ... in ``wide``; -1: nowhere,
-            nobody has touched it.
-        narrow: (n, d) int16; ``wide``: (n, d) int32.
-        used: (2,) how many rows of both are in use.
-    """
+    """The sum, private."""
 
     places: Rows
     narrow: npt.NDArray[np.int16]
@@ -94,13 +79,7 @@ def _widened(sums: Sums, row: int) -> int:
 
 @compiled
 def add_cells(sums: Sums, rows: Rows, parts: Singles, factors: Floats) -> None:
-    """Add ``parts * factors``, rounded towards zero, to distinct rows; what goes beyond `MOST` is cut.
-
-    Args:
-        sums: places for as many rows as are touched.
-        rows: (n,); ``parts``: (at least n, d); ``factors``: (n,) one for each row. No product is beyond
-            `dptext.embeddings.dpsgd.recipe.CELLS`.
-    """
+    """Add ``parts * factors``, rounded towards zero, to distinct rows; what goes beyond `MOST` is cut."""
     places, narrow, wide, used = sums
     for number in range(len(rows)):
         part, scale = parts[number], np.float32(factors[number])

@@ -1,16 +1,6 @@
 """The steps of a training, one after the other: sample, draw pairs, clip, add up, add noise, descend.
 
-**Guarantee** of the tables after all steps: that of `dptext.embeddings.dpsgd.participation.Participation`. *Proof.*
-Given the tables before a step, the step is a function of  sum of cells + N(0, sigma^2 I),  sigma = z `CELLS`, and of
-public numbers: each unit takes part by a coin of its own (`sampled_users`, `sampled_slots`), its cells follow from its
-own texts, a key of its own and the tables, and have length `CELLS` at most (`dptext.embeddings.dpsgd.clipping`,
-exact); the noise is on all rows, and exact (`dptext.embeddings.dpsgd.noise`); the sum is multiplied by a public rate,
-in which no count of units occurs. So each step is a Gaussian mechanism on a Poisson sample, of noise multiplier z, and
-they compose. |
-
-A step is  tables -= rate_t * (sum + N(0, sigma^2 I)),  with noise on **all** rows. The noise is made and
-added row by row and never kept; the memory is that of the sum of all units (`dptext.embeddings.dpsgd.sums`), whose
-gradients are taken at the tables before the step.
+Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-training
 """
 
 from __future__ import annotations
@@ -45,17 +35,7 @@ _USES = 5  # streams per step
 
 
 class Tables:
-    """The tables of a training. **Private, except after a step with noise.**
-
-    Args:
-        matrix: (2 V, d) float32, word vectors above context vectors; it is changed in place.
-        rates: (T,) what a unit of the sum moves in each step.
-        noise: of each step; None: no noise, for comparison.
-        both: False: only context vectors are trained; word vectors stay as they are.
-
-    Attributes:
-        sums: of a step.
-    """
+    """The tables of a training."""
 
     def __init__(
         self,
@@ -82,18 +62,7 @@ class Tables:
 
 @dataclass(eq=False)
 class Training:
-    """One training on stored users.
-
-    Args:
-        tables: where it has come to.
-        unknown: the row of the unknown word.
-        offsets: (2 V,) public, of contexts.
-        clipped: False: for comparison, each unit's gradient is followed at once, as word2vec does.
-        key: of its randomness.
-        parameters: digest of all that is public.
-        content: where the key comes from a seed, a digest of all else that the noise depends on, first of all of the
-            texts: with other ones it must not be repeated.
-    """
+    """One training on stored users."""
 
     store: UserStore
     recipe: Recipe

@@ -1,8 +1,4 @@
-"""SUE, OUE and OME as printed (Lyu, Li, He and Xiao 2020), their codes and claims.
-
-Derivation: docs/mechanisms/published-protocols.md#representations-published-codes
-Derivation: docs/mechanisms/published-protocols.md#representations-published-protocols
-"""
+"""SUE, OUE and OME as printed (Lyu, Li, He and Xiao 2020), their codes and claims."""
 
 from __future__ import annotations
 
