@@ -163,7 +163,7 @@ def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
         (("out.jsonl", "-o", "page.pdf"), 2, "ends in .html"),
         (("out.jsonl", "-o", "page.html", "--card", "card.txt"), 2, "ends in .md"),
         (("out.jsonl", "-o", "folder.html", "--force"), 2, "is a folder: name a file in it"),
-        (("out.jsonl", "-o", "none/page.html"), 4, "make it first"),
+        (("out.jsonl", "-o", "none/page.html"), 4, "create it first"),
         (("out.jsonl", "-o", "page.html", "--attacker", "me"), 2, "attacker must be one of"),
         (("out.jsonl", "-o", "page.html", "--group", "side"), 2, "group needs a label"),
         (("out.jsonl", "-o", "page.html", "--label", "none"), 1, "expected a column 'none'"),
@@ -180,11 +180,11 @@ def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
 def test_all_missing_packages_are_named_at_once_before_any_work(release, run, monkeypatch):
     import sys
 
-    def missing(*names, **more):
+    def missing(*names):
         with monkeypatch.context() as patch:
             for name in names:
                 patch.setitem(sys.modules, name, None)
-            code, out, err = run("report", more.get("file", "out.jsonl"), "-o", "page.html")
+            code, out, err = run("report", "out.jsonl", "-o", "page.html")
         assert (code, out) == (2, "")
         assert err.count("\n") == 1  # nothing was begun
         return err
@@ -192,7 +192,6 @@ def test_all_missing_packages_are_named_at_once_before_any_work(release, run, mo
     assert "needs the package 'scikit-learn'; install it with: pip install \"dptext[report]\"" in missing("sklearn")
     err = missing("matplotlib.figure", "scipy.stats", "sklearn")
     assert "'matplotlib', 'scipy', 'scikit-learn'; install them with: pip install \"dptext[report]\"" in err
-    assert 'pip install "dptext[files,report]"' in missing("pyarrow", "sklearn", file="out.parquet")
 
 
 def test_packages_of_known_vectors_are_named_too(release, run, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from dptext.reports.figures import calibration_figure, figure_format
 def test_bad_places_are_named(tmp_path):
     with pytest.raises(ParameterError, match=r"ends in \.png, \.pdf, \.svg"):
         figure_format(tmp_path / "x.jpg")
-    with pytest.raises(StorageError, match="is not there; make it first"):
+    with pytest.raises(StorageError, match="does not exist; create it first"):
         figure_format(tmp_path / "nowhere" / "x.png")
 
 

@@ -166,7 +166,7 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
         "No module named",
         MissingExtraError,
         "the python of the workers lacks a package that the driver has: let PYSPARK_PYTHON name the same environment "
-        "on every node (workers need dptext[files])",
+        "on every node (workers need dptext)",
     ),
     (
         "PYTHON_VERSION_MISMATCH",
