@@ -57,8 +57,8 @@ ELSEWHERE = {
 
 
 def constructors():
-    names = sorted({*dptext.__all__, *FITTED, *ELSEWHERE})
-    public = {name: getattr(dptext, name) for name in names - ELSEWHERE.keys()}
+    names = sorted({*dptext.__all__, *FITTED} - ELSEWHERE.keys())
+    public = {name: getattr(dptext, name) for name in names}
     kinds = {name: kind for name, kind in public.items() if inspect.isclass(kind) and not issubclass(kind, Exception)}
     return {**kinds, **{kind.__name__: kind for kind in (RANDOMIZERS | PUBLISHED_ONLY).values()}}
 

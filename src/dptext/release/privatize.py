@@ -70,7 +70,6 @@ def privatize(
     Raises:
         DataError: an entry is not a string (its place is named); a kept column is of a type whose parts are not known.
         ParameterError: another kind of table; a column that it lacks; the text among those to keep; no text mechanism.
-        MissingExtraError: pyarrow is not installed (kept columns of polars).
 
     >>> import dptext, pyarrow
     >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))

@@ -83,7 +83,6 @@ def encode_file(
             (``resume``, ``force``).
         RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
         StorageError: a file cannot be read or written.
-        MissingExtraError: pyarrow is not installed.
     """
     out = Path(out)
     check_output_columns(out, text, keep)

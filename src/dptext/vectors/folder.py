@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from dptext.errors import DataError, StorageError
-from dptext.io.artifacts import open_stored, read_stored
+from dptext.io.artifacts import CONFIG, open_stored, read_statement_of, read_stored
 from dptext.io.atomic import atomic_folder, check_released
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
@@ -26,13 +26,13 @@ __all__ = ["announces_vectors", "check_folder", "load_folder", "save_folder", "w
 
 _FORMAT = "dptext-vectors"
 _VERSION = 1
-_CONFIG, _WORDS, _TENSORS, _PRIVACY = "config.json", "words.txt", "vectors.safetensors", "privacy.json"
+_WORDS, _TENSORS, _PRIVACY = "words.txt", "vectors.safetensors", "privacy.json"
 _TENSOR = "vectors"
 _ROWS_AT_ONCE = 4096
 
 
 def save_folder(vectors: WordVectors, folder: Path) -> None:
-    """Write a folder whole or not at all: under a temporary name beside it, renamed at the end."""
+    """Write a folder completely or not at all; `DataError` for a word with a line feed."""
     with atomic_folder(folder) as part:
         write_folder(vectors, part, name=folder)
 
@@ -57,7 +57,7 @@ def write_folder(
         config["privacy_sha256"] = hashlib.sha256(privacy).hexdigest()
         (part / _PRIVACY).write_bytes(privacy)
     (part / _WORDS).write_bytes(b"".join(word + b"\n" for word in encoded_words(vectors.words)))
-    (part / _CONFIG).write_bytes((json.dumps({**config, **further}, indent=2) + "\n").encode())
+    (part / CONFIG).write_bytes((json.dumps({**config, **further}, indent=2) + "\n").encode())
     try:
         save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
         (part / _TENSORS).chmod((part / _WORDS).stat().st_mode)  # it is to be shared like the others
@@ -66,7 +66,7 @@ def write_folder(
 
 
 def check_folder(folder: Path) -> frozenset[str]:
-    """Check that words, vectors and statements are those that the configuration announces."""
+    """Check words, vectors and statements against the configuration, and return the files of the statements."""
     main = load_folder(folder, limit=2, source=folder.name)
     found = set() if main.statement is None else {_PRIVACY}
     further = _config(folder, folder.name).get("statements", {})
@@ -74,10 +74,10 @@ def check_folder(folder: Path) -> frozenset[str]:
     for each in entries:
         file, digest = (each.get(name) for name in ("file", "sha256")) if isinstance(each, dict) else (None, None)
         if not isinstance(file, str) or Path(file).name != file:
-            raise DataError(f"{folder.name}: expected files of statements in {_CONFIG}, got no such; copy it again")
+            raise DataError(f"{folder.name}: expected files of statements in {CONFIG}, got no such; copy it again")
         if hashlib.sha256(read_stored(folder / file)).hexdigest() != digest:
             raise DataError(
-                f"{folder.name}: {file} is not the statement that {_CONFIG} announces; it was changed: get the folder "
+                f"{folder.name}: {file} is not the statement that {CONFIG} announces; it was changed: get the folder "
                 "again"
             )
         found.add(file)
@@ -85,20 +85,20 @@ def check_folder(folder: Path) -> frozenset[str]:
 
 
 def announces_vectors(folder: Path) -> bool:
-    """Whether the configuration of a folder says that `write_folder` wrote it; nothing else is looked at."""
+    """True if the configuration of a folder is valid; nothing else is checked."""
     with suppress(DataError):
         return bool(_config(folder, folder.name))
     return False
 
 
 def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
-    """The words of a folder; its fingerprint is checked over all rows, with a limit too."""
+    """Load the vectors of a folder; the fingerprint is checked over all rows, with a limit too."""
     config = _config(folder, source)
     statement = _statement(folder, config, source)
     words = _words(folder, source)
     if len(words) != config["words"]:
         raise DataError(
-            f"{source}: expected as many lines in {_WORDS} as {_CONFIG} says ({config['words']:,}), got "
+            f"{source}: expected as many lines in {_WORDS} as {CONFIG} says ({config['words']:,}), got "
             f"{len(words):,}; copy the folder again"
         )
     open_stored(folder / _TENSORS).close()  # of a pipe the library would wait for a writer
@@ -121,7 +121,7 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
 
 
 def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
-    """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order."""
+    """Move the unknown word to its row: the fingerprint in statements depends on the order of the words."""
     last = len(vectors) - 1
     if row == last:
         return vectors
@@ -131,8 +131,8 @@ def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
 
 
 def _config(folder: Path, source: str) -> dict[str, Any]:
-    check_released(folder / _CONFIG)
-    missing = [name for name in (_CONFIG, _WORDS, _TENSORS) if not (folder / name).exists()]
+    check_released(folder / CONFIG)
+    missing = [name for name in (CONFIG, _WORDS, _TENSORS) if not (folder / name).exists()]
     if missing:
         raise DataError(
             f"{source}: expected a folder that dptext.save_vectors wrote, {' and '.join(missing)} is missing; give the "
@@ -140,15 +140,15 @@ def _config(folder: Path, source: str) -> dict[str, Any]:
         )
     config: Any = None
     with suppress(ValueError, RecursionError):
-        config = json.loads(read_stored(folder / _CONFIG))
+        config = json.loads(read_stored(folder / CONFIG))
     if not isinstance(config, dict) or config.get("format") != _FORMAT:
-        raise DataError(f"{source}: expected {_CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
+        raise DataError(f"{source}: expected {CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
     if config.get("version") != _VERSION or isinstance(config["version"], bool):
         raise DataError(f"{source}: expected version {_VERSION} of the format, got another; upgrade dptext")
     if not all(type(config.get(name)) is int and config[name] > 0 for name in ("words", "dimension")) or not isinstance(
         config.get("sha256"), str
     ):
-        raise DataError(f"{source}: expected words, dimension and sha256 in {_CONFIG}, got no such; copy it again")
+        raise DataError(f"{source}: expected words, dimension and sha256 in {CONFIG}, got no such; copy it again")
     return config
 
 
@@ -159,12 +159,10 @@ def _statement(folder: Path, config: dict[str, Any], source: str) -> PrivacyStat
     content = read_stored(folder / _PRIVACY) if there else b""
     if hashlib.sha256(content).hexdigest() != announced:
         raise DataError(
-            f"{source}: {_PRIVACY} is not the statement that {_CONFIG} announces; it was lost, added or changed: get "
+            f"{source}: {_PRIVACY} is not the statement that {CONFIG} announces; it was lost, added or changed: get "
             "the folder again"
         )
-    with suppress(UnicodeDecodeError):
-        return PrivacyStatement.from_json(content.decode())
-    raise DataError(f"{source}: expected UTF-8 in {_PRIVACY}; get the folder again")
+    return read_statement_of(content, source, _PRIVACY)
 
 
 def _words(folder: Path, source: str) -> list[str]:
@@ -186,7 +184,7 @@ def _tensor(tensors: Any, config: dict[str, Any], source: str) -> Any:
         raise DataError(f"{source}: expected float32 in {_TENSORS}, got another type; save the vectors again")
     if tuple(tensor.get_shape()) != shape:
         raise DataError(
-            f"{source}: expected the shape {shape} in {_TENSORS}, as {_CONFIG} says, got "
+            f"{source}: expected the shape {shape} in {_TENSORS}, as {CONFIG} says, got "
             f"{tuple(tensor.get_shape())}; copy the folder again"
         )
     return tensor
@@ -198,7 +196,7 @@ def _check_fingerprint(words: list[str], tensor: Any, expected: str, source: str
         digest.update(rows.matrix.astype("<f4").tobytes())
     if digest.hexdigest() != expected:
         raise DataError(
-            f"{source}: the words and vectors are not those of the fingerprint in {_CONFIG}; they were changed or "
+            f"{source}: the words and vectors are not those of the fingerprint in {CONFIG}; they were changed or "
             "damaged: get the folder again"
         )
 

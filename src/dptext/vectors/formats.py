@@ -88,7 +88,7 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
               English words encoded by all-MiniLM-L6-v2, for `MeanOfWords`);
             - the path of a file: GloVe or word2vec text (``.txt``, ``.vec`` as of fastText, any other suffix), or
               word2vec binary (``.bin``), each plain, ``.gz``, ``.zst`` or ``.xz``;
-            - the path of a folder that `save_vectors` wrote (extra ``files``);
+            - the path of a folder that `save_vectors` wrote;
             - a pair ``(words, matrix)``, or a mapping from words to vectors;
             - gensim's ``KeyedVectors`` or a model that has them as ``.wv``.
         limit: at most this many rows, ``"<unk>"`` included: the most frequent words. No more of a file is read than
