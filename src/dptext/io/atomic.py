@@ -217,9 +217,9 @@ def _open_locked(path: Path) -> IO[bytes] | None:
 
 
 @contextmanager
-def file_lock(target: Path, suffix: str = _LOCK) -> Iterator[None]:
+def file_lock(target: Path) -> Iterator[None]:
     """Lock ``.OUT.lock`` while an output is made; `StorageError` if another process is making it."""
-    path = sibling(target, suffix)
+    path = sibling(target, _LOCK)
     try:
         stream = _open_locked(path)
     except OSError as error:
@@ -369,12 +369,10 @@ def sync_folder(path: Path) -> None:
 @contextmanager
 def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     """Write a folder completely or not at all; a replaced one comes back after a failure or a kill."""
-    part, replaced = sibling(target, _PART), sibling(target, _REPLACED)
+    replaced = sibling(target, _REPLACED)
     try:
-        with file_lock(target, f"{_PART}.{_LOCK}"):
+        with _locked_folder(target) as part:
             _restore(target, replaced)
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(mode=0o700)
             try:
                 yield part
                 for file in part.iterdir():
@@ -394,6 +392,40 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
         raise _storage_error(target, error) from None
 
 
+@contextmanager
+def _locked_folder(target: Path) -> Iterator[Path]:
+    """Create and lock the temporary folder of a target, or take over and empty one that a killed process left."""
+    part = sibling(target, _PART)
+    descriptor = _lock_folder(target, part)
+    try:
+        for left in part.iterdir():
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        yield part
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _lock_folder(target: Path, part: Path) -> int | None:
+    while True:
+        with suppress(FileExistsError):
+            part.mkdir(mode=0o700)
+        if os.name == "nt":  # which opens no folders
+            return None
+        with suppress(FileNotFoundError):  # renamed before it was locked: try again
+            status = part.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+                raise StorageError(f"cannot write {str(target)!r}: {part.name!r} is in the way; move it away")
+            part.chmod(0o700)
+            descriptor = os.open(part, os.O_RDONLY | _NO_FOLLOW)
+            if lock(descriptor) is False:
+                os.close(descriptor)
+                raise StorageError(f"another process is writing {str(target)!r}: wait for it, or stop it")
+            if part.exists() and os.path.samestat(os.fstat(descriptor), part.lstat()):
+                return descriptor
+            os.close(descriptor)
+
+
 def _restore(target: Path, replaced: Path) -> None:
     """Bring a replaced folder back if there is no new one, else delete it."""
     if replaced.is_dir() and not os.path.lexists(target):
@@ -404,10 +436,10 @@ def _restore(target: Path, replaced: Path) -> None:
 
 def _restore_replaced(target: Path) -> None:
     """Bring back a folder that a killed process was about to replace."""
-    replaced = sibling(target, _REPLACED)
-    if replaced.is_dir():
-        with suppress(OSError), file_lock(target, f"{_PART}.{_LOCK}"):
-            _restore(target, replaced)
+    if sibling(target, _REPLACED).is_dir():
+        with suppress(OSError), _locked_folder(target) as part:
+            part.rmdir()
+            _restore(target, sibling(target, _REPLACED))
 
 
 @contextmanager

@@ -272,7 +272,7 @@ class FrameCharges(Charges):
         if self._charged is not None and self._summed() != self._charged:
             raise _changed()
 
-    def blocks(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Batch]:
         """The keys of the rows."""
         waiting: list[Any] = []
         for row in self._frame.select(self._key).toLocalIterator():
