@@ -84,7 +84,7 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
         target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
         _restore_replaced(target)
         exists = os.path.lexists(target)
-        ours = exists and target.is_dir() and is_ours(target)
+        is_own = exists and target.is_dir() and is_ours(target)
     except StorageError:
         raise
     except OSError as error:
@@ -95,7 +95,7 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
         )
     if target.is_symlink():
         raise ParameterError(f"{str(named)!r} is a link: name the folder itself, or another one")
-    if exists and not ours:
+    if exists and not is_own:
         raise ParameterError(
             f"{str(named)!r} holds something besides {holds}, and replacing it would delete that: choose another name"
         )

@@ -120,7 +120,7 @@ class _Transcoded:
 
 
 class _Lines(Iterator[str]):
-    """Decoded lines with their line ends, without a byte order mark; ``number`` is that of the last line."""
+    """Decoded lines with their line ends, without a byte order mark; ``number`` counts the lines read."""
 
     def __init__(self, file: OpenedFile, encoding: str | None = None) -> None:
         self._is_given = encoding is not None
@@ -489,7 +489,7 @@ def _json_lines(names: Names, rows: Iterator[Values], number: int) -> Iterator[s
         line = None
         try:
             line = _JSON.encode(fields)
-        except (TypeError, ValueError, RecursionError):  # JSON has no NaN; null is what others write
+        except (TypeError, ValueError, RecursionError):  # JSON has no NaN; other programs write null
             with suppress(TypeError, ValueError, RecursionError):
                 line = _JSON.encode({name: None if value != value else value for name, value in fields.items()})
         if line is None:
@@ -606,7 +606,7 @@ class _ParquetFormat:
 
 
 class _SheetFormat:
-    """A sheet of Excel: only read, since writing it would lose all that it holds besides its values."""
+    """A sheet of Excel: only read, since writing would lose everything besides its values."""
 
     suffixes = (".xlsx",)
     has_columns, is_lines, is_written = True, False, False
@@ -648,7 +648,7 @@ _BY_SUFFIX = {suffix: name for name, kind in FORMATS.items() for suffix in kind.
 _COMPRESSIONS = (".gz", ".zst", ".xz")
 _WRITTEN = "", ".gz"
 SUFFIXES = (*_COMPRESSIONS, *FORMATS, *(suffix for suffix in _BY_SUFFIX if suffix not in FORMATS))
-"""All endings of names that say something, those of compressions first."""
+"""All known endings of names, compressions first."""
 
 _PLAIN = ", ".join(name for name, kind in FORMATS.items() if kind.is_lines)
 _OTHERS = ", ".join(name for name, kind in FORMATS.items() if not kind.is_lines)
