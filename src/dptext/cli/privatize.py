@@ -233,6 +233,7 @@ def privatize(
     if engine == "spark":
         foreign = {"resume": run.resume, "statement": statement, "out-format": out_format}
         foreign |= {"processes": processes != 1, "on-error skip": rows.on_error == "skip"}
+        foreign |= {"encoding": rows.encoding, "separator": rows.separator}
         _check_for_spark(rows, out, foreign)
         mechanism = redact.around(what.build(words, bank, [*map(Path, rows.sources)]))
         _privatize_on_spark(rows, out, mechanism, run, charge, output, yes=yes)

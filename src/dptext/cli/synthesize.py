@@ -112,6 +112,8 @@ class PrivateTexts:
         sources = self.sources or ()
         if self.on_error == "skip":
             raise ParameterError("Spark has no --on-error skip: leave it out, and repair the rows")
+        if self.encoding is not None or self.separator is not None:
+            raise ParameterError("Spark reads UTF-8 and commas only: leave --encoding and --separator out")
         if "-" in sources:
             raise ParameterError("Spark reads no pipes: name paths that the cluster sees")
         from dptext.spark.descriptions import PrivateFrame

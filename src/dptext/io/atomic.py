@@ -17,7 +17,7 @@ from dptext.errors import DataError, DptextError, ParameterError, StorageError
 
 _LONGEST_NAME = 200
 _WRITERS = 64  # processes that may write one target at a time
-_PART, _REPLACED, _LOCK = "part", "replaced", "lock"
+_PART, _REPLACED, _LOCK, _SCRATCH = "part", "replaced", "lock", "dptext-work-"
 _BINARY = getattr(os, "O_BINARY", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
 
@@ -178,6 +178,12 @@ def _check_own(path: Path, status: os.stat_result, owner_only: bool) -> None:
 
 def _default_stat(target: Path) -> os.stat_result:
     """Owner and mode of a new file in this folder, as the system, its mask and access lists decide."""
+    with suppress(OSError, AttributeError):  # without a name, where the file system has such files
+        descriptor = os.open(target.absolute().parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+        try:
+            return os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
     probe = sibling(target, f"{threading.get_native_id()}.probe")
     descriptor = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
     try:
@@ -444,10 +450,35 @@ def _restore_replaced(target: Path) -> None:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Create a folder (mode 0700) in the system's temporary one, and remove it at the end."""
+    """Create a folder (mode 0700) in the system's temporary one, and remove it at the end, or with the next call."""
+    descriptor = None
     try:
-        folder = tempfile.TemporaryDirectory(prefix="dptext-work-", ignore_cleanup_errors=True)
+        for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+            _remove_unlocked(left)
+        is_locked = False
+        while not is_locked:  # another call may remove the folder before it is locked
+            folder = Path(tempfile.mkdtemp(prefix=_SCRATCH))
+            if os.name == "nt":  # which opens no folders
+                break
+            with suppress(FileNotFoundError):
+                descriptor = os.open(folder, os.O_RDONLY | _NO_FOLLOW)
+                is_locked = lock(descriptor) is not False and folder.exists()
     except OSError as error:
         raise StorageError.of("create a folder in", tempfile.gettempdir(), error) from None
-    with folder as name:
-        yield Path(name)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    """Remove a folder of this user that a killed process left."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | _NO_FOLLOW)
+        try:
+            if os.fstat(descriptor).st_uid == os.geteuid() and lock(descriptor):
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(descriptor)
