@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 import dptext
 from dptext.errors import DataError, StorageError
-from dptext.vectors.folder import announces_vectors, check_folder
+from dptext.vectors.formats import announces_vectors, check_folder
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.draws import Release, Sampler, compare_releases
+from dptext.audits.goodness import Release, Sampler, compare_releases
 from dptext.audits.sampled import Draw, sampled_loss
 from dptext.audits.vectors import ChannelLike, Pair, VectorScore, audit_vectors
 from dptext.audits.verdict import (
@@ -134,7 +134,7 @@ def audit(
     """Try to refute what a mechanism promises, for one word, one text that is replaced at once, or one vector.
 
     A word mechanism: exact where it shows its distribution (``distributions`` or ``probabilities``), over every pair of
-    the audited words and every output; then draws are compared with that distribution (`dptext.audits.draws`). Else
+    the audited words and every output; then draws are compared with that distribution (`dptext.audits.goodness`). Else
     sampled: the pair of words whose promise is the tightest, as a black box.
 
     Texts that become texts of a bank: exact, over every pair of the audited texts and every text of the bank; then

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.draws import DrawTest, Sampler, compare_draws
 from dptext.audits.exact import CanaryBound, exact_delta, exact_loss
+from dptext.audits.goodness import DrawTest, Sampler, compare_draws
 from dptext.audits.sampled import LossBound, strongest_bound
 from dptext.checks import number
 from dptext.drawing import checked_axes, legend_below, promise_row
@@ -256,7 +256,7 @@ def judge_exact(
         names, outputs: what the inputs and outputs are called.
         coverage: which inputs these are.
         sampler: draws outputs of inputs, by their numbers; where the losses keep the claim, its draws are compared with
-            ``log_probabilities`` (`dptext.audits.draws`). None: the verdict says that none were.
+            ``log_probabilities`` (`dptext.audits.goodness`). None: the verdict says that none were.
         samples: how many draws; half of them for the two inputs that come nearest to their allowance.
         error: the probability with which a sampler of exactly this distribution is refuted.
         seed: for the draws; None for fresh randomness.

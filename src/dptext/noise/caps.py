@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.noise.bits import SCALE, coins
+from dptext.noise.discrete import SCALE, coins
 from dptext.privacy.randomness import RandomBits
 
 __all__ = [

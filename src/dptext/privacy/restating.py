@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from dptext.checks import choice, number, whole
@@ -32,6 +33,7 @@ from dptext.privacy.guarantee import (
     Relation,
     Trust,
     Unit,
+    compose,
     for_group,
     product_upwards,
     substitution_from_add_remove,
@@ -42,12 +44,16 @@ from dptext.privacy.wording import OF_A_CLAIM
 __all__ = [
     "after_redaction",
     "amplified_by_dropout",
+    "check_prior",
+    "counted_in",
     "restated",
     "statement_for_user",
+    "substituted",
     "under_substitution",
     "with_word_dropout",
     "without_claim",
 ]
+
 
 _MOST_TEXTS = 10**6
 BETWEEN_REDACTED = " (between texts once they are redacted)"
@@ -290,3 +296,45 @@ def _dropout(epsilon: float, shown: float) -> float:
     large = epsilon > 700  # a / e^epsilon counts for nothing beside 1 - a
     lowered = epsilon + math.log(shown) if large else math.log1p(shown * math.expm1(epsilon))
     return min(epsilon, lowered * (1 + 2.0**-48))
+
+
+Prior = Mapping[str, PrivacyStatement]
+"""By what was released: "vocabulary", "vectors"; a plural, for messages."""
+
+
+def check_prior(prior: Prior, unit: Unit) -> None:
+    """Whether what was promised before adds up with a release about this unit: asked before a text is read."""
+    for name, before in prior.items():
+        _check_can_be_added(name, before, unit)
+    substituted(ApproxDP(0.0, 0.0), prior)
+
+
+def counted_in(statement: PrivacyStatement, prior: Prior) -> PrivacyStatement:
+    """The statement of a release and of all before it, with the parameters and the name of the release."""
+    parameters, release_id = statement.parameters, statement.release_id
+    for before in prior.values():
+        statement = statement.compose(before).replace(parameters=parameters, release_id=release_id)
+    return statement
+
+
+def substituted(release: ApproxDP, prior: Prior) -> ApproxDP:
+    total: Guarantee = release
+    for before in prior.values():
+        total = compose(total, substitution_from_add_remove(before.whole_guarantee))
+    assert isinstance(total, ApproxDP)
+    return total
+
+
+def _check_can_be_added(name: str, before: PrivacyStatement, unit: Unit) -> None:
+    if (before.unit, before.relation) != (unit, Relation.ADD_REMOVE):
+        raise RefusedError(
+            f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release is "
+            f"about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
+            "released for the same unit and relation"
+        )
+    # zCDP and metric guarantees have reasons of their own to be refused
+    if math.isinf(before.epsilon) and not isinstance(before.guarantee, ZCDP | MetricDP):
+        raise RefusedError(
+            f"the {name} carry a statement that promises nothing, and nothing that is added to it does: use public "
+            f"{name}, or ones that were released with a finite epsilon"
+        )

@@ -44,7 +44,7 @@ class WordVectors(Showing):
         copy: False hands the matrix over where its type allows: nobody else may hold it, as it must not change.
 
     The words and the matrix are taken to be *public*, or released under their own statement: a mechanism's guarantee
-    does not cover those who are in them (`dptext.words.trained_vectors`).
+    does not cover those who are in them (`dptext.words.mechanism`).
 
     Raises:
         ParameterError: a statement that is none.

@@ -12,8 +12,8 @@ from dptext.noise.discrete import elliptical_laplace
 from dptext.privacy.guarantee import Guarantee, MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.vectors.ellipsoid import Ellipsoid
 from dptext.vectors.formats import VectorsLike
+from dptext.vectors.metrics import Ellipsoid
 from dptext.words.mechanism import Floats, NoisyVectors, Rows, UnknownWords
 
 __all__ = [
@@ -67,7 +67,7 @@ class Mahalanobis(NoisyVectors):
     epsilon / sqrt(1 - lambda), which the statement carries as a parameter. Pairs are never farther apart than the
     public diameter in this norm. Assumptions: public vocabulary and vectors (S is computed from them); the
     double-precision noise is treated as real-valued. ``slack`` (about 1e-8) bounds what it adds that A and its root
-    are computed in float64 (`dptext.vectors.ellipsoid`).
+    are computed in float64 (`dptext.vectors.metrics`).
 
     Args:
         epsilon: nats a unit of the regularised Mahalanobis distance.

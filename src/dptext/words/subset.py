@@ -16,8 +16,7 @@ import numpy.typing as npt
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.noise import subset_selection
-from dptext.noise.kept_rows import KeptRows
-from dptext.noise.selection import count_at_most
+from dptext.noise.selection import KeptRows, count_at_most
 from dptext.noise.subset_selection import Profile, best_size
 from dptext.privacy.guarantee import Guarantee, PureDP, product_upwards
 from dptext.privacy.randomness import RandomBits
