@@ -13,21 +13,6 @@ from dptext.checks import number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "Estimate",
-    "area",
-    "area_of_classes",
-    "difference",
-    "macro_f1",
-    "mean_of_people",
-    "mean_over_runs",
-    "of_influence",
-    "over_people",
-    "paired_difference",
-    "resampled_rows",
-    "share",
-]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = npt.NDArray[np.int64]
 

@@ -20,31 +20,6 @@ from dptext.estimates import Estimate, mean_of_people, share
 from dptext.showing import Facts, Showing
 from dptext.threads import available_cores
 
-__all__ = [
-    "ATTACKERS",
-    "AttackScore",
-    "Attacker",
-    "Learner",
-    "Rows",
-    "are_texts",
-    "as_codes",
-    "as_features",
-    "as_ids",
-    "as_people",
-    "as_rows",
-    "as_texts",
-    "checked_attackers",
-    "lengths_of",
-    "optional",
-    "quiet_fit",
-    "random_state",
-    "scaling_steps",
-    "share_of_rows",
-    "unit_rows",
-    "words_alone",
-    "words_to_numbers",
-]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AttackScore(Showing):

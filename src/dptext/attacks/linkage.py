@@ -33,18 +33,6 @@ from dptext.estimates import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
-__all__ = [
-    "Pairs",
-    "Similarity",
-    "author_reidentification",
-    "linkage",
-    "linkage_of_scores",
-    "rank_scores",
-    "side_by_side",
-    "similarities",
-]
-
-
 Ids: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Pairs: TypeAlias = Callable[[int, int], npt.NDArray[Any]]

@@ -19,22 +19,6 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate, area, share
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "Ceiling",
-    "Channel",
-    "ChannelRows",
-    "Membership",
-    "gaussian_ceiling",
-    "likelihood_ratio_membership",
-    "loss_membership",
-    "random_halves",
-    "score_membership",
-    "sequence_likelihoods",
-    "shadow_membership",
-    "sum_membership",
-]
-
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_over_runs, share
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["NO_ROW", "SecretRanks", "nearest_secrets", "secret_ranks", "with_secrets_told"]
-
 Ids: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 

@@ -22,19 +22,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.threads import for_each_block
 
-__all__ = [
-    "DrawTest",
-    "Release",
-    "Sampler",
-    "StatedNoise",
-    "compare_draws",
-    "compare_releases",
-    "compare_vectors",
-    "distance_from",
-    "stated_noise",
-]
-
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.int64]
 Sampler: TypeAlias = Callable[[Rows, RandomBits], npt.ArrayLike]

@@ -31,8 +31,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.progress import watched
 
-__all__ = ["Distance", "audit", "distance_named"]
-
 Points: TypeAlias = npt.NDArray[np.float64]
 Distance: TypeAlias = Callable[[Points, Points], npt.ArrayLike]
 """((n, d), (m, d)) float64 points -> (n, m) distances."""

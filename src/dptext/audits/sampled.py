@@ -17,16 +17,6 @@ from dptext.checks import whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "LossBound",
-    "clopper_pearson",
-    "learn_score",
-    "loss_bound",
-    "sampled_loss",
-    "samples_needed",
-    "strongest_bound",
-]
-
 Draw: TypeAlias = Callable[[int, RandomBits], npt.NDArray[Any]]
 Score: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
 

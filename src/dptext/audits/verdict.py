@@ -34,22 +34,6 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, UNCOMPARED
 from dptext.showing import Facts, Showing
 
-__all__ = [
-    "Outcome",
-    "Verdict",
-    "as_approx",
-    "checked_claim",
-    "delta_of",
-    "judge_canaries",
-    "judge_exact",
-    "judge_gaussian",
-    "judge_sample",
-    "judge_sampled_gaussian",
-    "require_refutable",
-    "with_release",
-    "with_stated_noise",
-]
-
 _WIDTH = 79
 _HANG = " " * 15
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -32,27 +32,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import word_mechanism
 
-__all__ = [
-    "MEASURES",
-    "QUANTILES",
-    "Deniability",
-    "InShort",
-    "Replacements",
-    "WordSample",
-    "checked_weights",
-    "deniability",
-    "draw_density",
-    "draw_keep",
-    "draw_support",
-    "in_short",
-    "kept_and_support",
-    "replacements",
-    "sample_words",
-    "weighted_quantile",
-    "zipf_weights",
-]
-
-
 _BINS = 8
 
 

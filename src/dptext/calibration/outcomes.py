@@ -18,19 +18,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 from dptext.words.mechanism import WordMechanism
 
-__all__ = [
-    "Floats",
-    "Outcomes",
-    "Rows",
-    "batch_for",
-    "distances_from",
-    "distributions_of",
-    "outcomes",
-    "probability_interval",
-    "reach_of_masses",
-    "smallest_support",
-]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.int64]
 

@@ -18,31 +18,6 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
-__all__ = [
-    "FINE_SCALE",
-    "SCALE",
-    "FineThresholds",
-    "RandomizedResponse",
-    "Thresholds",
-    "asked_less_rounding",
-    "coins",
-    "elliptical_laplace",
-    "fine_threshold",
-    "flip_codes",
-    "flip_epsilon",
-    "flip_threshold",
-    "l2_laplace",
-    "leaning_coins",
-    "log_ratio",
-    "losses_of_a_bit",
-    "packed_coins",
-    "round_at_random",
-    "stated",
-    "uneven_bits",
-    "uniform_directions",
-]
-
-
 SCALE = 2**32
 """Chances are multiples of 1 / SCALE."""
 

@@ -19,15 +19,6 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import available_cores, for_each_block
 
-__all__ = [
-    "DistanceTable",
-    "KeptRows",
-    "TruncatedExponential",
-    "count_at_most",
-    "largest_exponent",
-]
-
-
 Rows: TypeAlias = npt.NDArray[np.int64]
 
 _LEAST = 1024  # rows that there is room for

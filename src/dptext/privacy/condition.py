@@ -10,23 +10,6 @@ from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import Relation, Unit
 
-__all__ = [
-    "ANY_TWO",
-    "ONE_GROUP",
-    "AfterRedaction",
-    "Condition",
-    "EncoderStays",
-    "LevelIsSent",
-    "OfLevel",
-    "OneGroup",
-    "Requirement",
-    "SameLayout",
-    "SameSentenceCount",
-    "Stated",
-    "TextsOfOne",
-    "WordsChanged",
-]
-
 ONE_GROUP = "one group of the public partition"
 _MOST = 10**12  # words or texts of a person
 

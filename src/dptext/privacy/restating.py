@@ -41,20 +41,6 @@ from dptext.privacy.guarantee import (
 from dptext.privacy.statement import OF_SUBSTITUTION, OF_THE_GUARANTEE, Parameter, PrivacyStatement
 from dptext.privacy.wording import OF_A_CLAIM
 
-__all__ = [
-    "after_redaction",
-    "amplified_by_dropout",
-    "check_prior",
-    "counted_in",
-    "restated",
-    "statement_for_user",
-    "substituted",
-    "under_substitution",
-    "with_word_dropout",
-    "without_claim",
-]
-
-
 _MOST_TEXTS = 10**6
 BETWEEN_REDACTED = " (between texts once they are redacted)"
 """Added to the name of a metric: it is another distance. Of several releases the largest counts."""

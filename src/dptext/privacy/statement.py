@@ -34,22 +34,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import RELINKING, explanation_html, explanation_text
 from dptext.showing import Facts, Showing
 
-__all__ = [
-    "NEAR",
-    "OF_SUBSTITUTION",
-    "OF_THE_GUARANTEE",
-    "SCHEMA_VERSION",
-    "TAKEN_FOR_GRANTED",
-    "Finding",
-    "PrivacyStatement",
-    "disagreements",
-    "each_once",
-    "new_release_id",
-    "of_release",
-    "same_value",
-]
-
-
 SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
 

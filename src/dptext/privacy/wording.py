@@ -28,52 +28,6 @@ from dptext.privacy.guarantee import (
 if TYPE_CHECKING:
     from dptext.privacy.statement import PrivacyStatement
 
-__all__ = [
-    "GUESSED_AMONG",
-    "OF_A_CLAIM",
-    "RELINKING",
-    "UNBOUNDED",
-    "UNCOMPARED",
-    "Strength",
-    "audited",
-    "before_bank",
-    "before_embedding",
-    "before_ledger",
-    "before_people",
-    "before_redaction",
-    "before_synthesis",
-    "before_vectors",
-    "before_words",
-    "calibrated_bank",
-    "came_out",
-    "cautioned",
-    "cautioned_of",
-    "done_by_bank",
-    "explanation_html",
-    "explanation_text",
-    "facts_of",
-    "filled",
-    "for_person",
-    "held_in_brief",
-    "in_a_table",
-    "in_running_text",
-    "is_unprotected",
-    "measured",
-    "not_protected",
-    "odds",
-    "of_bank",
-    "of_words",
-    "paragraphs",
-    "percent_at_most",
-    "percent_right",
-    "protected",
-    "strength_in_brief",
-    "strength_of_documents",
-    "strength_sentence",
-    "unprotected_from",
-    "warn_unprotected",
-]
-
 _WIDTH = 79
 _TERMINAL = 79
 _PLURAL = {

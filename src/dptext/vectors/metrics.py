@@ -17,27 +17,6 @@ from dptext.errors import DataError, ParameterError
 from dptext.vectors.search import ExactDistances, Factor, Floats, Rows, Tile
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "ANGULAR_DIAMETER",
-    "CALLERS",
-    "METRICS",
-    "TOLERANCE",
-    "AngularDistances",
-    "CallerDistances",
-    "Distance",
-    "Ellipsoid",
-    "LatticeDistances",
-    "Metric",
-    "MetricSpace",
-    "PoincareBounds",
-    "PoincareDistances",
-    "conformal_factors",
-    "directions",
-    "metric_space",
-    "refute_metric",
-]
-
-
 _ROWS_AT_ONCE = 4096
 _UNIT = 2.0**-53
 _LARGEST_ERROR = 1e-6

@@ -15,17 +15,6 @@ from dptext.io.atomic import HashedFile
 from dptext.io.batches import OpenedFile
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors
 
-__all__ = [
-    "binary_rows",
-    "blocks_of",
-    "check_words",
-    "encoded_words",
-    "format_suffix",
-    "text_rows",
-    "write_binary",
-    "write_text",
-]
-
 _BLOCK = 1 << 20
 _LARGEST_DIMENSION = 1_000_000
 _HEADER = re.compile(rb"[0-9]+ [0-9]+")

@@ -20,8 +20,6 @@ from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import UNKNOWN, Vocabulary, fold, is_single_word
 
-__all__ = ["Floats", "RowStream", "Similarity", "SourceRows", "WordVectors", "check_shape", "select_words"]
-
 Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
 

@@ -20,8 +20,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.search import ExactDistances, nearest_rows, neighbour_groups
 from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords
 
-__all__ = ["CusText"]
-
 _LARGEST_SIZE = 512
 _AT_A_TIME = 256
 _MARGIN = 1 + 2.0**-40  # far above what float64 may err by in one exponential

@@ -17,8 +17,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.search import ExactDistances, nearest_rows
 from dptext.words.mechanism import Rows, UnknownWords, WordMechanism
 
-__all__ = ["TruncatedGumbel", "published_scale"]
-
 _AT_A_TIME = 256
 _WITNESS_ROWS = 16
 _NO_PROOF = (

@@ -16,13 +16,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Ellipsoid
 from dptext.words.mechanism import Floats, NoisyVectors, Rows, UnknownWords
 
-__all__ = [
-    "Madlib",
-    "Mahalanobis",
-    "Vickrey",
-    "first_share",
-]
-
 
 class Madlib(NoisyVectors):
     """Add noise of density proportional to exp(-epsilon ||z||) to the word's vector; output the nearest word.

@@ -37,21 +37,6 @@ from dptext.vectors.search import ExactDistances, NearestNeighbours
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.replacing import WordReplacing
 
-__all__ = [
-    "BeyondWords",
-    "Floats",
-    "NoisyVectors",
-    "Rows",
-    "SelectingMechanism",
-    "ShownMechanism",
-    "UnknownWords",
-    "WordMechanism",
-    "assumptions_about",
-    "parameters_of_training",
-    "statement_with_training",
-]
-
-
 _PUBLIC = "the vocabulary, its vectors and all parameters are public: none was computed from protected texts"
 _ONLY_IN_TEXTS = (
     "nobody whose words these are has text in the training of the vectors: whoever has loses what the statement of "

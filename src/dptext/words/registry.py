@@ -22,8 +22,6 @@ from dptext.words.santext import SanText, SanTextPlus
 from dptext.words.subset import SubsetSelection
 from dptext.words.tem import TEM
 
-__all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement", "options_of", "word_mechanism"]
-
 MECHANISMS: dict[str, type[WordMechanism]] = {
     each.name.lower(): each
     for each in (

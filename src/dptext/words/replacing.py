@@ -19,17 +19,6 @@ from dptext.text.tokens import Kind, Vocabulary, kind_of, letters_between, piece
 if TYPE_CHECKING:
     from dptext.words.mechanism import WordMechanism
 
-__all__ = [
-    "PLACEHOLDERS",
-    "Aligner",
-    "Codes",
-    "WordReplacing",
-    "count_foreign_words",
-    "layout_of_private",
-    "layout_of_release",
-    "words_that_can_come_out",
-]
-
 PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>", Kind.HANDLE: "<handle>"}
 
 _NEVER_IN_WORDS = frozenset(',;!?()[]{}"-')  # punctuation at which every text is cut, so that no word holds it

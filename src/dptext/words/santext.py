@@ -17,12 +17,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import metric_space
 from dptext.words.mechanism import Rows, SelectingMechanism, UnknownWords
 
-__all__ = [
-    "SanText",
-    "SanTextPlus",
-]
-
-
 _BELOW_LARGEST = 1e-6  # nats, so that rate * reach stays below the largest exponent however it is rounded
 
 

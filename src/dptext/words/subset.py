@@ -27,8 +27,6 @@ from dptext.vectors.metrics import directions
 from dptext.vectors.search import ExactDistances
 from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism, UnknownWords
 
-__all__ = ["SubsetSelection"]
-
 Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
 _BLOCK = 512

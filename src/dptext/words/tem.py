@@ -18,8 +18,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Metric, metric_space
 from dptext.words.mechanism import BeyondWords, SelectingMechanism, UnknownWords
 
-__all__ = ["TEM", "threshold_for"]
-
 
 def threshold_for(epsilon: float, size: int, beta: float) -> float:
     """The g with which TEM stays within g of its input with probability at least 1 - beta (Theorem 3)."""
