@@ -56,4 +56,3 @@ def test_no_data_is_taken():
     """Nothing that could be counted is an argument: a count of users would be a query on the data."""
     for ask in (delta_too_large, warn_of_delta):
         assert set(inspect.signature(ask).parameters) <= {"delta", "public_users", "stacklevel"}
-    assert set(module.__all__) == {"ASSUMED_USERS", "DeltaWarning", "delta_too_large", "warn_of_delta"}

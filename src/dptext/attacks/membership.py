@@ -501,12 +501,7 @@ def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
 
 
 def _network(
-    known: Floats,
-    inside: Mask,
-    asked: Floats,
-    hidden: tuple[int, ...],
-    epochs: int,
-    bits: RandomBits,
+    known: Floats, inside: Mask, asked: Floats, hidden: tuple[int, ...], epochs: int, bits: RandomBits
 ) -> Floats:
     network = optional("sklearn.neural_network").MLPClassifier(
         hidden_layer_sizes=hidden,

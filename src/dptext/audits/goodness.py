@@ -132,9 +132,6 @@ class _Names:
         return f"output {output}" if self.outputs is None else f"the output {self.outputs[output]!r}"
 
 
-# -- what cannot come out ---------------------------------------------------------------------------------------
-
-
 def _impossible(logs: Floats, inputs: Rows, drawn: Rows, called: _Names) -> str:
     is_known = (drawn >= 0) & (drawn < logs.shape[1])
     chances = np.zeros(drawn.size)
@@ -148,9 +145,6 @@ def _impossible(logs: Floats, inputs: Rows, drawn: Rows, called: _Names) -> str:
         f"under {called.inputs[inputs[first]]!r} {what} was drawn, whose probability is 0; so it was for "
         f"{places.size:,} of {drawn.size:,} draws"
     )
-
-
-# -- counts -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -251,9 +245,6 @@ def _leaning(rows: Sequence[_Compared], log_error: float) -> str:
     return f"the likeliest output of its input was {share:.2%} of {draws:,} draws, where {mean:.2%} are expected"
 
 
-# -- draws that come again ----------------------------------------------------------------------------------------
-
-
 def _repeated(rows: Sequence[_Compared], inputs: Rows, once: Rows, again: Rows, log_error: float) -> str:
     chances = np.array([each.equal for each in rows])
     order = np.argsort(inputs, kind="stable")
@@ -318,9 +309,6 @@ def distance_from(draws: npt.ArrayLike, cdf: Callable[[Floats], npt.ArrayLike]) 
     below = np.abs(up_to - counts / ordered.size - np.asarray(cdf(np.nextafter(places, -np.inf))))
     distance = float(max(above.max(), below.max()))
     return distance, min(1.0, 2 * math.exp(-2 * ordered.size * distance**2))
-
-
-# -- what a statement names ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -480,16 +468,8 @@ _NOISES: dict[str, Callable[[Constants], Noise]] = {
 """By the names that statements use, from their parameters; a loss that is a number is that of any two vectors."""
 
 
-# -- the comparison --------------------------------------------------------------------------------------------------
-
-
 def compare_vectors(
-    draw: Draw,
-    noise: StatedNoise,
-    *,
-    error: float,
-    bits: RandomBits,
-    scores: Sequence[tuple[Floats, Floats]] = (),
+    draw: Draw, noise: StatedNoise, *, error: float, bits: RandomBits, scores: Sequence[tuple[Floats, Floats]] = ()
 ) -> DrawTest:
     """Compare outputs of a mechanism with outputs of the stated noise, as the module's docstring says."""
     rows = max(4, min(_ROWS, _NUMBERS_IN_ALL // noise.dimension))

@@ -256,14 +256,7 @@ def judge_exact(
     if sampler is None:
         return replace(verdict, method=f"{verdict.method}; no draws were compared with it")
     draws = compare_draws(
-        logs,
-        sampler,
-        samples=samples,
-        error=error,
-        bits=RandomBits(seed),
-        names=names,
-        outputs=outputs,
-        closely=pair,
+        logs, sampler, samples=samples, error=error, bits=RandomBits(seed), names=names, outputs=outputs, closely=pair
     )
     return _with_draws(verdict, draws)
 

@@ -288,8 +288,6 @@ class Deniability(Showing):
         values: Floats = getattr(self, name)
         return values
 
-    # -- shown ------------------------------------------------------------------------------------------------
-
     def _in_brief(self) -> Facts:
         yield "mechanism", self.mechanism
         yield "epsilon", self.epsilon
@@ -483,13 +481,7 @@ class Replacements(Showing):
 
 
 def replacements(
-    mechanism: WordMechanism,
-    word: str,
-    *,
-    most: int = 5,
-    eta: float = 0.05,
-    draws: int = 2000,
-    seed: int | None = None,
+    mechanism: WordMechanism, word: str, *, most: int = 5, eta: float = 0.05, draws: int = 2000, seed: int | None = None
 ) -> Replacements:
     """What a word becomes: exactly for mechanisms with ``distributions``, from ``draws`` draws for the others."""
     vocabulary = mechanism.vectors.vocabulary

@@ -137,9 +137,6 @@ def _relative_entropy(share: Floats, other: Floats) -> Floats:
     return np.where(np.isnan(total), np.inf, total)
 
 
-# -- one word --------------------------------------------------------------------------------------------------
-
-
 def _nearest_first(apart: npt.NDArray[np.float32], row: int) -> Rows:
     """All rows, the word itself before any other that lies on its point."""
     apart = apart.copy()

@@ -136,12 +136,7 @@ class TruncatedExponential:
     """The exponential mechanism on truncated distances, exact on integer weights."""
 
     def __init__(
-        self,
-        distances: DistanceTable,
-        *,
-        rate: float,
-        threshold: float,
-        coarse: DistanceTable | None = None,
+        self, distances: DistanceTable, *, rate: float, threshold: float, coarse: DistanceTable | None = None
     ) -> None:
         size = len(distances)
         if size > _MAX_SIZE:
@@ -212,8 +207,6 @@ class TruncatedExponential:
                 here = here[drawn[here] < 0]
         return drawn
 
-    # -- from distances to weights ----------------------------------------------------------------------------
-
     def _weigh(self, rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Integer weights, as float32, from the factors of the table."""
         weights = self._distances.distances(rows, columns, self._most)
@@ -223,8 +216,6 @@ class TruncatedExponential:
 
     def _tiles(self) -> list[tuple[int, int]]:
         return [(start, min(start + _TILE, len(self))) for start in range(0, len(self), _TILE)]
-
-    # -- block bounds, kept for every input seen ---------------------------------------------------------------
 
     def _find_bounds(self, rows: Rows, slots: Rows) -> None:
         """Put the cumulative block bounds of these rows into the slots."""
@@ -266,8 +257,6 @@ class TruncatedExponential:
             return sums  # integers below 2^53: exact in whatever order
         sums *= (float(_SCALE) * self._inflation[rows])[:, None]
         return np.floor(sums) + 513.0  # (bound)
-
-    # -- one draw an occurrence -------------------------------------------------------------------------------
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         """One round: candidates, or -1 where the round has to start again."""

@@ -174,19 +174,9 @@ Masks = Literal["independent", "dependent"]
 def amplified_by_dropout(
     epsilon: float, mu: float, *, words: int = 1, base: Base = "any two texts", masks: Masks = "independent"
 ) -> float:
-    """What a mechanism of ``epsilon`` loses on a change of k words, each of which was masked before with chance mu.
+    """Return the epsilon of a mechanism for a change of some words, each of which was masked with chance ``mu`` before.
 
-    Args:
-        epsilon: of the mechanism that sees the masked text.
-        mu: the least chance with which a word is masked.
-        words: k, how many words the two texts differ in.
-        base: for which pairs ``epsilon`` holds: ``"any two texts"`` (a randomizer of whole vectors), or those that
-            differ in ``"one word"`` (the mask token counts as a word).
-        masks: ``"independent"``, one coin a word, or ``"dependent"``, such as a fixed number of masks.
-
-    Raises:
-        RefusedError: dependent masks with a base for one word, or for several words: it does not hold.
-        ParameterError: an argument out of range.
+    ``epsilon`` is that of the mechanism for the pairs of ``base``; the mask token counts as a word.
 
     >>> round(amplified_by_dropout(1.5, 0.5), 3), round(amplified_by_dropout(1.5, 0.5, words=2), 3)
     (1.008, 1.284)
@@ -215,25 +205,10 @@ def amplified_by_dropout(
 def with_word_dropout(
     statement: PrivacyStatement, mu: float, *, words: int = 1, masks: Masks = "independent"
 ) -> PrivacyStatement:
-    """The statement of a mechanism, restated for the words of a text that were masked before.
+    """Restate the statement of a mechanism for the words of a text that were masked before (`amplified_by_dropout`).
 
-    `dptext.representations.published.mask_words` masks them.
-
-    For the text as a whole nothing changes: there the statement holds as it is.
-
-    The proof compares what the mechanism makes of a text with a word masked and of the same text with the word shown,
-    so its promise has to hold for that pair. One that holds between texts of equal layout does not: the output of such
-    a mechanism shows the layout, and with it the masks (the brackets of ``[MASK]``, or the space that parts a mask from
-    a word that it touched). Neither does one inside groups of words: the mask is not in the group of every word.
-
-    Args:
-        statement: pure, for a document under substitution (then for any two texts), or for a word.
-        mu, words, masks: as in `amplified_by_dropout`.
-
-    Raises:
-        RefusedError: as in `amplified_by_dropout`; a statement of another kind; one whose condition does not make
-            a masked text and the text itself neighbours.
-        ParameterError: as in `amplified_by_dropout`.
+    The guarantee must hold between a text with a word masked and the same text with the word shown. One for texts of
+    equal layout does not (the output shows the masks), nor one inside groups of words. For whole texts nothing changes.
     """
     guarantee = statement.guarantee
     if not isinstance(guarantee, PureDP) or statement.relation is not Relation.SUBSTITUTION:

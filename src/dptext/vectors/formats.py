@@ -24,32 +24,12 @@ from safetensors.numpy import save_file
 
 from dptext import checks
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
-from dptext.io.artifacts import open_stored, read_stored
+from dptext.io.artifacts import open_stored, read_statement_of, read_stored
 from dptext.io.atomic import atomic_folder, check_released, hashed_file
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
 from dptext.vectors.word2vec import binary_rows, encoded_words, format_suffix, text_rows, write_binary, write_text
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words
-
-__all__ = [
-    "GLOVE",
-    "GLOVE_PACKAGE",
-    "KNOWN_VECTORS",
-    "STATIC",
-    "USUAL_LIMIT",
-    "KeyedVectors",
-    "ModelWithVectors",
-    "VectorsLike",
-    "announces_vectors",
-    "check_folder",
-    "load_folder",
-    "load_vectors",
-    "load_vectors_once",
-    "save_vectors",
-    "word_vectors",
-    "write_folder",
-]
-
 
 _FORMAT = "dptext-vectors"
 _VERSION = 1
@@ -116,11 +96,14 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
     """The words of a folder; its fingerprint is checked over all rows, with a limit too."""
     config = _config(folder, source)
     statement = _statement(folder, config, source)
-    words = _words(folder, source)
+    try:
+        words = read_stored(folder / _WORDS).decode().removesuffix("\n").split("\n")
+    except UnicodeDecodeError:
+        words = []
     if len(words) != config["words"]:
         raise DataError(
-            f"{source}: expected as many lines in {_WORDS} as {_CONFIG} says ({config['words']:,}), got "
-            f"{len(words):,}; copy the folder again"
+            f"{source}: {_WORDS} must hold {config['words']:,} lines of UTF-8, as {_CONFIG} says, got {len(words):,}; "
+            "copy the folder again"
         )
     open_stored(folder / _TENSORS).close()  # of a pipe the library would wait for a writer
     try:
@@ -144,8 +127,6 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
 def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
     """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order."""
     last = len(vectors) - 1
-    if row == last:
-        return vectors
     order = [*range(row), last, *range(row, last)]
     words = [vectors.words[each] for each in order]
     return WordVectors(words, vectors.matrix[order], source=vectors.source, copy=False)
@@ -183,34 +164,20 @@ def _statement(folder: Path, config: dict[str, Any], source: str) -> PrivacyStat
             f"{source}: {_PRIVACY} is not the statement that {_CONFIG} announces; it was lost, added or changed: get "
             "the folder again"
         )
-    with suppress(UnicodeDecodeError):
-        return PrivacyStatement.from_json(content.decode())
-    raise DataError(f"{source}: expected UTF-8 in {_PRIVACY}; get the folder again")
-
-
-def _words(folder: Path, source: str) -> list[str]:
-    words = None
-    with suppress(UnicodeDecodeError):
-        words = read_stored(folder / _WORDS).decode()
-    if words is None:
-        raise DataError(f"{source}: expected UTF-8 in {_WORDS}; copy the folder again")
-    return words.removesuffix("\n").split("\n")
+    return read_statement_of(content, source, _PRIVACY)
 
 
 def _tensor(tensors: Any, config: dict[str, Any], source: str) -> Any:
     """The tensor, unread: slices of it are read from the file."""
     shape = (config["words"], config["dimension"])
-    if list(tensors.keys()) != [_TENSOR]:
-        raise DataError(f"{source}: expected one tensor {_TENSOR!r} in {_TENSORS}, got others; save the vectors again")
-    tensor = tensors.get_slice(_TENSOR)
-    if tensor.get_dtype() != "F32":
-        raise DataError(f"{source}: expected float32 in {_TENSORS}, got another type; save the vectors again")
-    if tuple(tensor.get_shape()) != shape:
-        raise DataError(
-            f"{source}: expected the shape {shape} in {_TENSORS}, as {_CONFIG} says, got "
-            f"{tuple(tensor.get_shape())}; copy the folder again"
-        )
-    return tensor
+    if list(tensors.keys()) == [_TENSOR]:
+        tensor = tensors.get_slice(_TENSOR)
+        if (tensor.get_dtype(), tuple(tensor.get_shape())) == ("F32", shape):
+            return tensor
+    raise DataError(
+        f"{source}: {_TENSORS} must hold one float32 tensor {_TENSOR!r} of the shape {shape}, as {_CONFIG} says; save "
+        "the vectors again"
+    )
 
 
 def _check_fingerprint(words: list[str], tensor: Any, expected: str, source: str) -> None:
@@ -304,6 +271,9 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
     return vectors if statement is None else vectors.with_statement(statement)
 
 
+_known_vectors = lru_cache(maxsize=2)(lambda name, limit: load_vectors(name, limit=limit))
+
+
 def load_vectors_once(source: Source, *, limit: int | None = None) -> WordVectors:
     """`load_vectors`; those of a package, which do not change while the program runs, are kept: a search fits often."""
     if isinstance(source, str) and source in KNOWN_VECTORS:
@@ -321,11 +291,6 @@ def word_vectors(given: VectorsLike) -> WordVectors:
             "dptext.load_vectors(...)"
         )
     return given
-
-
-@lru_cache(maxsize=2)
-def _known_vectors(name: str, limit: int | None) -> WordVectors:
-    return load_vectors(name, limit=limit)
 
 
 def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:

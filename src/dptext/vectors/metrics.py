@@ -195,9 +195,6 @@ def _of_function(vectors: WordVectors, function: Distance, *, most: float) -> Me
     )
 
 
-# -- a caller's function ---------------------------------------------------------------------------------------
-
-
 class CallerDistances:
     """Distances of a caller's function, cut at a largest one."""
 

@@ -111,7 +111,6 @@ class Mahalanobis(NoisyVectors):
         )
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         own: dict[str, Parameter] = {"lambda": self.lambda_, "euclidean_epsilon": self.euclidean_epsilon}
         return {**super().parameters(), **own}
 
@@ -197,18 +196,15 @@ class Vickrey(NoisyVectors):
 
     @property
     def claimed_epsilon(self) -> float | None:
-        """The epsilon that the paper prints for the variant without a guarantee."""
         return self.epsilon if self.unsafe_as_published else None
 
     def _promise(self) -> Guarantee:
         return NoGuarantee(_REASON) if self.unsafe_as_published else self.word_guarantee()
 
     def document_guarantee(self, longest: int) -> Guarantee:
-        """Metric DP on the summed distances; none for the published variant."""
         return self._promise() if self.unsafe_as_published else super().document_guarantee(longest)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         own: dict[str, Parameter] = {"t": self.t}
         if self.unsafe_as_published:
             pair = " and ".join(map(repr, self.vectors.words[:2]))

@@ -199,8 +199,6 @@ class WordMechanism(TextMechanism):
         """The name of the metric, and the exception that the policy for unknown words makes."""
         return f"{name}{UNKNOWN_FARTHEST}" if self.unknown == "uniform" else name
 
-    # -- to be said by each mechanism -------------------------------------------------------------------------
-
     @abstractmethod
     def word_guarantee(self) -> Guarantee:
         """The promise for one word: metric DP where a pair loses with its distance, else what is proved for all."""
@@ -237,7 +235,6 @@ class WordMechanism(TextMechanism):
         return ()
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         return {
             "epsilon": self.epsilon,
             "unknown": self.unknown,
@@ -267,8 +264,6 @@ class WordMechanism(TextMechanism):
     def distance_table(self) -> DistanceTable:
         """Public distances between the words, in the metric that epsilon counts (Euclidean, unless one says other)."""
         return ExactDistances(self.vectors.matrix)
-
-    # -- offered by all ---------------------------------------------------------------------------------------
 
     def sample(self, words: Iterable[str], *, seed: int | None = None) -> list[str]:
         """One private word for each word, drawn independently.
@@ -349,19 +344,15 @@ class WordMechanism(TextMechanism):
 
     @property
     def longest_document(self) -> int | None:
-        """See `TextMechanism`."""
         return self.max_words
 
     def promise_before_start(self) -> str:
-        """Unit, relation and pure epsilon, for the person who is about to release something."""
         return before_words(self, word=self.word_guarantee())
 
     def replacing(self) -> Replacing:
-        """See `dptext.words.replacing`."""
         return WordReplacing(self)
 
     def warning(self, tally: Tally) -> str | None:
-        """That many words are unknown, where they are."""
         if tally.unknown <= _MANY_UNKNOWN * tally.words:
             return None
         return (
@@ -415,8 +406,6 @@ class WordMechanism(TextMechanism):
             claimed_epsilon=self.claimed_epsilon,
         )
 
-    # -- shown ------------------------------------------------------------------------------------------------
-
     def _in_brief(self) -> Facts:
         yield from (each for each in arguments_of(self) if each[0] != "vectors")
         yield from self.vectors._in_brief()
@@ -465,7 +454,6 @@ class SelectingMechanism(ShownMechanism):
         return self._selection.slack
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted, for the statement."""
         exact = f"{self._space.functions} by at most 4 units in the last place (IEEE 754, numpy)"
         return (*super().assumptions(), exact, *self._space.assumptions)
 
@@ -521,7 +509,6 @@ class NoisyVectors(WordMechanism):
         return nearest
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted, for the statement."""
         return (
             *super().assumptions(),
             "the noise, drawn in double precision with 53-bit tails, behaves like real-valued noise; only the "

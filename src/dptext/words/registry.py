@@ -24,16 +24,7 @@ from dptext.words.tem import TEM
 
 MECHANISMS: dict[str, type[WordMechanism]] = {
     each.name.lower(): each
-    for each in (
-        TEM,
-        SubsetSelection,
-        Madlib,
-        Mahalanobis,
-        SanText,
-        SanTextPlus,
-        CusText,
-        Vickrey,
-    )
+    for each in (TEM, SubsetSelection, Madlib, Mahalanobis, SanText, SanTextPlus, CusText, Vickrey)
 }
 """Those with a proof."""
 

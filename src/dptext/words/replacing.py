@@ -138,9 +138,6 @@ def _touching(codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> np
     return np.flatnonzero(touching) + 1
 
 
-# -- what a reader of a text and its private form sees --------------------------------------------------------
-
-
 class Aligner:
     """Pairs of original and private words, for the releases of one mechanism."""
 
