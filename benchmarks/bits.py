@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from dptext.noise.bits import SCALE, flip_threshold, packed_coins
+from dptext.noise.discrete import SCALE, flip_threshold, packed_coins
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import OneBit, OptimizedUnary, SymmetricUnary, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise

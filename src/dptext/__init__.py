@@ -64,7 +64,7 @@ _HOME = {
         "words.santext": "SanText SanTextPlus",
         "words.subset": "SubsetSelection",
         "words.tem": "TEM",
-        "words.trained_vectors": "statement_with_training",
+        "words.mechanism": "statement_with_training",
         "words.word_privatizer": "WordPrivatizer",
     }.items()
     for name in names.split()

@@ -64,11 +64,11 @@ from dptext.words.gumbel import TruncatedGumbel as TruncatedGumbel
 from dptext.words.madlib import Madlib as Madlib
 from dptext.words.madlib import Mahalanobis as Mahalanobis
 from dptext.words.madlib import Vickrey as Vickrey
+from dptext.words.mechanism import statement_with_training as statement_with_training
 from dptext.words.santext import SanText as SanText
 from dptext.words.santext import SanTextPlus as SanTextPlus
 from dptext.words.subset import SubsetSelection as SubsetSelection
 from dptext.words.tem import TEM as TEM
-from dptext.words.trained_vectors import statement_with_training as statement_with_training
 from dptext.words.word_privatizer import WordPrivatizer as WordPrivatizer
 
 __version__: str

@@ -76,29 +76,20 @@ class ProtectionWarning(UserWarning):
 
 
 def extra(module: str, name: str, what: str) -> Any:
-    """An optional module, imported where it is needed; ``name`` is the extra of dptext that brings it.
+    """Import an optional module; ``name`` is the extra of dptext that brings it.
 
     Raises:
         MissingExtraError: it is not installed, and ``what`` needs it; the message has the install line.
     """
-    try:
-        return import_module(module)
-    except ImportError:
-        pass
-    raise MissingExtraError(
-        f'{what} needs the package {_package(module)!r}; install it with: pip install "dptext[{name}]"'
-    )
+    extras([(module, name)], what)
+    return import_module(module)
 
 
 def extras(needed: Iterable[tuple[str, str]], what: str) -> None:
-    """Whether all optional modules are there that something will need, before it begins.
-
-    Args:
-        needed: modules, each with the extra of dptext that brings it.
-        what: needs them.
+    """Raise if one of several optional modules (each with its extra) is missing, before ``what`` begins.
 
     Raises:
-        MissingExtraError: some are not installed; the message names all of them, with one install line.
+        MissingExtraError: the message names all that are missing, with one install line.
     """
     missing: dict[str, str] = {}
     for module, name in needed:
@@ -107,12 +98,10 @@ def extras(needed: Iterable[tuple[str, str]], what: str) -> None:
         except ImportError:
             missing[_package(module)] = name
     if missing:
-        packages = ", ".join(map(repr, missing))
-        names = ",".join(sorted(set(missing.values())))
-        many = len(missing) > 1
+        packages, names = ", ".join(map(repr, missing)), ",".join(sorted(set(missing.values())))
+        noun, them = ("packages", "them") if len(missing) > 1 else ("package", "it")
         raise MissingExtraError(
-            f"{what} needs the package{'s' if many else ''} {packages}; install {'them' if many else 'it'} with: pip "
-            f'install "dptext[{names}]"'
+            f'{what} needs the {noun} {packages}; install {them} with: pip install "dptext[{names}]"'
         )
 
 

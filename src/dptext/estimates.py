@@ -13,21 +13,6 @@ from dptext.checks import number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "Estimate",
-    "area",
-    "area_of_classes",
-    "difference",
-    "macro_f1",
-    "mean_of_people",
-    "mean_over_runs",
-    "of_influence",
-    "over_people",
-    "paired_difference",
-    "resampled_rows",
-    "share",
-]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = npt.NDArray[np.int64]
 
@@ -103,26 +88,17 @@ def _tail_of(people: int, error: float) -> float:
     return float(stats.norm.sf(reach))
 
 
-def mean_of_people(
-    values: npt.ArrayLike, people: npt.ArrayLike, *, confidence: float = CONFIDENCE, design_effect: float = 1.0
-) -> Estimate:
+def mean_of_people(values: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
     """The mean over rows of numbers from 0 to 1, where rows share people."""
     rows = _finite("values", values)
     if not rows.size or rows.min() < 0 or rows.max() > 1 + _ROUNDING:
         raise ParameterError("values must be at least one number from 0 to 1, got others or none")
     value = min(float(rows.mean()), 1.0)
     influence, units = (rows - value) / rows.size, _equal_people(people)
-    return of_influence(value, influence, people, units=units, confidence=confidence, design_effect=design_effect)
+    return of_influence(value, influence, people, units=units, **interval)
 
 
-def macro_f1(
-    true: npt.ArrayLike,
-    named: npt.ArrayLike,
-    people: npt.ArrayLike,
-    *,
-    confidence: float = CONFIDENCE,
-    design_effect: float = 1.0,
-) -> Estimate:
+def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
     """The mean of F1 over the classes that occur, 2 hits / (rows of the class + rows named so)."""
     truth, answer, whose = (np.asarray(each) for each in (true, named, people))
     if not truth.size or truth.shape != answer.shape:
@@ -138,7 +114,7 @@ def macro_f1(
         influence += (2.0 * hits - f1 * (1.0 * occurs + answered)) / total / classes.size
         weights += occurs / occurs.sum()  # each class counts alike: few people of one class weigh much
     units = _equal_people(whose, weights)
-    return of_influence(found, influence, whose, units=units, confidence=confidence, design_effect=design_effect)
+    return of_influence(found, influence, whose, units=units, **interval)
 
 
 def area(
@@ -147,14 +123,13 @@ def area(
     people: npt.ArrayLike | None = None,
     *,
     parts: npt.ArrayLike | None = None,
-    confidence: float = CONFIDENCE,
-    design_effect: float = 1.0,
+    **interval: float,
 ) -> Estimate:
     """The area under the curve: how often a row of one kind has a higher score than one of the other, ties half."""
     values, inside = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
     whose = np.arange(values.size) if people is None else np.asarray(people)
     value, influence, units = _area(values, inside, whose, parts)
-    return of_influence(value, influence, whose, units=units, confidence=confidence, design_effect=design_effect)
+    return of_influence(value, influence, whose, units=units, **interval)
 
 
 def area_of_classes(
@@ -163,21 +138,20 @@ def area_of_classes(
     people: npt.ArrayLike,
     *,
     parts: npt.ArrayLike | None = None,
-    confidence: float = CONFIDENCE,
-    design_effect: float = 1.0,
+    **interval: float,
 ) -> Estimate:
     """The mean over classes of the area of each class against the rest; of two classes, the `area` of the second."""
     values, codes, whose = np.asarray(scores, dtype=np.float64), np.asarray(classes), np.asarray(people)
     count = values.shape[1]
     if count == 2:
         value, influence, units = _area(values[:, 1], codes == 1, whose, parts)
-        return of_influence(value, influence, whose, units=units, confidence=confidence, design_effect=design_effect)
+        return of_influence(value, influence, whose, units=units, **interval)
     found = [_area(values[:, each], codes == each, whose, parts) for each in range(count)]
     value = float(np.mean([each for each, _, _ in found]))
     influence = np.mean([each for _, each, _ in found], axis=0)
     # a mean is as uncertain as the harmonic mean of the numbers says
     units = count**2 / sum(1 / each for _, _, each in found)
-    return of_influence(value, influence, whose, units=units, confidence=confidence, design_effect=design_effect)
+    return of_influence(value, influence, whose, units=units, **interval)
 
 
 def _area(values: Floats, inside: npt.NDArray[np.bool_], whose: Ids, parts: npt.ArrayLike | None) -> Any:
@@ -298,39 +272,30 @@ def paired_difference(
 def resampled_rows(
     people: npt.ArrayLike, *, resamples: int = 1000, seed: int | None = None
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """The rows of as many people as there are, drawn with replacement, again and again: what `over_people` looks at."""
+    """Yield the rows of as many people as there are, drawn with replacement: the resamples of `over_people`."""
     names, whose = np.unique(np.asarray(people), return_inverse=True)
     if len(names) < 2:
         raise ParameterError(f"an interval over people needs at least two of them, got {len(names)}")
     order = np.argsort(whose, kind="stable")
     sizes = np.bincount(whose)
     starts = np.cumsum(sizes) - sizes
-    drawn = _people_drawn(len(names), whole("resamples", resamples, least=1), RandomBits(seed))
-    return (_rows_of(each, order, starts, sizes) for each in drawn)
+    bits, resamples = RandomBits(seed), whole("resamples", resamples, least=1)
 
+    def draw() -> Iterator[npt.NDArray[np.int64]]:
+        at_once = max(1, _AT_ONCE // len(names))  # a draw of few people takes as long as one of many
+        for start in range(0, resamples, at_once):
+            shape = min(at_once, resamples - start), len(names)
+            for drawn in (
+                bits.below(np.full(shape[0] * shape[1], shape[1], dtype=np.uint64)).astype(np.int64).reshape(shape)
+            ):
+                places = starts[drawn]
+                if len(sizes) < len(order):  # somebody has several rows
+                    many = sizes[drawn]
+                    within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+                    places = np.repeat(places, many) + within
+                yield order[places]
 
-def _people_drawn(people: int, resamples: int, bits: RandomBits) -> Iterator[npt.NDArray[np.int64]]:
-    """(people,) with replacement, again and again; many at once, because a draw of few takes as long as one of many."""
-    at_once = max(1, _AT_ONCE // people)
-    for start in range(0, resamples, at_once):
-        many = min(at_once, resamples - start)
-        yield from bits.below(np.full(many * people, people, dtype=np.uint64)).astype(np.int64).reshape(many, people)
-
-
-def _rows_of(
-    drawn: npt.NDArray[np.int64],
-    order: npt.NDArray[np.int64],
-    starts: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int64]:
-    """The rows of the people drawn, one person after the other."""
-    places = starts[drawn]
-    if len(sizes) < len(order):  # somebody has several rows
-        many = sizes[drawn]
-        within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-        places = np.repeat(places, many) + within
-    rows: npt.NDArray[np.int64] = order[places]
-    return rows
+    return draw()
 
 
 def _finite(name: str, values: Any) -> npt.NDArray[np.float64]:

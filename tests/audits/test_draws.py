@@ -9,7 +9,7 @@ import pytest
 import dptext
 from dptext import TEM, PureDP
 from dptext.audits import Outcome, judge_exact
-from dptext.audits.draws import compare_draws
+from dptext.audits.goodness import compare_draws
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from zoo.case import ApproxDP, claim
@@ -59,7 +59,7 @@ def test_draws_of_the_shown_distribution_disagree_no_more_often_than_is_said(inp
 
 def test_the_tail_is_an_upper_bound_for_few_draws_of_rare_outputs():
     """P(G >= x) of three draws among chances 1e-3, 1e-3 and the rest, enumerated: no chi-square would hold there."""
-    from dptext.audits.draws import _log_tail
+    from dptext.audits.goodness import _log_tail
 
     chances = np.array([1e-3, 1e-3, 0.998])
     found = []

@@ -8,8 +8,7 @@ import pytest
 
 import dptext
 from dptext.audits import audit_vectors, distance_from
-from dptext.audits.draws import compare_releases
-from dptext.audits.goodness import compare_vectors, stated_noise
+from dptext.audits.goodness import compare_releases, compare_vectors, stated_noise
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace

@@ -7,7 +7,7 @@ import pytest
 
 import dptext
 from dptext.io.documents import Document
-from dptext.vectors.folder import write_folder
+from dptext.vectors.formats import write_folder
 from sentences.banks import bank
 
 SECRET = "qsecretq"

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from dptext.errors import ParameterError
-from dptext.noise import bits as module
-from dptext.noise.bits import (
+from dptext.noise import discrete as module
+from dptext.noise.discrete import (
     FINE_SCALE,
     SCALE,
     asked_less_rounding,

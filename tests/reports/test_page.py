@@ -10,7 +10,7 @@ import pytest
 
 from dptext import ApproxDP, MetricDP, PrivacyStatement, PureDP
 from dptext.attacks.base import AttackScore
-from dptext.audits.draws import DrawTest
+from dptext.audits.goodness import DrawTest
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate

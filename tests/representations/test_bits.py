@@ -9,7 +9,7 @@ from scipy import optimize, stats
 
 from dptext.audits.exact import exact_loss
 from dptext.errors import ParameterError
-from dptext.noise.bits import SCALE
+from dptext.noise.discrete import SCALE
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import OneBit, WeightedBits, bit_budgets
 from dptext.representations.domains import Domain

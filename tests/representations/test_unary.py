@@ -8,7 +8,7 @@ from scipy import stats
 
 from dptext.audits.exact import exact_loss
 from dptext.errors import ParameterError
-from dptext.noise.bits import SCALE
+from dptext.noise.discrete import SCALE
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import OptimizedUnary, SymmetricUnary, unary_epsilon
 from zoo.vectors_bits import bits_given_codes, unary_table

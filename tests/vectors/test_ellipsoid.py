@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.vectors.ellipsoid import Ellipsoid
+from dptext.vectors.metrics import Ellipsoid
 
 
 def cloud(size=400, dimension=5, spread=4.0, seed=1):

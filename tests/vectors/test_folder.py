@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 import dptext
 from dptext.errors import DataError, StorageError
-from dptext.vectors.folder import announces_vectors, check_folder
+from dptext.vectors.formats import announces_vectors, check_folder
 
 
 @pytest.fixture
@@ -95,7 +95,11 @@ BROKEN = "saved: vectors.safetensors is broken or cut; copy the folder again"
 FORMAT = "saved: expected config.json of the format 'dptext-vectors', got something else; copy it again"
 VERSION = "saved: expected version 1 of the format, got another; upgrade dptext"
 ENTRIES = "saved: expected words, dimension and sha256 in config.json, got no such; copy it again"
-LINES = "saved: expected as many lines in words.txt as config.json says (4), got {}; copy the folder again"
+LINES = "saved: words.txt must hold 4 lines of UTF-8, as config.json says, got {}; copy the folder again"
+TENSOR = (
+    "saved: vectors.safetensors must hold one float32 tensor 'vectors' of the shape (4, 2), as config.json says; save "
+    "the vectors again"
+)
 CHANGED = (
     "saved: the words and vectors are not those of the fingerprint in config.json; they were changed or damaged: get "
     "the folder again"
@@ -118,24 +122,14 @@ CHANGED = (
         (lambda f: (f / "words.txt").write_text("the\nsecret\ndog\n"), LINES.format(3)),
         (
             lambda f: (f / "words.txt").write_bytes(b"the\nsecret\xff\ndog\n<unk>\n"),
-            "saved: expected UTF-8 in words.txt; copy the folder again",
+            LINES.format(0),
         ),
         (lambda f: (f / "words.txt").write_text("the\nsecret\ncow\n<unk>\n"), CHANGED),
         (lambda f: changed(f, sha256="0" * 64), CHANGED),
         (lambda f: tensors(f, vectors=MATRIX[::-1]), CHANGED),
-        (
-            lambda f: tensors(f, vectors=MATRIX.astype(np.float64)),
-            "saved: expected float32 in vectors.safetensors, got another type; save the vectors again",
-        ),
-        (
-            lambda f: tensors(f, vectors=MATRIX[:3]),
-            "saved: expected the shape (4, 2) in vectors.safetensors, as config.json says, got (3, 2); copy the "
-            "folder again",
-        ),
-        (
-            lambda f: tensors(f, secret=MATRIX),
-            "saved: expected one tensor 'vectors' in vectors.safetensors, got others; save the vectors again",
-        ),
+        (lambda f: tensors(f, vectors=MATRIX.astype(np.float64)), TENSOR),
+        (lambda f: tensors(f, vectors=MATRIX[:3]), TENSOR),
+        (lambda f: tensors(f, secret=MATRIX), TENSOR),
         (lambda f: (f / "vectors.safetensors").write_bytes(b""), BROKEN),
         (lambda f: os.truncate(f / "vectors.safetensors", 100), BROKEN),
     ],

@@ -7,7 +7,7 @@ is out of their reach, and sampled twins that hold are small ones.
 import numpy as np
 
 import dptext
-from dptext.noise.bits import FINE_SCALE
+from dptext.noise.discrete import FINE_SCALE
 from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 from zoo.case import SAMPLES, Case, PureDP, claim
 from zoo.vectors_bits import bits_given_codes, judged, sender

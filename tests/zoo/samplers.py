@@ -9,8 +9,7 @@ import numpy as np
 
 import dptext
 from dptext import TEM
-from dptext.noise.bits import flip_threshold
-from dptext.noise.discrete import RandomizedResponse
+from dptext.noise.discrete import RandomizedResponse, flip_threshold
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import SymmetricUnary, WeightedBits, WeightedChannel, bit_budgets
 from dptext.representations.cube import CubeChannel, Piecewise, Plan

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 
 from dptext.audits import judge_exact, judge_sample, require_refutable, sampled_loss
-from dptext.noise.bits import SCALE, flip_threshold
+from dptext.noise.discrete import SCALE, flip_threshold
 from dptext.representations.bits import (
     OneBit,
     OptimizedUnary,

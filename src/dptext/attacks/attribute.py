@@ -28,8 +28,6 @@ from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, area, area_of_classes, macro_f1, mean_of_people
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["attribute_inference"]
-
 Ids: TypeAlias = npt.NDArray[np.int64]
 
 _BOTH_WAYS = 2.0  # every two people of two folds: one teaches what the other is judged by, and the other way round

@@ -20,31 +20,6 @@ from dptext.estimates import Estimate, mean_of_people, share
 from dptext.showing import Facts, Showing
 from dptext.threads import available_cores
 
-__all__ = [
-    "ATTACKERS",
-    "AttackScore",
-    "Attacker",
-    "Learner",
-    "Rows",
-    "are_texts",
-    "as_codes",
-    "as_features",
-    "as_ids",
-    "as_people",
-    "as_rows",
-    "as_texts",
-    "checked_attackers",
-    "lengths_of",
-    "optional",
-    "quiet_fit",
-    "random_state",
-    "scaling_steps",
-    "share_of_rows",
-    "unit_rows",
-    "words_alone",
-    "words_to_numbers",
-]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AttackScore(Showing):
@@ -208,16 +183,18 @@ def as_people(people: Iterable[Hashable] | None, rows: int) -> Ids:
     return np.arange(rows) if people is None else as_codes("people", people, rows)[0]
 
 
-def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None) -> Ids:
-    """(n,) int64 from 0 to below - 1."""
+def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *, least: int = 0) -> Ids:
+    """(n,) int64 from least to below - 1."""
     found = np.asarray(ids)
     if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
         raise ParameterError(f"{name} must be a row of at least one integer, got shape {found.shape}, {found.dtype}")
     if rows is not None and found.size != rows:
         raise ParameterError(f"{name} must hold one for each of {rows:,} rows, got {found.size:,}")
-    inside = (found >= 0) & (found < below)
+    inside = (found >= least) & (found < below)
     if not inside.all():
-        raise ParameterError(f"{name} must lie between 0 and {below - 1:,}, entry {int(np.argmin(inside))} does not")
+        raise ParameterError(
+            f"{name} must lie between {least} and {below - 1:,}, entry {int(np.argmin(inside))} does not"
+        )
     return found.astype(np.int64)
 
 

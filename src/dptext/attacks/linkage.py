@@ -33,18 +33,6 @@ from dptext.estimates import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
-__all__ = [
-    "Pairs",
-    "Similarity",
-    "author_reidentification",
-    "linkage",
-    "linkage_of_scores",
-    "rank_scores",
-    "side_by_side",
-    "similarities",
-]
-
-
 Ids: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Pairs: TypeAlias = Callable[[int, int], npt.NDArray[Any]]
@@ -80,11 +68,7 @@ def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Id
 
 
 def similarities(
-    original: Rows,
-    private: Rows,
-    *,
-    similarity: str = "cosine",
-    names: tuple[str, str] = ("original", "private"),
+    original: Rows, private: Rows, *, similarity: str = "cosine", names: tuple[str, str] = ("original", "private")
 ) -> tuple[Similarity, tuple[int, int]]:
     """Scores of all pairs as a function of blocks, and (private rows, originals); see `dptext.attacks.linkage`."""
     choice("similarity", similarity, ("cosine", "dot", "euclidean"))
@@ -141,12 +125,7 @@ class Similarity(ABC):
         """(k,) by how much the first candidate's score lies above the second's, and how far this may be off."""
 
     def settle(
-        self,
-        start: int,
-        true: Ids,
-        scores: Floats,
-        ahead: npt.NDArray[np.bool_],
-        alike: npt.NDArray[np.bool_],
+        self, start: int, true: Ids, scores: Floats, ahead: npt.NDArray[np.bool_], alike: npt.NDArray[np.bool_]
     ) -> None:
         """Compare the true candidate with those within rounding of it by differences of rows; changes the last two."""
         places = np.arange(true.size)

@@ -19,22 +19,6 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate, area, share
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "Ceiling",
-    "Channel",
-    "ChannelRows",
-    "Membership",
-    "gaussian_ceiling",
-    "likelihood_ratio_membership",
-    "loss_membership",
-    "random_halves",
-    "score_membership",
-    "sequence_likelihoods",
-    "shadow_membership",
-    "sum_membership",
-]
-
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -517,12 +501,7 @@ def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
 
 
 def _network(
-    known: Floats,
-    inside: Mask,
-    asked: Floats,
-    hidden: tuple[int, ...],
-    epochs: int,
-    bits: RandomBits,
+    known: Floats, inside: Mask, asked: Floats, hidden: tuple[int, ...], epochs: int, bits: RandomBits
 ) -> Floats:
     network = optional("sklearn.neural_network").MLPClassifier(
         hidden_layer_sizes=hidden,

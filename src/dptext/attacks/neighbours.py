@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.base import AttackScore, as_codes, as_rows, unit_rows
-from dptext.attacks.linkage import Pairs, rank_scores
+from dptext.attacks.base import AttackScore, as_codes, as_ids, as_rows, unit_rows
+from dptext.attacks.linkage import rank_scores
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_over_runs, share
 from dptext.privacy.randomness import RandomBits
-
-__all__ = ["NO_ROW", "SecretRanks", "nearest_secrets", "secret_ranks", "with_secrets_told"]
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -59,7 +58,9 @@ def secret_ranks(
         ParameterError: no pair, rows that are not there, NaN; the argument is named.
     """
     points = unit_rows(_dense(vectors))
-    name, secret = (_rows(what, ids, len(points)) for what, ids in (("names", names), ("secrets", secrets)))
+    name, secret = (
+        as_ids(what, ids, len(points), least=NO_ROW) for what, ids in (("names", names), ("secrets", secrets))
+    )
     if name.size != secret.size:
         raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
     kind = np.zeros(name.size, dtype=np.int64) if kinds is None else as_codes("kinds", kinds, name.size)[0]
@@ -85,7 +86,8 @@ def secret_ranks(
         choices[kind == each] = candidates.size
         if mine.size:
             true = np.searchsorted(candidates, secret[mine])
-            ranks = rank_scores(_cosines(points[name[mine]], points[candidates]), true, candidates.size, bits)
+            of_secrets = partial(_cosines, points[name[mine]], points[candidates])
+            ranks = rank_scores(of_secrets, true, candidates.size, bits)
             among_secrets[mine] = 1 + ranks
     words = len(points) - 1 - out.size
     return SecretRanks(known, among_words, among_secrets, choices, words)
@@ -143,11 +145,7 @@ def nearest_secrets(
     median = f"in the median the secret is word {int(np.median(found.among_words[known])):,} of {found.words:,}"
     measures = (
         ("nearest secret is the right one", found.among_secrets <= 1, float((1 / choices).mean())),
-        (
-            f"secret among {top:,} nearest words",
-            found.among_words <= top,
-            top / found.words,
-        ),
+        (f"secret among {top:,} nearest words", found.among_words <= top, top / found.words),
     )
     scores = [
         AttackScore(
@@ -160,8 +158,23 @@ def nearest_secrets(
         )
         for measure, hits, baseline in measures
     ]
-    if public is not None:
-        scores += _nearer(found, public, names, secrets, kinds, left_out, confidence, seed, attack)
+    if public is None:
+        return scores
+    before = secret_ranks(public, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
+    both = known & before.known
+    if both.sum() >= 2:
+        earlier = before.among_words[both]
+        bits = np.log2(earlier / found.among_words[both])
+        detail = f"{both.sum():,} pairs that public vectors know too, whose secret is word {int(np.median(earlier)):,} "
+        nearer = AttackScore(
+            attack=attack,
+            measure="bits nearer than before",
+            score=replace(mean_over_runs(bits, confidence=confidence), of="pairs"),
+            baseline=0.0,
+            baseline_name="public vectors",
+            detail=f"{detail}there in the median",
+        )
+        scores.append(nearer)
     return scores
 
 
@@ -174,44 +187,18 @@ def with_secrets_told(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secret
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.89, 0.0, 0.45]]
     """
     points: Floats = np.array(unit_rows(_dense(vectors)))
-    name, secret = (_rows(what, ids, len(points)) for what, ids in (("names", names), ("secrets", secrets)))
+    name, secret = (
+        as_ids(what, ids, len(points), least=NO_ROW) for what, ids in (("names", names), ("secrets", secrets))
+    )
     told = (name != NO_ROW) & (secret != NO_ROW)
     moved = points[name[told]] + points[secret[told]] / 2
     points[secret[told]] = unit_rows(moved)
     return points
 
 
-def _nearer(
-    found: SecretRanks,
-    public: npt.ArrayLike,
-    names: Sequence[int] | Ids,
-    secrets: Sequence[int] | Ids,
-    kinds: list[Hashable] | None,
-    left_out: Sequence[int],
-    confidence: float,
-    seed: int | None,
-    attack: str,
-) -> list[AttackScore]:
-    before = secret_ranks(public, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
-    both = found.known & before.known
-    if both.sum() < 2:
-        return []
-    bits = np.log2(before.among_words[both] / found.among_words[both])
-    return [
-        AttackScore(
-            attack=attack,
-            measure="bits nearer than before",
-            score=replace(mean_over_runs(bits, confidence=confidence), of="pairs"),
-            baseline=0.0,
-            baseline_name="public vectors",
-            detail=f"{both.sum():,} pairs that public vectors know too, whose secret is word "
-            f"{int(np.median(before.among_words[both])):,} there in the median",
-        )
-    ]
-
-
-def _cosines(names: Floats, candidates: Floats) -> Pairs:
-    return lambda start, stop: names[start:stop] @ candidates.T
+def _cosines(names: Floats, candidates: Floats, start: int, stop: int) -> Floats:
+    cosines: Floats = names[start:stop] @ candidates.T
+    return cosines
 
 
 def _dense(vectors: npt.ArrayLike) -> Floats:
@@ -222,15 +209,3 @@ def _dense(vectors: npt.ArrayLike) -> Floats:
     if len(found) < 3:
         raise ParameterError(f"vectors must hold at least three words, got {len(found)}")
     return found
-
-
-def _rows(what: str, ids: Sequence[int] | Ids, words: int) -> Ids:
-    found = np.asarray(ids)
-    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
-        raise ParameterError(f"{what} must be a row of at least one integer, got shape {found.shape}, {found.dtype}")
-    inside = (found >= NO_ROW) & (found < words)
-    if not inside.all():
-        raise ParameterError(
-            f"{what} must lie between 0 and {words - 1:,} (or be {NO_ROW}), entry {int(np.argmin(inside))} does not"
-        )
-    return found.astype(np.int64)

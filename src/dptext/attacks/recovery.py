@@ -35,16 +35,6 @@ from dptext.estimates import CONFIDENCE, Estimate, mean_of_people, share
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "Space",
-    "bag_inversion",
-    "bayes_recovery",
-    "cross_corpus_recovery",
-    "expected_recovery",
-    "nearest_recovery",
-]
-
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = npt.NDArray[np.int64]
 MEASURE = "share of words recovered"

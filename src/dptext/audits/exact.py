@@ -18,18 +18,6 @@ from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
-__all__ = [
-    "CanaryBound",
-    "ExactLoss",
-    "canary_loss",
-    "density_loss",
-    "exact_delta",
-    "exact_loss",
-    "one_run_bound",
-    "p_value",
-]
-
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Allowed: TypeAlias = float | Callable[[int, slice], Floats]
 

@@ -6,32 +6,21 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.draws import Release, Sampler, compare_releases
+from dptext.audits.goodness import Release, Sampler, compare_releases
 from dptext.audits.sampled import Draw, sampled_loss
-from dptext.audits.vectors import ChannelLike, Pair, VectorScore, audit_vectors
-from dptext.audits.verdict import (
-    Verdict,
-    as_approx,
-    checked_claim,
-    delta_of,
-    judge_exact,
-    judge_sample,
-    with_release,
-)
+from dptext.audits.vectors import Pair, VectorScore, audit_vectors
+from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_exact, judge_sample, with_release
 from dptext.errors import ParameterError
 from dptext.privacy.condition import ONE_GROUP, OneGroup
 from dptext.privacy.guarantee import MetricDP, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.progress import watched
-
-__all__ = ["Distance", "audit", "distance_named"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
 Distance: TypeAlias = Callable[[Points, Points], npt.ArrayLike]
@@ -49,74 +38,8 @@ _COPIES = 3
 _RELEASED = 64  # parts of the documents that are released
 
 
-class WordMechanismLike(Protocol):
-    """A word mechanism to `audit`: exactly with ``distributions`` or ``probabilities``."""
-
-    vectors: Any
-    """``words``, and their public points, ``matrix`` (V, d)."""
-
-    @property
-    def statement(self) -> PrivacyStatement:
-        """The claim for one word."""
-        ...
-
-    def sample(self, words: list[str], *, seed: int | None = None) -> list[str]:
-        """One output for each word."""
-        ...
-
-
-class BankMechanismLike(Protocol):
-    """A mechanism to `audit` that replaces texts by texts of a public bank, and shows its distribution."""
-
-    bank: Any
-    """``texts``, all that can come out."""
-
-    @property
-    def part_statement(self) -> PrivacyStatement:
-        """The claim for what is drawn at once."""
-        ...
-
-    def parts(self, text: str) -> list[str]:
-        """What of a document is replaced; asked for only where the mechanism releases documents (``replacing``)."""
-        ...
-
-    def distributions(self, texts: list[str]) -> npt.ArrayLike:
-        """(texts, texts of the bank) probabilities."""
-        ...
-
-    def sample(self, texts: list[str], *, seed: int | None = None) -> list[str]:
-        """One output for each text."""
-        ...
-
-
-class RandomizerLike(Protocol):
-    """A choice of noise that becomes a channel for vectors of a dimension."""
-
-    def channel(self, dimension: int) -> Any:
-        """What draws the noise."""
-        ...
-
-    def statement(self, dimension: int) -> PrivacyStatement:
-        """The claim for one vector."""
-        ...
-
-
-class DeviceLike(Protocol):
-    """What a device runs: its channel is all that stands between a text and what is sent."""
-
-    @property
-    def channel(self) -> ChannelLike:
-        """What draws the noise."""
-        ...
-
-    @property
-    def statement(self) -> PrivacyStatement:
-        """The claim for one text."""
-        ...
-
-
 def audit(
-    mechanism: WordMechanismLike | BankMechanismLike | RandomizerLike | DeviceLike | ChannelLike,
+    mechanism: Any,
     claim: PrivacyStatement | None = None,
     *,
     words: Sequence[str] | None = None,
@@ -134,7 +57,7 @@ def audit(
     """Try to refute what a mechanism promises, for one word, one text that is replaced at once, or one vector.
 
     A word mechanism: exact where it shows its distribution (``distributions`` or ``probabilities``), over every pair of
-    the audited words and every output; then draws are compared with that distribution (`dptext.audits.draws`). Else
+    the audited words and every output; then draws are compared with that distribution (`dptext.audits.goodness`). Else
     sampled: the pair of words whose promise is the tightest, as a black box.
 
     Texts that become texts of a bank: exact, over every pair of the audited texts and every text of the bank; then
@@ -144,8 +67,8 @@ def audit(
     A randomizer of vectors (`dptext.audits.audit_vectors`): sampled, at two vectors as far apart as they can be.
 
     Args:
-        mechanism: a word mechanism; a `BankRewriter`; a randomizer of vectors, or its channel for one dimension; a
-            `DeviceEncoder`, or a fitted `PrivateEncoder`.
+        mechanism: a word mechanism (``vectors``, ``statement``, ``sample``); a `BankRewriter`; a randomizer of vectors,
+            or its channel for one dimension; a `DeviceEncoder`, or a fitted `PrivateEncoder`.
         claim: the statement to put to the test; None: the mechanism's own (a channel alone has none).
         words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
             their nearest neighbours, the unknown word among them).
@@ -182,31 +105,30 @@ def audit(
         if isinstance(mechanism, str | type):
             raise ParameterError(f"mechanism must be an object such as TEM(...), got a {type(mechanism).__name__}")
         how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
-        of_words = {"words": words, "distance": distance, "labels": labels}
+        of_words: dict[str, Any] = {"words": words, "distance": distance, "labels": labels}
         of_texts = {"texts": texts}
         of_vectors = {"dimension": dimension, "pair": pair, "score": score}
         if hasattr(mechanism, "vectors"):
             _refuse(of_texts | of_vectors, "a word mechanism")
-            return _audit_words(mechanism, claim, **of_words, **how)  # type: ignore[arg-type]
+            return _audit_words(mechanism, claim, **of_words, **how)
         if hasattr(mechanism, "bank"):
             _refuse(of_words | of_vectors, "a mechanism of texts")
-            return _audit_texts(mechanism, claim, texts=texts, **how)  # type: ignore[arg-type]
+            return _audit_texts(mechanism, claim, texts=texts, **how)
         _refuse(of_words | of_texts, "a mechanism of vectors")
-        given: Any = getattr(mechanism, "release_", mechanism)  # of a fitted estimator: what it sends
-        channel = getattr(given, "channel", None)
-        if callable(channel):
+        sent: Any = getattr(mechanism, "release_", mechanism)  # what a fitted estimator sends
+        channel: Any = getattr(sent, "channel", sent)
+        statement: Any = getattr(sent, "statement", None)
+        if channel is not sent and callable(channel):
             if dimension is None:
                 raise ParameterError("the loss of a randomizer depends on the dimension: say of which, dimension=64")
-            claim = given.statement(dimension) if claim is None else claim
-            given = channel(dimension)
+            channel = channel(dimension)
+            statement = statement(dimension) if claim is None else None
         elif dimension is not None:
             raise ParameterError("a channel has its dimension already: leave dimension= out")
-        elif channel is not None:
-            claim = given.statement if claim is None else claim
-            given = channel
-        if claim is None:
+        claim = statement if claim is None else claim
+        if claim is None or callable(claim):
             raise ParameterError("a channel brings no claim along: give the statement that is to be put to the test")
-        return audit_vectors(given, claim, pair=pair, score=score, **how)
+        return audit_vectors(channel, claim, pair=pair, score=score, **how)
 
 
 def _refuse(options: dict[str, Any], what: str) -> None:
@@ -216,7 +138,7 @@ def _refuse(options: dict[str, Any], what: str) -> None:
 
 
 def _audit_words(
-    mechanism: WordMechanismLike,
+    mechanism: Any,
     claim: PrivacyStatement | None,
     *,
     words: Sequence[str] | None,
@@ -244,7 +166,7 @@ def _audit_words(
     of_chosen = None if label is None else label[[row[word] for word in chosen]]
     allowed = _Allowed(claim, points, chosen, measure, of_chosen)
     coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
-    if _in_groups(claim):
+    if claim.condition.has(OneGroup):
         coverage += ", of which those of one group count"
     logs = _log_distribution(mechanism, chosen)
     sampler = _word_sampler(mechanism, chosen, row, seeded=seed is not None)
@@ -272,10 +194,7 @@ def _audit_words(
         return with_release(verdict, draws, error=error)
     first, second = allowed.tightest()
     bound = sampled_loss(
-        *(_draw_of(sampler, each) for each in (first, second)),
-        samples=samples,
-        error=error,
-        seed=seed,
+        *(_draw_of(sampler, each) for each in (first, second)), samples=samples, error=error, seed=seed
     )
     return judge_sample(
         claim,
@@ -288,7 +207,7 @@ def _audit_words(
 
 
 def _audit_texts(
-    mechanism: BankMechanismLike,
+    mechanism: Any,
     claim: PrivacyStatement | None,
     *,
     texts: Sequence[str] | None,
@@ -409,17 +328,13 @@ class _Allowed:
         return best[1], best[2]
 
 
-def _in_groups(claim: PrivacyStatement) -> bool:
-    return claim.condition.has(OneGroup)
-
-
 def _checked_labels(claim: PrivacyStatement, size: int, labels: Labels | None) -> npt.NDArray[np.int64] | None:
     """(V,) the public group of each word, where the claim depends on it."""
-    if _in_groups(claim) and labels is None:
+    if claim.condition.has(OneGroup) and labels is None:
         raise ParameterError(
             f"the claim is about two words of {ONE_GROUP}: pass the group of each word of the vocabulary as labels="
         )
-    if not _in_groups(claim) and labels is not None:
+    if not claim.condition.has(OneGroup) and labels is not None:
         raise ParameterError("the claim does not depend on groups: leave labels= out")
     if labels is None:
         return None
@@ -445,16 +360,17 @@ def _chosen_words(vectors: Any, bits: RandomBits, labels: npt.NDArray[np.int64] 
 
 def _log_distribution(mechanism: Any, words: list[str]) -> npt.NDArray[np.float64] | None:
     if hasattr(mechanism, "distributions"):
-        with np.errstate(divide="ignore"):
-            logs: npt.NDArray[np.float64] = np.log(mechanism.distributions(words))
-        return logs
-    if hasattr(mechanism, "probabilities"):
-        with np.errstate(divide="ignore"):
-            return np.log(np.stack([np.asarray(mechanism.probabilities(word), dtype=np.float64) for word in words]))
-    return None
+        shares = mechanism.distributions(words)
+    elif hasattr(mechanism, "probabilities"):
+        shares = np.stack([np.asarray(mechanism.probabilities(word), dtype=np.float64) for word in words])
+    else:
+        return None
+    with np.errstate(divide="ignore"):
+        logs: npt.NDArray[np.float64] = np.log(shares)
+    return logs
 
 
-def _word_sampler(mechanism: WordMechanismLike, words: Sequence[str], row: dict[str, int], *, seeded: bool) -> Sampler:
+def _word_sampler(mechanism: Any, words: Sequence[str], row: dict[str, int], *, seeded: bool) -> Sampler:
     def draw(inputs: npt.NDArray[np.int64], bits: RandomBits) -> npt.NDArray[np.int64]:
         # without a seed the mechanism draws as it does in use
         seed = int(bits.integers(1)[0]) if seeded else None
@@ -523,10 +439,6 @@ def distance_named(
     return given
 
 
-def _euclidean(rows: Points, matrix: Points) -> Points:
-    return np.stack([np.sqrt(((matrix - row) ** 2).sum(axis=1)) for row in rows])
-
-
 def _angular(rows: Points, matrix: Points) -> Points:
     """Radians; a row of zeros lies on the first axis. An arc cosine would be wrong by 1e-8 near 0."""
     ends = _directions(matrix)
@@ -542,14 +454,6 @@ def _directions(points: Points) -> Points:
     points[~points.any(axis=1), 0] = 1.0
     directions: Points = points / np.sqrt((points**2).sum(axis=1, keepdims=True))
     return directions
-
-
-def _manhattan(rows: Points, matrix: Points) -> Points:
-    return np.stack([np.abs(matrix - row).sum(axis=1) for row in rows])
-
-
-def _chebyshev(rows: Points, matrix: Points) -> Points:
-    return np.stack([np.abs(matrix - row).max(axis=1) for row in rows])
 
 
 def _poincare(rows: Points, matrix: Points) -> Points:
@@ -568,21 +472,18 @@ def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> D
     variance = np.diag(covariance).mean()
     identity = np.eye(points.shape[1])
     shape = lambda_ * (covariance / variance if variance > 0 else identity) + (1 - lambda_) * identity
-    return partial(_elliptical, shape)
+    return _by_rows(lambda apart: np.sqrt((apart.T * np.linalg.solve(shape, apart.T)).sum(axis=0)))
 
 
-def _elliptical(shape: Points, rows: Points, matrix: Points) -> Points:
-    found = []
-    for row in rows:
-        steps = (matrix - row).T
-        found.append(np.sqrt((steps * np.linalg.solve(shape, steps)).sum(axis=0)))
-    return np.stack(found)
+def _by_rows(of_row: Callable[[Points], Points]) -> Distance:
+    """A distance from the differences of a matrix to one row."""
+    return lambda rows, matrix: np.stack([of_row(matrix - row) for row in rows])
 
 
 _KNOWN: dict[str, Distance] = {
-    "euclidean": _euclidean,
+    "euclidean": _by_rows(lambda apart: np.sqrt((apart**2).sum(axis=1))),
     "angular": _angular,
-    "manhattan": _manhattan,
-    "chebyshev": _chebyshev,
+    "manhattan": _by_rows(lambda apart: np.abs(apart).sum(axis=1)),
+    "chebyshev": _by_rows(lambda apart: np.abs(apart).max(axis=1)),
     "poincare": _poincare,
 }

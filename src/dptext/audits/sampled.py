@@ -17,16 +17,6 @@ from dptext.checks import whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "LossBound",
-    "clopper_pearson",
-    "learn_score",
-    "loss_bound",
-    "sampled_loss",
-    "samples_needed",
-    "strongest_bound",
-]
-
 Draw: TypeAlias = Callable[[int, RandomBits], npt.NDArray[Any]]
 Score: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
 
@@ -150,9 +140,6 @@ def sampled_loss(
     return loss_bound(*scores, error=error, delta=delta)
 
 
-# -- choosing the event ----------------------------------------------------------------------------------------
-
-
 def _best_threshold(
     one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], error: float, delta: float
 ) -> tuple[float, float]:
@@ -199,9 +186,6 @@ def _middle_of_gap(threshold: float, *ordered: npt.NDArray[np.float64]) -> float
 
 def _log_ratio(p_low: float, q_high: float, delta: float) -> float:
     return math.log((p_low - delta) / q_high) if p_low > delta else -math.inf
-
-
-# -- black boxes -----------------------------------------------------------------------------------------------
 
 
 class _CheckedDraw:

@@ -154,8 +154,6 @@ def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats
     return pairs
 
 
-# -- scores ---------------------------------------------------------------------------------------------------
-
 Ranking: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
 """(n, k) outputs and the two vectors -> (n,) scores."""
 
@@ -233,9 +231,6 @@ def _most_telling(
 def _all(rankings: dict[str, Ranking], pair: tuple[Floats, Floats], outputs: Floats) -> Floats:
     """(n, r) scores, one of each ranking."""
     return np.stack([ranking(outputs, *pair) for ranking in rankings.values()], axis=1)
-
-
-# -- outputs --------------------------------------------------------------------------------------------------
 
 
 def _outputs(

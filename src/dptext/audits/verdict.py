@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.draws import DrawTest, Sampler, compare_draws
 from dptext.audits.exact import CanaryBound, exact_delta, exact_loss
+from dptext.audits.goodness import DrawTest, Sampler, compare_draws
 from dptext.audits.sampled import LossBound, strongest_bound
 from dptext.checks import number
 from dptext.drawing import checked_axes, legend_below, promise_row
@@ -33,22 +33,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, UNCOMPARED
 from dptext.showing import Facts, Showing
-
-__all__ = [
-    "Outcome",
-    "Verdict",
-    "as_approx",
-    "checked_claim",
-    "delta_of",
-    "judge_canaries",
-    "judge_exact",
-    "judge_gaussian",
-    "judge_sample",
-    "judge_sampled_gaussian",
-    "require_refutable",
-    "with_release",
-    "with_stated_noise",
-]
 
 _WIDTH = 79
 _HANG = " " * 15
@@ -256,7 +240,7 @@ def judge_exact(
         names, outputs: what the inputs and outputs are called.
         coverage: which inputs these are.
         sampler: draws outputs of inputs, by their numbers; where the losses keep the claim, its draws are compared with
-            ``log_probabilities`` (`dptext.audits.draws`). None: the verdict says that none were.
+            ``log_probabilities`` (`dptext.audits.goodness`). None: the verdict says that none were.
         samples: how many draws; half of them for the two inputs that come nearest to their allowance.
         error: the probability with which a sampler of exactly this distribution is refuted.
         seed: for the draws; None for fresh randomness.
@@ -272,14 +256,7 @@ def judge_exact(
     if sampler is None:
         return replace(verdict, method=f"{verdict.method}; no draws were compared with it")
     draws = compare_draws(
-        logs,
-        sampler,
-        samples=samples,
-        error=error,
-        bits=RandomBits(seed),
-        names=names,
-        outputs=outputs,
-        closely=pair,
+        logs, sampler, samples=samples, error=error, bits=RandomBits(seed), names=names, outputs=outputs, closely=pair
     )
     return _with_draws(verdict, draws)
 

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from dptext.calibration.reidentification import BankCalibration
     from dptext.sentences.bank import TextBank
 
-__all__ = ["COMPARED", "Calibration", "Family", "calibrate", "usual_epsilon"]
-
-
 COMPARED = ("tem", "madlib")
 """The mechanisms that are shown beside each other."""
 

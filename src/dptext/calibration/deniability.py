@@ -32,27 +32,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import word_mechanism
 
-__all__ = [
-    "MEASURES",
-    "QUANTILES",
-    "Deniability",
-    "InShort",
-    "Replacements",
-    "WordSample",
-    "checked_weights",
-    "deniability",
-    "draw_density",
-    "draw_keep",
-    "draw_support",
-    "in_short",
-    "kept_and_support",
-    "replacements",
-    "sample_words",
-    "weighted_quantile",
-    "zipf_weights",
-]
-
-
 _BINS = 8
 
 
@@ -309,8 +288,6 @@ class Deniability(Showing):
         values: Floats = getattr(self, name)
         return values
 
-    # -- shown ------------------------------------------------------------------------------------------------
-
     def _in_brief(self) -> Facts:
         yield "mechanism", self.mechanism
         yield "epsilon", self.epsilon
@@ -504,13 +481,7 @@ class Replacements(Showing):
 
 
 def replacements(
-    mechanism: WordMechanism,
-    word: str,
-    *,
-    most: int = 5,
-    eta: float = 0.05,
-    draws: int = 2000,
-    seed: int | None = None,
+    mechanism: WordMechanism, word: str, *, most: int = 5, eta: float = 0.05, draws: int = 2000, seed: int | None = None
 ) -> Replacements:
     """What a word becomes: exactly for mechanisms with ``distributions``, from ``draws`` draws for the others."""
     vocabulary = mechanism.vectors.vocabulary

@@ -18,19 +18,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 from dptext.words.mechanism import WordMechanism
 
-__all__ = [
-    "Floats",
-    "Outcomes",
-    "Rows",
-    "batch_for",
-    "distances_from",
-    "distributions_of",
-    "outcomes",
-    "probability_interval",
-    "reach_of_masses",
-    "smallest_support",
-]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.int64]
 
@@ -148,9 +135,6 @@ def _relative_entropy(share: Floats, other: Floats) -> Floats:
         rest = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - other)), 0.0)
     total: Floats = one + rest
     return np.where(np.isnan(total), np.inf, total)
-
-
-# -- one word --------------------------------------------------------------------------------------------------
 
 
 def _nearest_first(apart: npt.NDArray[np.float32], row: int) -> Rows:

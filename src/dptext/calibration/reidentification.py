@@ -27,19 +27,6 @@ from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
 from dptext.showing import Facts, Showing
 
-__all__ = [
-    "DIGITS",
-    "BankCalibration",
-    "BankEpsilon",
-    "UnreachableError",
-    "bank_epsilon",
-    "calibrate_bank",
-    "crossing",
-    "fresh_seed",
-    "log_odds",
-]
-
-
 DIGITS = 4
 """Of an epsilon that was searched for: one that a person can type."""
 _DOUBLINGS = 24

@@ -393,7 +393,9 @@ def embed(
     promises = _promises(plan, more, seeded=run.seed is not None)
     head, *further = _announced(plan, public)
     further += [] if policy is None else _announced_levels(policy)
-    promise = before_embedding(head, further, unit=protection.unit, user=protection.user, promises=promises, more=more)
+    promise = before_embedding(
+        head=head, further=further, unit=protection.unit, user=protection.user, promises=promises, more=more
+    )
     statements = (
         plan.statement(level, seeded=False).replace(guarantee=ApproxDP(each.epsilon, each.delta))
         for level, each in promises.items()

@@ -19,7 +19,7 @@ from dptext.release.release import data_agrees, data_and_statement, read_stateme
 from dptext.reports.folders import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.representations.device_folder import check_device
 from dptext.synthesis.distribution import read_description
-from dptext.vectors.folder import announces_vectors, check_folder
+from dptext.vectors.formats import announces_vectors, check_folder
 
 __all__ = ["explain"]
 

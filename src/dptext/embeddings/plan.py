@@ -22,7 +22,7 @@ from dptext.noise.gaussian_sums import CELL, MOST_USERS
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ApproxDP, Guarantee, Relation, Trust, Unit, as_approx, rounded_up
-from dptext.privacy.prior import check_prior, counted_in, substituted
+from dptext.privacy.restating import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import ONE_NAME, UserUnit, users_of

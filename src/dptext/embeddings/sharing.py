@@ -21,8 +21,7 @@ from dptext.io.atomic import HashedFile, atomic_folder, check_new_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.wording import filled
-from dptext.vectors.folder import announces_vectors, write_folder
-from dptext.vectors.formats import KNOWN_VECTORS
+from dptext.vectors.formats import KNOWN_VECTORS, announces_vectors, write_folder
 from dptext.vectors.word2vec import check_words, write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 

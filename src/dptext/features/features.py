@@ -260,7 +260,7 @@ class PublicFeatures(Showing):
     @cached_property
     def prior(self) -> dict[str, PrivacyStatement]:
         """What was promised when word vectors were released that are not public, by what they are: whoever uses them
-        counts it in (`dptext.privacy.prior`). Each release once."""
+        counts it in (`dptext.privacy.restating`). Each release once."""
         found: list[PrivacyStatement] = []
         for block in self.blocks:
             statement = _released(block.encoder)

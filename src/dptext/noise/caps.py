@@ -13,22 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.noise.bits import SCALE, coins
+from dptext.noise.discrete import SCALE, coins
 from dptext.privacy.randomness import RandomBits
-
-__all__ = [
-    "Tail",
-    "Window",
-    "chance_inside",
-    "gaussian_tail",
-    "regularised_beta",
-    "sphere_tail",
-    "tail_heights",
-    "uniform_subsets",
-    "window_moments",
-    "window_within",
-]
-
 
 Floats = npt.NDArray[np.float64]
 

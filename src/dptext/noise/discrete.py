@@ -1,5 +1,6 @@
-"""Randomized response over categories, and the length of L2-Laplace noise.
+"""Exact discrete samplers: flipped bits, randomized response over categories, and the length of L2-Laplace noise.
 
+Derivation: docs/mechanisms/bits.md#noise-bits
 Derivation: docs/mechanisms/bits.md#noise-categories
 """
 
@@ -13,20 +14,171 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import number, whole
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
+from dptext.threads import for_each_block
 
-__all__ = [
-    "RandomizedResponse",
-    "elliptical_laplace",
-    "l2_laplace",
-    "uniform_directions",
-]
+SCALE = 2**32
+"""Chances are multiples of 1 / SCALE."""
+
+Thresholds = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+_ROUNDING = 2.0**-40  # more than a float64 sum of 2^20 logarithms is off by
+_COINS = 1 << 16  # drawn at once: 256 KiB, which stay in the cache
+_COINS_A_TASK = 1 << 20
+
+
+def asked_less_rounding(epsilon: float) -> float:
+    """What may be spent so that what is `stated` does not exceed ``epsilon``."""
+    return epsilon * (1 - 2 * _ROUNDING)
+
+
+def stated(epsilon: float) -> float:
+    """A computed epsilon, rounded up by more than the arithmetic that computed it can be off by."""
+    return epsilon * (1 + _ROUNDING)
+
+
+def flip_epsilon(threshold: int) -> float:
+    """ln((2^32 - t) / t), equation (flip): what a bit that is flipped with chance t / 2^32 tells."""
+    return math.log1p((SCALE - 2 * threshold) / threshold)
+
+
+def flip_threshold(epsilon: float) -> int:
+    """The least t of which `flip_epsilon` is at most ``epsilon``: the rarest flips that keep the promise."""
+    threshold = max(1, math.floor(SCALE / (1 + math.exp(min(epsilon, 700.0)))) - 1)
+    while flip_epsilon(threshold) > epsilon and threshold < SCALE // 2:
+        threshold += 1
+    if threshold >= SCALE // 2:
+        raise ParameterError(
+            f"a budget of {epsilon:.3g} for one bit is less than a chance of 32 bits can tell from a fair coin: "
+            "raise epsilon, or send fewer bits"
+        )
+    return threshold
+
+
+def coins(bits: RandomBits, count: int, threshold: int) -> Booleans:
+    """(count,) bools, each True with chance threshold / 2^32."""
+    heads = np.empty(count, dtype=np.bool_)
+    for start in range(0, count, _COINS):
+        block = heads[start : start + _COINS]
+        np.less(_words(bits, block.size), np.uint32(threshold), out=block)
+    return heads
+
+
+def leaning_coins(bits: RandomBits, numbers: Floats, threshold: int) -> Booleans:
+    """(m,) bools from (m,) numbers x between -1 and 1, each True with chance 1/2 + x (1/2 - t / 2^32)."""
+    half = SCALE // 2
+    chances = np.rint(half + numbers * (half - threshold)).astype(np.uint32)
+    return _words(bits, numbers.size) < chances
+
+
+def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
+    """(rows, ceil(k / 8)) uint8: bit j of a row is 1 with chance thresholds[j] / 2^32, all independently."""
+    width = thresholds.size
+    packed = np.empty((rows, -(-width // 8)), dtype=np.uint8)
+    if not rows or not width:
+        return packed
+    alike = thresholds[0] if (thresholds == thresholds[0]).all() else thresholds
+    step = max(1, _COINS // width)
+    rows_a_task = step * max(1, _COINS_A_TASK // (step * width))
+    starts = range(0, rows, rows_a_task)
+
+    def fill(task: tuple[int, RandomBits]) -> None:
+        first, stream = task
+        last = min(first + rows_a_task, rows)
+        for start in range(first, last, step):
+            block = packed[start : min(start + step, last)]
+            heads = _words(stream, len(block) * width).reshape(len(block), width) < alike
+            if width % 8 == 0:  # rows end at bytes: one long row packs faster than many
+                block.reshape(-1)[:] = np.packbits(heads.reshape(-1))
+            else:
+                block[:] = np.packbits(heads, axis=1)
+
+    for_each_block(fill, zip(starts, bits.spawn(len(starts)), strict=True))
+    return packed
+
+
+def flip_codes(codes: npt.NDArray[np.uint16], thresholds: list[int], bits: RandomBits) -> None:
+    """Flip bit j (bit 0 is the lowest) of (m,) contiguous codes with chance thresholds[j] / 2^32, in place."""
+    plane = np.empty(min(codes.size, _COINS), dtype=np.uint16)
+    for start in range(0, codes.size, _COINS):
+        block = codes[start : start + _COINS]
+        shifted = plane[: block.size]
+        for place, threshold in enumerate(thresholds):
+            heads = _words(bits, block.size) < np.uint32(threshold)
+            np.left_shift(heads.view(np.uint8), place, out=shifted, dtype=np.uint16)
+            np.bitwise_xor(block, shifted, out=block)
+
+
+def _words(bits: RandomBits, count: int) -> Thresholds:
+    """(count,) uint32, uniform over all integers of 32 bits."""
+    return np.frombuffer(bits.take(4 * count), dtype="<u4")
+
+
+FINE_SCALE = 2**64
+"""Chances are multiples of 1 / FINE_SCALE."""
+
+FineThresholds = npt.NDArray[np.uint64]
+
+_COARSE = np.uint64(48)  # the bits below the 16 that are drawn for every coin
+_LEAST = 2**20  # a chance of at least 2^-44, so that rounding moves it by less than a part in a million
+
+
+def fine_threshold(chance: float) -> int:
+    """The threshold nearest to a chance."""
+    threshold = round(chance * 2.0**64) if 0 < chance < 1 else 0
+    if not _LEAST <= threshold <= FINE_SCALE - _LEAST:
+        raise ParameterError(
+            f"a bit would be sent with the chance {chance:.3g}: chances must lie between 5.7e-14 and 1 less that"
+        )
+    return threshold
+
+
+def log_ratio(above: int, below: int) -> float:
+    """ln(above / below) of two thresholds, right to 2^-52 of itself also where they are nearly equal."""
+    if above < below:
+        return -log_ratio(below, above)
+    return math.log1p((above - below) / below)
+
+
+def losses_of_a_bit(one: int, zero: int) -> tuple[float, float]:
+    """What a bit loses at most when it is 1 in place of 0, and when it is 0 in place of 1."""
+    sent, held = log_ratio(one, zero), log_ratio(FINE_SCALE - one, FINE_SCALE - zero)
+    return max(sent, held), max(-sent, -held)
+
+
+def uneven_bits(bits: RandomBits, given: Bytes, one: FineThresholds, zero: FineThresholds) -> Bytes:
+    rows, width = len(given), one.size
+    words = np.frombuffer(bits.take(2 * rows * width), dtype="<u2").reshape(rows, width)
+    coarse = [(each >> _COARSE).astype(np.uint16) for each in (one, zero)]
+    heads = [words < each for each in coarse]
+    tied = words == coarse[0]
+    tied |= words == coarse[1]
+    places = np.flatnonzero(tied)
+    columns = places % width
+    drawn = (words.reshape(-1)[places].astype(np.uint64) << _COARSE) | (bits.integers(places.size) >> np.uint64(16))
+    for each, thresholds in zip(heads, (one, zero), strict=True):
+        each.reshape(-1)[places] = drawn < thresholds[columns]
+    # the same coin for a 1 and for a 0: only one of the two is used
+    if_one, if_zero = (np.packbits(each, axis=1) for each in heads)
+    sent: Bytes = (given & if_one) | (~given & if_zero)
+    return sent
+
+
+def round_at_random(bits: RandomBits, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """(m,) int64 floor(x + U) with U uniform over the multiples of 2^-32 in [0, 1): x on average, to 2^-33."""
+    uniform = np.frombuffer(bits.take(4 * numbers.size), dtype="<u4") * 2.0**-32
+    uniform += numbers
+    return np.floor(uniform, out=uniform).astype(np.int64)
 
 
 _SCALE = 2**64
 _MOST_CATEGORIES = 10_000
 _MOST_EPSILON = 20.0  # beyond that hardly one in a billion is ever another: it would be sent as it is
-_ROUNDING = 2.0**-48  # more than the arithmetic below is off by
+_EXP_ROUNDING = 2.0**-48  # more than the arithmetic below is off by
 
 
 @dataclass(frozen=True)
@@ -45,7 +197,7 @@ class RandomizedResponse:
         """t: the truth is sent where 64 random bits, as a number, are below it."""
         # 1 - tau = k / (e^epsilon + k - 1), rounded up: the complement keeps its digits where tau is almost 1
         rest = _SCALE * self.categories / (math.exp(self.epsilon) + self.categories - 1)
-        return max(0, _SCALE - math.ceil(rest * (1 + _ROUNDING)))
+        return max(0, _SCALE - math.ceil(rest * (1 + _EXP_ROUNDING)))
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:

@@ -15,29 +15,6 @@ import numpy.typing as npt
 
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "CELL",
-    "ELEMENTARY",
-    "LEADING",
-    "MOST_USERS",
-    "Floats",
-    "Integers",
-    "Values",
-    "clipped_matrices",
-    "count_off_grid",
-    "exponentials",
-    "grid_step",
-    "noisy_matrix",
-    "normal_pair",
-    "rounded_gaussian",
-    "rounded_l2_laplace",
-    "rounded_laplace",
-    "settle",
-    "settled",
-    "slip",
-]
-
-
 LEADING = 63
 """Bits of a uniform number that are drawn at once."""
 _MORE = 64

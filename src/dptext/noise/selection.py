@@ -6,6 +6,9 @@ Derivation: docs/mechanisms/sampler.md#noise-selection
 from __future__ import annotations
 
 import math
+import os
+import threading
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
@@ -13,13 +16,69 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.noise.kept_rows import KeptRows
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import available_cores, for_each_block
 
-__all__ = ["DistanceTable", "TruncatedExponential", "count_at_most", "largest_exponent"]
-
 Rows: TypeAlias = npt.NDArray[np.int64]
+
+_LEAST = 1024  # rows that there is room for
+
+
+class KeptRows:
+    """Arrays with an entry for each row that something was found of, in bounded memory."""
+
+    def __init__(self, rows: int, *, most_bytes: int, **entries: tuple[tuple[int, ...], npt.DTypeLike]) -> None:
+        size = sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in entries.values())
+        self._rows, self._entries = rows, entries
+        self._room = min(rows, max(_LEAST, most_bytes // size))
+        self._start()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("_rows", "_entries", "_room")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._slots = np.full(self._rows, -1, dtype=np.int64)
+        self._used = 0
+        self._arrays = {name: np.empty((self._room, *shape), kind) for name, (shape, kind) in self._entries.items()}
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """(room, ...) what is kept, at the slots of `slots`."""
+        return self._arrays[name]
+
+    def slots(self, rows: Rows) -> Rows:
+        """(n,) where the entries of (n,) rows are; -1 where nothing is kept."""
+        return self._slots[rows]
+
+    def parts(self, rows: Rows, find: Callable[[Rows, Rows], None]) -> Iterator[Rows]:
+        """Places in ``rows``, part after part, all of them once; meanwhile the entries of a part's rows are there."""
+        if self._process != os.getpid():  # a fork copies a lock that another thread may have held
+            self._start()
+        with self._lock:
+            distinct, which = np.unique(rows, return_inverse=True)
+            for first in range(0, distinct.size, self._room):
+                part = distinct[first : first + self._room]
+                self._remember(part, find)
+                yield np.flatnonzero((which >= first) & (which < first + part.size))
+
+    def _remember(self, rows: Rows, find: Callable[[Rows, Rows], None]) -> None:
+        missing = rows[self._slots[rows] < 0]
+        if self._used + missing.size > self._room:
+            self._slots[:] = -1
+            self._used = 0
+            missing = rows
+        if missing.size:
+            slots = np.arange(self._used, self._used + missing.size)
+            find(missing, slots)
+            self._slots[missing] = slots
+            self._used += missing.size
+
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 Factor: TypeAlias = npt.NDArray[Any]
 Tile: TypeAlias = npt.NDArray[np.float32]
@@ -77,12 +136,7 @@ class TruncatedExponential:
     """The exponential mechanism on truncated distances, exact on integer weights."""
 
     def __init__(
-        self,
-        distances: DistanceTable,
-        *,
-        rate: float,
-        threshold: float,
-        coarse: DistanceTable | None = None,
+        self, distances: DistanceTable, *, rate: float, threshold: float, coarse: DistanceTable | None = None
     ) -> None:
         size = len(distances)
         if size > _MAX_SIZE:
@@ -153,8 +207,6 @@ class TruncatedExponential:
                 here = here[drawn[here] < 0]
         return drawn
 
-    # -- from distances to weights ----------------------------------------------------------------------------
-
     def _weigh(self, rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Integer weights, as float32, from the factors of the table."""
         weights = self._distances.distances(rows, columns, self._most)
@@ -164,8 +216,6 @@ class TruncatedExponential:
 
     def _tiles(self) -> list[tuple[int, int]]:
         return [(start, min(start + _TILE, len(self))) for start in range(0, len(self), _TILE)]
-
-    # -- block bounds, kept for every input seen ---------------------------------------------------------------
 
     def _find_bounds(self, rows: Rows, slots: Rows) -> None:
         """Put the cumulative block bounds of these rows into the slots."""
@@ -207,8 +257,6 @@ class TruncatedExponential:
             return sums  # integers below 2^53: exact in whatever order
         sums *= (float(_SCALE) * self._inflation[rows])[:, None]
         return np.floor(sums) + 513.0  # (bound)
-
-    # -- one draw an occurrence -------------------------------------------------------------------------------
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         """One round: candidates, or -1 where the round has to start again."""

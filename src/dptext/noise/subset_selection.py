@@ -16,8 +16,6 @@ from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Profile", "SubsetSelection", "best_size"]
-
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

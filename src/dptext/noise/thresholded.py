@@ -15,8 +15,6 @@ from typing import Any, Literal, TypeAlias
 from dptext.checks import number, whole
 from dptext.errors import MissingExtraError
 
-__all__ = ["NoiseKind", "ThresholdedCounts", "gaussian_tail", "laplace_tail", "thresholded_counts"]
-
 NoiseKind: TypeAlias = Literal["gaussian", "laplace"]
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of delta that the names may take, tried in turn
 _MARGIN = 1 + 1e-9  # for the rounding of a tail

@@ -17,17 +17,6 @@ from dptext.errors import ParameterError, warn
 from dptext.privacy.gaussian import GaussianRelease, gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, Relation, at_most, rounded_down, rounded_up
 
-__all__ = [
-    "ASSUMED_USERS",
-    "DEFAULT_FLOOR",
-    "BudgetLevel",
-    "DeltaWarning",
-    "PersonalBudgets",
-    "delta_too_large",
-    "warn_of_delta",
-]
-
-
 ASSUMED_USERS = 100_000
 """How many users are taken where the caller states no public bound."""
 

@@ -10,23 +10,6 @@ from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import Relation, Unit
 
-__all__ = [
-    "ANY_TWO",
-    "ONE_GROUP",
-    "AfterRedaction",
-    "Condition",
-    "EncoderStays",
-    "LevelIsSent",
-    "OfLevel",
-    "OneGroup",
-    "Requirement",
-    "SameLayout",
-    "SameSentenceCount",
-    "Stated",
-    "TextsOfOne",
-    "WordsChanged",
-]
-
 ONE_GROUP = "one group of the public partition"
 _MOST = 10**12  # words or texts of a person
 
@@ -123,14 +106,6 @@ class EncoderStays(Requirement):
 
 
 @dataclass(frozen=True)
-class Stated(Requirement):
-    """A condition in the words of whoever made the statement, for the two inputs; it follows from no other."""
-
-    words: str
-    kind = "stated"
-
-
-@dataclass(frozen=True)
 class AfterRedaction(Requirement):
     """What a requirement asks is asked of both texts as they are once something was redacted in them."""
 
@@ -170,22 +145,18 @@ class AfterRedaction(Requirement):
         return self == other or (mine is not None and theirs is not None and mine.implies(theirs))
 
 
+@dataclass(frozen=True)
+class Stated(Requirement):
+    """A condition in the words of whoever made the statement, for the two inputs; it follows from no other."""
+
+    words: str
+    kind = "stated"
+
+
 _REDACTABLE: dict[str, type[Requirement]] = {
     each.kind: each for each in (SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
 }
-_OF_KIND = (
-    SameLayout,
-    SameSentenceCount,
-    OneGroup,
-    WordsChanged,
-    TextsOfOne,
-    OfLevel,
-    LevelIsSent,
-    EncoderStays,
-    AfterRedaction,
-    Stated,
-)
-_KINDS: dict[str, type[Requirement]] = {each.kind: each for each in _OF_KIND}
+_KINDS = {kind.kind: kind for kind in Requirement.__subclasses__()}  # in this order, statements list them
 _ORDER = {kind: place for place, kind in enumerate(_KINDS)}
 About = Literal["vectors", "collections", "pairs"]
 # every text has a vector and every person a collection of texts, but not the other way round; pairs are the least

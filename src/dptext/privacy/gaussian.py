@@ -349,12 +349,7 @@ class SampledGaussian:
 
 
 def least_noise_multiplier(
-    *,
-    epsilon: float,
-    delta: float,
-    sampling_rate: float,
-    steps: int,
-    relation: Relation = Relation.ADD_REMOVE,
+    *, epsilon: float, delta: float, sampling_rate: float, steps: int, relation: Relation = Relation.ADD_REMOVE
 ) -> SampledGaussian:
     """The least noise whose reported epsilon is at most ``epsilon``: z is rounded up to four digits."""
     asked = SampledGaussian(noise_multiplier=1.0, sampling_rate=sampling_rate, steps=steps, relation=relation)
@@ -369,12 +364,7 @@ def least_noise_multiplier(
 
 
 def greatest_sampling_rate(
-    *,
-    epsilon: float,
-    delta: float,
-    noise_multiplier: float,
-    steps: int,
-    relation: Relation = Relation.ADD_REMOVE,
+    *, epsilon: float, delta: float, noise_multiplier: float, steps: int, relation: Relation = Relation.ADD_REMOVE
 ) -> SampledGaussian:
     """The greatest rate whose reported epsilon is at most ``epsilon``: q is rounded down to four digits."""
     everybody = SampledGaussian(noise_multiplier=noise_multiplier, sampling_rate=1.0, steps=steps, relation=relation)

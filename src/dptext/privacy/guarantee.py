@@ -270,9 +270,6 @@ Guarantee: TypeAlias = PureDP | ApproxDP | ZCDP | MetricDP | NoGuarantee
 _KINDS: dict[str, type[Guarantee]] = {c.kind: c for c in (PureDP, ApproxDP, ZCDP, MetricDP, NoGuarantee)}
 
 
-# -- composition: several releases about the same unit under one relation -------------------------------------
-
-
 def compose(*guarantees: Guarantee) -> Guarantee:
     """What several mechanisms promise together when each sees the same unit (adaptive, basic composition).
 
@@ -352,9 +349,6 @@ def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
     if not guarantees or len(approx) != len(guarantees):
         raise RefusedError("parallel composition needs guarantees of one kind: convert them first")
     return ApproxDP(max(g.epsilon for g in approx), max(g.delta for g in approx))
-
-
-# -- conversions ----------------------------------------------------------------------------------------------
 
 
 def as_approx(guarantee: Guarantee) -> ApproxDP:
@@ -488,9 +482,6 @@ def _expm1_ratio(numerator: float, denominator: float) -> float:
     # the ones no longer count where both are large; e^(numerator - denominator) may still be small
     gap = numerator - denominator
     return math.exp(gap) * (1 + 1e-12) / -math.expm1(-denominator) if gap < 700 else math.inf
-
-
-# -- to and from plain data -----------------------------------------------------------------------------------
 
 
 def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from dptext.checks import choice, number, whole
@@ -32,22 +33,13 @@ from dptext.privacy.guarantee import (
     Relation,
     Trust,
     Unit,
+    compose,
     for_group,
     product_upwards,
     substitution_from_add_remove,
 )
 from dptext.privacy.statement import OF_SUBSTITUTION, OF_THE_GUARANTEE, Parameter, PrivacyStatement
 from dptext.privacy.wording import OF_A_CLAIM
-
-__all__ = [
-    "after_redaction",
-    "amplified_by_dropout",
-    "restated",
-    "statement_for_user",
-    "under_substitution",
-    "with_word_dropout",
-    "without_claim",
-]
 
 _MOST_TEXTS = 10**6
 BETWEEN_REDACTED = " (between texts once they are redacted)"
@@ -182,19 +174,9 @@ Masks = Literal["independent", "dependent"]
 def amplified_by_dropout(
     epsilon: float, mu: float, *, words: int = 1, base: Base = "any two texts", masks: Masks = "independent"
 ) -> float:
-    """What a mechanism of ``epsilon`` loses on a change of k words, each of which was masked before with chance mu.
+    """Return the epsilon of a mechanism for a change of some words, each of which was masked with chance ``mu`` before.
 
-    Args:
-        epsilon: of the mechanism that sees the masked text.
-        mu: the least chance with which a word is masked.
-        words: k, how many words the two texts differ in.
-        base: for which pairs ``epsilon`` holds: ``"any two texts"`` (a randomizer of whole vectors), or those that
-            differ in ``"one word"`` (the mask token counts as a word).
-        masks: ``"independent"``, one coin a word, or ``"dependent"``, such as a fixed number of masks.
-
-    Raises:
-        RefusedError: dependent masks with a base for one word, or for several words: it does not hold.
-        ParameterError: an argument out of range.
+    ``epsilon`` is that of the mechanism for the pairs of ``base``; the mask token counts as a word.
 
     >>> round(amplified_by_dropout(1.5, 0.5), 3), round(amplified_by_dropout(1.5, 0.5, words=2), 3)
     (1.008, 1.284)
@@ -223,25 +205,10 @@ def amplified_by_dropout(
 def with_word_dropout(
     statement: PrivacyStatement, mu: float, *, words: int = 1, masks: Masks = "independent"
 ) -> PrivacyStatement:
-    """The statement of a mechanism, restated for the words of a text that were masked before.
+    """Restate the statement of a mechanism for the words of a text that were masked before (`amplified_by_dropout`).
 
-    `dptext.representations.published.mask_words` masks them.
-
-    For the text as a whole nothing changes: there the statement holds as it is.
-
-    The proof compares what the mechanism makes of a text with a word masked and of the same text with the word shown,
-    so its promise has to hold for that pair. One that holds between texts of equal layout does not: the output of such
-    a mechanism shows the layout, and with it the masks (the brackets of ``[MASK]``, or the space that parts a mask from
-    a word that it touched). Neither does one inside groups of words: the mask is not in the group of every word.
-
-    Args:
-        statement: pure, for a document under substitution (then for any two texts), or for a word.
-        mu, words, masks: as in `amplified_by_dropout`.
-
-    Raises:
-        RefusedError: as in `amplified_by_dropout`; a statement of another kind; one whose condition does not make
-            a masked text and the text itself neighbours.
-        ParameterError: as in `amplified_by_dropout`.
+    The guarantee must hold between a text with a word masked and the same text with the word shown. One for texts of
+    equal layout does not (the output shows the masks), nor one inside groups of words. For whole texts nothing changes.
     """
     guarantee = statement.guarantee
     if not isinstance(guarantee, PureDP) or statement.relation is not Relation.SUBSTITUTION:
@@ -290,3 +257,45 @@ def _dropout(epsilon: float, shown: float) -> float:
     large = epsilon > 700  # a / e^epsilon counts for nothing beside 1 - a
     lowered = epsilon + math.log(shown) if large else math.log1p(shown * math.expm1(epsilon))
     return min(epsilon, lowered * (1 + 2.0**-48))
+
+
+Prior = Mapping[str, PrivacyStatement]
+"""By what was released: "vocabulary", "vectors"; a plural, for messages."""
+
+
+def check_prior(prior: Prior, unit: Unit) -> None:
+    """Whether what was promised before adds up with a release about this unit: asked before a text is read."""
+    for name, before in prior.items():
+        _check_can_be_added(name, before, unit)
+    substituted(ApproxDP(0.0, 0.0), prior)
+
+
+def counted_in(statement: PrivacyStatement, prior: Prior) -> PrivacyStatement:
+    """The statement of a release and of all before it, with the parameters and the name of the release."""
+    parameters, release_id = statement.parameters, statement.release_id
+    for before in prior.values():
+        statement = statement.compose(before).replace(parameters=parameters, release_id=release_id)
+    return statement
+
+
+def substituted(release: ApproxDP, prior: Prior) -> ApproxDP:
+    total: Guarantee = release
+    for before in prior.values():
+        total = compose(total, substitution_from_add_remove(before.whole_guarantee))
+    assert isinstance(total, ApproxDP)
+    return total
+
+
+def _check_can_be_added(name: str, before: PrivacyStatement, unit: Unit) -> None:
+    if (before.unit, before.relation) != (unit, Relation.ADD_REMOVE):
+        raise RefusedError(
+            f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release is "
+            f"about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
+            "released for the same unit and relation"
+        )
+    # zCDP and metric guarantees have reasons of their own to be refused
+    if math.isinf(before.epsilon) and not isinstance(before.guarantee, ZCDP | MetricDP):
+        raise RefusedError(
+            f"the {name} carry a statement that promises nothing, and nothing that is added to it does: use public "
+            f"{name}, or ones that were released with a finite epsilon"
+        )

@@ -34,22 +34,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import RELINKING, explanation_html, explanation_text
 from dptext.showing import Facts, Showing
 
-__all__ = [
-    "NEAR",
-    "OF_SUBSTITUTION",
-    "OF_THE_GUARANTEE",
-    "SCHEMA_VERSION",
-    "TAKEN_FOR_GRANTED",
-    "Finding",
-    "PrivacyStatement",
-    "disagreements",
-    "each_once",
-    "new_release_id",
-    "of_release",
-    "same_value",
-]
-
-
 SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
 
@@ -286,7 +270,11 @@ class PrivacyStatement(Showing):
             spelled = data["guarantee"]
             numbers = {key: _read(value) if key in _MAY_BE_INFINITE else value for key, value in spelled.items()}
             data["guarantee"] = guarantee_from_dict(numbers)
-            in_words, data["condition"] = _read_condition(data["condition"])
+            condition = dict(data["condition"]) if isinstance(data["condition"], Mapping) else {}
+            in_words = condition.pop("in_words", None)
+            if not isinstance(in_words, str):
+                raise ParameterError("condition must be an object with its words and its structure")
+            data["condition"] = Condition.from_dict(condition)
             statement = cls(**data)
         except ParameterError as error:
             raise DataError(f"a field of the privacy statement has a wrong value: {error}") from None
@@ -310,29 +298,10 @@ def software() -> str:
     return f"dptext {version('dptext')}"
 
 
-def of_release(
-    *,
-    guarantee: Guarantee,
-    unit: Unit,
-    relation: Relation,
-    trust: Trust,
-    mechanism: str,
-    condition: Condition = ANY_TWO,
-    assumptions: tuple[str, ...] = (),
-    **fields: Any,
-) -> PrivacyStatement:
-    """The statement of a release: the only place where one begins."""
-    return PrivacyStatement(
-        guarantee=guarantee,
-        unit=unit,
-        relation=relation,
-        trust=trust,
-        mechanism=mechanism,
-        condition=condition,
-        assumptions=_merge(tuple(assumptions), TAKEN_FOR_GRANTED),
-        software=software(),
-        **fields,
-    )
+def of_release(*, condition: Condition = ANY_TWO, assumptions: tuple[str, ...] = (), **fields: Any) -> PrivacyStatement:
+    """Return the statement of a release made here (all other fields as in `PrivacyStatement`)."""
+    assumptions = _merge(tuple(assumptions), TAKEN_FOR_GRANTED)
+    return PrivacyStatement(condition=condition, assumptions=assumptions, software=software(), **fields)
 
 
 _MAY_BE_INFINITE = {"epsilon", "rho", "max_distance"}
@@ -382,14 +351,6 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def _read_condition(data: Any) -> tuple[str, Condition]:
-    fields = dict(data) if isinstance(data, Mapping) else {}
-    in_words = fields.pop("in_words", None)
-    if not isinstance(in_words, str):
-        raise ParameterError("condition must be an object with its words and its structure")
-    return in_words, Condition.from_dict(fields)
-
-
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
@@ -437,9 +398,11 @@ def disagreements(
             continue
         mine, theirs = getattr(said, name), getattr(follows, name)
         if name == "parameters":
-            found += _parameters(mine, theirs, of_a_release, apart_from)
+            names = [*theirs, *(() if of_a_release else (key for key in mine if key not in theirs))]
+            found += [key for key in names if key not in apart_from and not same_value(mine, theirs, key, NEAR)]
         elif name == "guarantee":
-            agree = type(mine) is type(theirs) and same_numbers(asdict(mine), asdict(theirs), 1e-12)
+            one, two = asdict(mine), asdict(theirs)
+            agree = type(mine) is type(theirs) and all(_same(one[key], two[key], 1e-12) for key in one)
             found += [] if agree else [name]
         elif of_a_release and name in _ONLY_MORE:
             found += [] if set(theirs) <= set(mine) else [name]
@@ -455,18 +418,6 @@ def disagreements(
 def same_value(one: Mapping[str, Any], other: Mapping[str, Any], name: str, near: float) -> bool:
     """Whether both have a value of this name, and the same; floats up to a relative difference of ``near``."""
     return name in one and name in other and _same(one[name], other[name], near)
-
-
-def same_numbers(one: Mapping[str, Any], other: Mapping[str, Any], near: float) -> bool:
-    """Whether both have the same names with the same values."""
-    return one.keys() == other.keys() and all(_same(one[name], other[name], near) for name in one)
-
-
-def _parameters(
-    said: Mapping[str, Any], follows: Mapping[str, Any], of_a_release: bool, apart_from: tuple[str, ...]
-) -> list[str]:
-    names = [*follows, *(() if of_a_release else (name for name in said if name not in follows))]
-    return [name for name in names if name not in apart_from and not same_value(said, follows, name, NEAR)]
 
 
 def _same(mine: Any, theirs: Any, near: float) -> bool:

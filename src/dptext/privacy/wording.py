@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,61 +28,8 @@ from dptext.privacy.guarantee import (
 if TYPE_CHECKING:
     from dptext.privacy.statement import PrivacyStatement
 
-__all__ = [
-    "GUESSED_AMONG",
-    "OF_A_CLAIM",
-    "RELINKING",
-    "UNBOUNDED",
-    "UNCOMPARED",
-    "Strength",
-    "audited",
-    "before_bank",
-    "before_embedding",
-    "before_ledger",
-    "before_people",
-    "before_redaction",
-    "before_synthesis",
-    "before_vectors",
-    "before_words",
-    "calibrated_bank",
-    "came_out",
-    "cautioned",
-    "cautioned_of",
-    "done_by_bank",
-    "explanation_html",
-    "explanation_text",
-    "facts_of",
-    "filled",
-    "for_person",
-    "held_in_brief",
-    "in_a_table",
-    "in_running_text",
-    "is_unprotected",
-    "measured",
-    "not_protected",
-    "odds",
-    "of_bank",
-    "of_words",
-    "paragraphs",
-    "percent_at_most",
-    "percent_right",
-    "protected",
-    "strength_in_brief",
-    "strength_of_documents",
-    "strength_sentence",
-    "unprotected_from",
-    "warn_unprotected",
-]
-
 _WIDTH = 79
 _TERMINAL = 79
-_PLURAL = {
-    Unit.WORD: "words",
-    Unit.SENTENCE: "sentences",
-    Unit.EXAMPLE: "examples",
-    Unit.DOCUMENT: "documents",
-    Unit.USER: "users",
-}
 OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
 """What a mechanism that was published with a claim puts among its parameters about it."""
 GUESSED_AMONG = 300
@@ -96,9 +43,6 @@ RELINKING = f"relinking_among_{GUESSED_AMONG}"
 
 _MOST_DELTA = 1e-3
 """Above it, so many of a thousand may come out in clear."""
-
-
-# -- numbers for people ------------------------------------------------------------------------------------------
 
 
 class Strength(Enum):
@@ -127,14 +71,8 @@ def odds(epsilon: float) -> str:
     """e^epsilon, what even odds become at most, as a factor that a reader can picture."""
     if epsilon < math.log(1e4):
         return _few_digits(math.exp(epsilon))
-    for name, power in (
-        ("thousand", 3),
-        ("million", 6),
-        ("billion", 9),
-        ("thousand billion", 12),
-        ("million billion", 15),
-    ):
-        scaled = epsilon - power * math.log(10)
+    for place, name in enumerate(("thousand", "million", "billion", "thousand billion", "million billion"), start=1):
+        scaled = epsilon - 3 * place * math.log(10)
         if scaled < math.log(1000):
             return f"{_few_digits(math.exp(scaled))} {name}"
     return "astronomically many"
@@ -158,9 +96,6 @@ def percent_right(epsilon: float, delta: float = 0.0) -> float:
 def percent_at_most(share: float) -> str:
     """A chance in per cent, rounded up."""
     return f"{math.ceil(100 * share * (1 - 1e-12))}%" if share > 0.1 else f"{at_most(100 * share, 2)}%"
-
-
-# -- a statement explained ---------------------------------------------------------------------------------------
 
 
 def explanation_text(statement: PrivacyStatement) -> str:
@@ -191,7 +126,7 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
         "privacy/templates/explanation.txt",
         statement=statement,
         promise=promise[0].upper() + promise[1:],
-        units=_PLURAL[statement.unit],
+        units=f"{statement.unit}s",
         promises=_promises_something(guarantee),
         claim=claim,
         bank=of_bank(statement),
@@ -248,22 +183,13 @@ _OF_A_LOSS = re.compile("epsilon|delta|rho|loss")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-# -- a statement in brief ----------------------------------------------------------------------------------------
-
-
 def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = True) -> tuple[str, bool | None]:
     """How strong a promise is, for somebody who knows nothing of differential privacy; False where it is not."""
     bounded = _is_bounded(statement)
     kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
     any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
-    words = filled(
-        "privacy/templates/strength.txt",
-        statement=statement,
-        bounded=bounded,
-        kind=kind,
-        any_two=any_two,
-        follow=attacks_follow,
-    )
+    values = {"bounded": bounded, "kind": kind, "any_two": any_two, "follow": attacks_follow}
+    words = _block("strength", statement=statement, **values)
     return " ".join(words.split()), None if bounded and not is_unprotected(statement) else False
 
 
@@ -321,14 +247,14 @@ def in_a_table(
 ) -> tuple[str, str]:
     """A promise, and what it leaves to an attacker, so short that ways can stand beside each other."""
     among = _relinking(statement)
+    guessed = _rate_among(statement) if among is None else among
     values = {
-        "statement": statement,
         "person": person,
         "texts": texts,
-        "guessed": _rate_among(statement) if among is None else among,
+        "guessed": guessed,
         "guessed_of_person": _rate_among(person or statement),
     }
-    promise, attack = paragraphs("privacy/templates/in_a_table.txt", **values)
+    promise, attack = paragraphs("privacy/templates/in_a_table.txt", statement=statement, **values)
     return promise, attack
 
 
@@ -365,34 +291,30 @@ def of_words(statement: PrivacyStatement) -> bool:
     return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
 
 
-# -- what a command says of a promise ------------------------------------------------------------------------------
-
-
 def before_words(mechanism: Any, *, word: Guarantee) -> str:
     """Return the guarantee of a word mechanism (``word``: for one word), to print before a release."""
-    values = {"mechanism": mechanism, "word": word, "strength": strength_of_documents(mechanism, "words")}
-    return filled("privacy/templates/before_words.txt", **values).rstrip("\n")
+    return _block("before_words", mechanism=mechanism, word=word, strength=strength_of_documents(mechanism, "words"))
 
 
 def before_bank(mechanism: Any) -> str:
-    """What a file of texts is promised by a bank of public texts."""
+    """Return the guarantee of sentence replacement, to print before a release."""
     dearest = product_upwards(mechanism.max_sentences or 0, mechanism.epsilon)
-    values = {"mechanism": mechanism, "dearest": dearest, "strength": strength_of_documents(mechanism, "sentences")}
-    return filled("privacy/templates/before_bank.txt", **values).rstrip("\n")
+    strength = strength_of_documents(mechanism, "sentences")
+    return _block("before_bank", mechanism=mechanism, dearest=dearest, strength=strength)
 
 
 def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
-    """What is promised of texts in which something is redacted first."""
+    """Return the guarantee of a mechanism behind a redaction, to print before a release."""
     looked_for = textwrap.wrap(f"looked for: {redaction.looked_for}", 66)
-    values = {"promise": promise.split("\n"), "redaction": redaction, "restated": restated, "looked_for": looked_for}
-    return filled("privacy/templates/before_redaction.txt", **values).rstrip("\n")
+    lines = promise.split("\n")
+    return _block("before_redaction", promise=lines, redaction=redaction, restated=restated, looked_for=looked_for)
 
 
 def before_vectors(device: Any) -> str:
-    """What a file of texts is promised by an encoder with its randomizer."""
+    """Return the guarantee of an encoder with its randomizer, to print before a release."""
     statement = device.statement
-    values = {"device": device, "bounded": _is_bounded(statement), "strength": strength_sentence(statement)}
-    return filled("privacy/templates/before_vectors.txt", **values).rstrip("\n")
+    strength = strength_sentence(statement)
+    return _block("before_vectors", device=device, bounded=_is_bounded(statement), strength=strength)
 
 
 def strength_sentence(statement: PrivacyStatement) -> str:
@@ -430,15 +352,14 @@ _LONG = 10_000  # parts
 
 def in_running_text(found: Any) -> str:
     """What a mechanism does to words of running text, before it starts (`dptext.calibration.deniability.InShort`)."""
-    return filled("privacy/templates/in_running_text.txt", found=found).rstrip("\n")
+    return _block("in_running_text", found=found)
 
 
 def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) -> str:
     """What to know before a release is written that its own report would not call protected; empty where it would."""
     if first is None and not most_stay:
         return ""
-    values = {"first": first, "most_stay": most_stay, "source": source, "parts": parts}
-    return _for_a_terminal(filled("privacy/templates/cautioned.txt", **values))
+    return _for_a_terminal(_block("cautioned", first=first, most_stay=most_stay, source=source, parts=parts))
 
 
 def cautioned_of(statements: Iterable[PrivacyStatement], *, source: str) -> str:
@@ -453,18 +374,17 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
         return ""
     parts = "sentences" if of_bank(statement) else "words"
     many = tally.unchanged > _MANY * (documents or 0) and is_unprotected(statement)
-    values = {"tally": tally, "documents": documents, "parts": parts, "many": many}
-    return _for_a_terminal(filled("privacy/templates/came_out.txt", **values))
+    return _for_a_terminal(_block("came_out", tally=tally, documents=documents, parts=parts, many=many))
 
 
 def before_ledger(guarantee: Guarantee) -> str:
     """What the limit of a ledger does not bound, before it charges a release; empty where it bounds all of it."""
-    return filled("privacy/templates/before_ledger.txt").rstrip("\n") if isinstance(guarantee, MetricDP) else ""
+    return _block("before_ledger") if isinstance(guarantee, MetricDP) else ""
 
 
 def before_people(user: str) -> str:
     """Return the warning that a guarantee is for one text, although the column ``user`` names their authors."""
-    return filled("privacy/templates/before_people.txt", user=user).rstrip("\n")
+    return _block("before_people", user=user)
 
 
 def for_person(person: PrivacyStatement | None, most: Any, *, user: str, uncounted: int = 0) -> str:
@@ -472,7 +392,7 @@ def for_person(person: PrivacyStatement | None, most: Any, *, user: str, uncount
     values = {"person": person, "most": most, "user": user, "uncounted": uncounted}
     strength = "" if person is None else strength_sentence(person)
     bounded = person is not None and math.isfinite(person.epsilon)
-    return _for_a_terminal(filled("privacy/templates/for_person.txt", strength=strength, bounded=bounded, **values))
+    return _for_a_terminal(_block("for_person", strength=strength, bounded=bounded, **values))
 
 
 def _for_a_terminal(text: str) -> str:
@@ -483,19 +403,15 @@ def _for_a_terminal(text: str) -> str:
 _MANY = 0.01  # of the texts: so many that came out as they were are no accident
 
 
-def before_embedding(
-    head: str, further: Sequence[str], *, unit: str, user: str | None, promises: Mapping[str, Any], more: Any
-) -> str:
-    """What a file of texts is promised by vectors that are learned from it."""
-    values = {"head": head, "further": further, "unit": unit, "user": user, "promises": promises, "more": more}
-    return filled("privacy/templates/before_embedding.txt", **values).rstrip("\n")
+def before_embedding(**values: Any) -> str:
+    """Return the guarantee of word vectors that are learned from texts, to print before a release."""
+    return _block("before_embedding", **values)
 
 
 def before_synthesis(plan: Any, *, user: str | None) -> str:
     """Return the guarantee of a description of texts, to print before a release; ``user`` is the column of users."""
     substituted = plan.terms.under_substitution(plan.features)
-    values = {"plan": plan, "promise": plan.promise, "substituted": substituted, "user": user}
-    return filled("privacy/templates/before_synthesis.txt", **values).rstrip("\n")
+    return _block("before_synthesis", plan=plan, promise=plan.promise, substituted=substituted, user=user)
 
 
 def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str, needed: int = 0) -> list[str]:
@@ -516,7 +432,8 @@ def measured(epsilon: float, statement: PrivacyStatement) -> str:
     return paragraphs("privacy/templates/measured.txt", epsilon=epsilon, statement=statement)[0]
 
 
-# -- templates ---------------------------------------------------------------------------------------------------
+def _block(template: str, **values: Any) -> str:
+    return filled(f"privacy/templates/{template}.txt", **values).rstrip("\n")
 
 
 def filled(template: str, **values: Any) -> str:
@@ -543,29 +460,13 @@ def _templates(kind: str) -> Any:
             return value
         return Markup(harmless(str(value)))  # noqa: S704  # this is the escaping
 
-    environment = Environment(
-        loader=PackageLoader("dptext", ""),
-        autoescape=True,
-        finalize=finalize,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=PackageLoader("dptext", ""), autoescape=True, finalize=finalize, **options)
     environment.filters.update(at_most=at_most, thousands="{:,}".format)
-    environment.globals.update(
-        Strength=Strength,
-        UNBOUNDED=UNBOUNDED,
-        UNCOMPARED=UNCOMPARED,
-        line=_labelled,
-        inf=math.inf,
-        odds=odds,
-        quoted="{!r}".format,
-        of_bank=of_bank,
-        percent_right=percent_right,
-        percent_at_most=percent_at_most,
-        rate_at_most=rate_at_most,
-        GUESSED_AMONG=GUESSED_AMONG,
-    )
+    names = (Strength, odds, of_bank, percent_right, percent_at_most, rate_at_most)
+    environment.globals.update({value.__name__: value for value in names}, line=_labelled, inf=math.inf)
+    environment.globals.update(UNBOUNDED=UNBOUNDED, UNCOMPARED=UNCOMPARED, GUESSED_AMONG=GUESSED_AMONG)
+    environment.globals.update(quoted="{!r}".format)
     return environment
 
 

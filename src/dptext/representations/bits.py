@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import whole
-from dptext.noise.bits import (
+from dptext.noise.discrete import (
     SCALE,
     asked_less_rounding,
     coins,
@@ -201,7 +201,7 @@ class WeightedBits(BitRandomizer):
     """Numbers between -1 and 1 in offset binary, its bits flipped the rarer the more they weigh. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, the sum of equation (flip)
-    of `dptext.noise.bits` over all bits of all d numbers, from the realised thresholds of 32 bits: at most what was
+    of `dptext.noise.discrete` over all bits of all d numbers, from the realised thresholds of 32 bits: at most what was
     asked for. Exact: no assumption about real numbers.
 
     Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, or the bits themselves (`send`, `decode`).
@@ -244,7 +244,7 @@ class OneBit(BitRandomizer):
     """Numbers between -1 and 1 as one bit each, 1 the more often the larger the number is. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, d times equation (flip) of
-    `dptext.noise.bits`, from the realised threshold of 32 bits: at most what was asked for. Exact.
+    `dptext.noise.discrete`, from the realised threshold of 32 bits: at most what was asked for. Exact.
 
     Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, +-1 / (1 - 2q) each, or the bits themselves
     (`send`, `decode`). E||z - x||^2 = d / tanh^2(epsilon / 2d) - ||x||^2. It beats codes of ten bits up to 4 nats

@@ -13,7 +13,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dptext.noise.bits import (
+from dptext.noise.caps import chance_inside, uniform_subsets, window_moments, window_within
+from dptext.noise.discrete import (
     SCALE,
     asked_less_rounding,
     coins,
@@ -23,7 +24,6 @@ from dptext.noise.bits import (
     round_at_random,
     stated,
 )
-from dptext.noise.caps import chance_inside, uniform_subsets, window_moments, window_within
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -204,7 +204,7 @@ class Hybrid(Randomizer):
     """`Piecewise` for a share of the numbers and one bit for the others, so that the error is the same for all vectors.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, k times the larger of
-    equation (window) of `dptext.noise.caps` and equation (flip) of `dptext.noise.bits`: at most what was asked for.
+    equation (window) of `dptext.noise.caps` and equation (flip) of `dptext.noise.discrete`: at most what was asked for.
     Exact.
 
     Input, output: as for `Piecewise`. The share of the window is the one with which equation (error) does not depend

@@ -12,7 +12,7 @@ from dptext.features.features import PublicFeatures
 from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit, rounded_up
-from dptext.privacy.prior import check_prior, counted_in, substituted
+from dptext.privacy.restating import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.showing import Facts
 from dptext.synthesis.labels import Labels

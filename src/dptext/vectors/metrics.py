@@ -1,4 +1,4 @@
-"""Exact distance tables: Euclidean, Manhattan, Chebyshev, angular, Poincare, on public grids."""
+"""Exact distance tables on public grids (Euclidean, Manhattan, Chebyshev, angular, Poincare) and Mahalanobis norms."""
 
 from __future__ import annotations
 
@@ -6,33 +6,79 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number
 from dptext.errors import DataError, ParameterError
 from dptext.vectors.search import ExactDistances, Factor, Floats, Rows, Tile
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "ANGULAR_DIAMETER",
-    "CALLERS",
-    "METRICS",
-    "TOLERANCE",
-    "AngularDistances",
-    "CallerDistances",
-    "Distance",
-    "LatticeDistances",
-    "Metric",
-    "MetricSpace",
-    "PoincareBounds",
-    "PoincareDistances",
-    "conformal_factors",
-    "directions",
-    "metric_space",
-    "refute_metric",
-]
+_ROWS_AT_ONCE = 4096
+_UNIT = 2.0**-53
+_LARGEST_ERROR = 1e-6
+
+
+class Ellipsoid:
+    """The unit ball of the norm, as the image of a sphere."""
+
+    def __init__(self, matrix: npt.NDArray[np.float32], lambda_: float) -> None:
+        lambda_ = number("lambda", lambda_, least=0, most=1)
+        size, dimension = matrix.shape
+        self._matrix = matrix
+        shape = (1 - lambda_) * np.eye(dimension) + lambda_ * _scaled_covariance(matrix)
+        self.smallest = max(1.0 - lambda_, float(np.linalg.eigvalsh(shape)[0]) * (1 - 2 * _LARGEST_ERROR))
+        units = 4 * dimension * (_ROWS_AT_ONCE + size / _ROWS_AT_ONCE + dimension**1.5 + 16)
+        self.error = units * _UNIT / self.smallest if self.smallest > 0 else math.inf
+        if self.error > _LARGEST_ERROR:
+            raise ParameterError(
+                f"lambda {lambda_:g} leaves directions without noise, because the vectors hardly spread there: use a "
+                "lambda below 1 (the paper uses .2)"
+            )
+        self.root: Floats = np.linalg.cholesky(shape).astype(np.float64)
+
+    @cached_property
+    def diameter_bound(self) -> float:
+        """A bound on the norm of the difference of any two rows: twice the radius around the mean."""
+        inverse = _inverse_of_triangle(self.root)
+        mean = _mean(self._matrix)
+        radius = 0.0
+        for start in range(0, len(self._matrix), _ROWS_AT_ONCE):
+            whitened = (self._matrix[start : start + _ROWS_AT_ONCE] - mean) @ inverse.T
+            radius = max(radius, float(np.sqrt((whitened**2).sum(axis=1)).max()))
+        # one error for L, one for its inverse
+        return math.nextafter(2.0 * radius * (1 + 4 * self.error + 1e-12), math.inf)
+
+
+def _mean(matrix: npt.NDArray[np.float32]) -> Floats:
+    mean = np.zeros(matrix.shape[1])
+    for _ in range(2):  # the second pass adds what rounding left out: far from the origin it would count
+        parts = [(matrix[at : at + _ROWS_AT_ONCE] - mean).sum(axis=0) for at in range(0, len(matrix), _ROWS_AT_ONCE)]
+        mean += np.sum(parts, axis=0) / len(matrix)
+    return mean
+
+
+def _scaled_covariance(matrix: npt.NDArray[np.float32]) -> Floats:
+    """(d, d) covariance of the rows, divided by the mean variance; the identity where all rows are equal."""
+    mean = _mean(matrix)
+    total = np.zeros((matrix.shape[1],) * 2)
+    for start in range(0, len(matrix), _ROWS_AT_ONCE):
+        part = matrix[start : start + _ROWS_AT_ONCE] - mean
+        total += part.T @ part
+    spread = np.trace(total) / len(total)
+    return total / spread if spread > 0 else np.eye(len(total))
+
+
+def _inverse_of_triangle(root: Floats) -> Floats:
+    inverse = np.zeros_like(root)
+    for row in range(len(root)):
+        inverse[row] = -(root[row, :row] @ inverse[:row])
+        inverse[row, row] += 1.0
+        inverse[row] /= root[row, row]
+    return inverse
 
 
 Distance: TypeAlias = Callable[[Floats, Floats], npt.ArrayLike]
@@ -147,9 +193,6 @@ def _of_function(vectors: WordVectors, function: Distance, *, most: float) -> Me
             f"time (that was checked on {triples:,} sampled triples of words only)",
         ),
     )
-
-
-# -- a caller's function ---------------------------------------------------------------------------------------
 
 
 class CallerDistances:

@@ -21,8 +21,6 @@ from dptext.noise.subset_selection import Profile
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
-__all__ = ["NearestSets"]
-
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Steps: TypeAlias = npt.NDArray[np.int32]

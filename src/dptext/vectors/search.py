@@ -11,14 +11,6 @@ import numpy.typing as npt
 from dptext.checks import whole
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "ExactDistances",
-    "NearestNeighbours",
-    "nearest_rows",
-    "neighbour_groups",
-]
-
-
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Factor: TypeAlias = npt.NDArray[Any]

@@ -15,17 +15,6 @@ from dptext.io.atomic import HashedFile
 from dptext.io.batches import OpenedFile
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors
 
-__all__ = [
-    "binary_rows",
-    "blocks_of",
-    "check_words",
-    "encoded_words",
-    "format_suffix",
-    "text_rows",
-    "write_binary",
-    "write_text",
-]
-
 _BLOCK = 1 << 20
 _LARGEST_DIMENSION = 1_000_000
 _HEADER = re.compile(rb"[0-9]+ [0-9]+")
@@ -62,28 +51,20 @@ def blocks_of(path: Path) -> Iterator[bytes]:
     """The unpacked bytes of a file; its suffix tells the compression."""
     packing = path.suffix.lower()
     file = OpenedFile(path, packing if packing in _PACKED else "")
-    start = b""
     with closing(file):
-        while block := _next_block(file):
-            if not start:
-                start = block[:8]
-                _refuse_foreign(start, path)
+        block = _next_block(file)
+        for magic, content, instead in _FOREIGN:
+            if block.startswith(magic):
+                raise DataError(f"{path.name}: expected a file of vectors, got {content}; {instead}")
+        while block:
             yield block
+            block = _next_block(file)
 
 
 def _next_block(file: OpenedFile) -> bytes:
     with suppress(EOFError):
         return file.read(_BLOCK)
     raise DataError(f"{file.name}: the compressed data is broken or ends early; copy the file again")
-
-
-def _refuse_foreign(start: bytes, path: Path) -> None:
-    for magic, what, instead in _FOREIGN:
-        if start.startswith(magic):
-            raise DataError(f"{path.name}: expected a file of vectors, got {what}; {instead}")
-
-
-# -- the line "rows dimension", and words --------------------------------------------------------------------
 
 
 def _parsed_header(line: bytes, name: str) -> tuple[int, int]:
@@ -129,8 +110,6 @@ def encoded_words(words: Sequence[str]) -> list[bytes]:
             raise DataError(f"row {row}: the word holds half a surrogate pair, which is no text; leave it out")
     return [word.encode() for word in words]
 
-
-# -- text -----------------------------------------------------------------------------------------------------
 
 _LONGEST_LINE = 1 << 25
 _BOM = b"\xef\xbb\xbf"
@@ -204,7 +183,7 @@ def _parsed(lines: list[bytes], numbers: Sequence[int], dimension: int, name: st
     with suppress(UnicodeDecodeError):  # such an error holds the word: none must be chained
         words = [head.decode() for head in heads]
     if not words:
-        wrong = next(number for number, head in zip(numbers, heads, strict=True) if not _is_utf8(head))
+        wrong = next(number for number, head in zip(numbers, heads, strict=True) if _decoded(head) is None)
         raise DataError(
             f"{name}, line {wrong}: expected UTF-8; convert the file (iconv -c leaves out what is not), or, if it is "
             "word2vec's binary format, let its name end in .bin"
@@ -266,16 +245,6 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-# -- binary ---------------------------------------------------------------------------------------------------
-
 _LONGEST_HEADER = 64
 _LONGEST_WORD = 1 << 16
 _TEXT = frozenset(b"0123456789+-.eE \r\n")
@@ -290,8 +259,10 @@ def binary_rows(path: Path) -> RowStream:
     while found < promised:
         heads, matrix, used = _whole_rows(data, dimension, promised - found)
         if heads:
-            if not found:
-                _refuse_text(matrix[0], path.name)
+            if not found and _TEXT.issuperset(matrix[0].astype("<f4").tobytes()):
+                raise DataError(  # digits read as float32 are finite and small: nothing else would tell
+                    f"{path.name}: expected word2vec's binary format, got text; let its name end in .txt or .vec"
+                )
             yield SourceRows(range(found + 1, found + len(heads) + 1), [_decoded(head) for head in heads], matrix)
             found += len(heads)
             data = data[used:]
@@ -361,9 +332,3 @@ def _decoded(head: bytes) -> str | None:
         return head.lstrip(b"\n").decode()  # the line feed of the row before
     except UnicodeDecodeError:
         return None
-
-
-def _refuse_text(first: Floats, name: str) -> None:
-    """Digits read as float32 are finite and small: nothing else would tell."""
-    if _TEXT.issuperset(first.astype("<f4").tobytes()):
-        raise DataError(f"{name}: expected word2vec's binary format, got text; let its name end in .txt or .vec")

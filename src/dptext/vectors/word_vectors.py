@@ -20,8 +20,6 @@ from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import UNKNOWN, Vocabulary, fold, is_single_word
 
-__all__ = ["Floats", "RowStream", "Similarity", "SourceRows", "WordVectors", "check_shape", "select_words"]
-
 Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
 
@@ -44,7 +42,7 @@ class WordVectors(Showing):
         copy: False hands the matrix over where its type allows: nobody else may hold it, as it must not change.
 
     The words and the matrix are taken to be *public*, or released under their own statement: a mechanism's guarantee
-    does not cover those who are in them (`dptext.words.trained_vectors`).
+    does not cover those who are in them (`dptext.words.mechanism`).
 
     Raises:
         ParameterError: a statement that is none.

@@ -20,8 +20,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.search import ExactDistances, nearest_rows, neighbour_groups
 from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords
 
-__all__ = ["CusText"]
-
 _LARGEST_SIZE = 512
 _AT_A_TIME = 256
 _MARGIN = 1 + 2.0**-40  # far above what float64 may err by in one exponential
@@ -97,8 +95,6 @@ class CusText(ShownMechanism):
         self._reason = self._witness() if unsafe_as_published else None
         self._freeze()
 
-    # -- output sets ------------------------------------------------------------------------------------------
-
     def _grouped(self) -> tuple[Rows, Rows]:
         """(V, widest) the rows of each word's group, padded, and (V,) how many they are."""
         groups = neighbour_groups(self.vectors, self.size)
@@ -144,24 +140,19 @@ class CusText(ShownMechanism):
             sums[part] = np.cumsum(np.where(there, weights, 0.0).astype(np.uint64), axis=1)
         return sums
 
-    # -- what is promised -------------------------------------------------------------------------------------
-
     def word_guarantee(self) -> Guarantee:
         """Pure inside a group; none as published."""
         return PureDP(self.epsilon) if self._reason is None else NoGuarantee(self._reason)
 
     @property
     def labels(self) -> Rows | None:
-        """(V,) the group of each word; none as published."""
         return self.groups
 
     @property
     def claimed_epsilon(self) -> float | None:
-        """The paper's, where it is not what holds."""
         return None if self._reason is None else self.epsilon
 
     def exposes(self) -> tuple[str, ...]:
-        """The group of each word."""
         if self._reason is not None:
             return ()
         return (
@@ -170,21 +161,16 @@ class CusText(ShownMechanism):
         )
 
     def _groups_in_words(self) -> str:
-        sizes = np.bincount(self._labels())
+        assert self.groups is not None
+        sizes = np.bincount(self.groups)
         if sizes.min() == sizes.max():
             return f"{sizes.size:,} groups of {sizes[0]} words"
         return f"{sizes.size:,} groups of {sizes.min()} to {sizes.max()} words"
 
-    def _labels(self) -> Rows:
-        assert self.groups is not None
-        return self.groups
-
     def requirements(self) -> tuple[Requirement, ...]:
-        """Two words of one group."""
         return () if self._reason is not None else (OneGroup(self._groups_in_words()),)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         digest = hashlib.sha256(np.ascontiguousarray(self._members, dtype="<i8").tobytes()).hexdigest()
         return {
             "size": self.size,
@@ -204,8 +190,6 @@ class CusText(ShownMechanism):
             f"the words that may come out differ from word to word: {words[one]!r} becomes {words[output]!r} with "
             f"probability {share:.3g}, {words[other]!r} never does"
         )
-
-    # -- what is drawn ----------------------------------------------------------------------------------------
 
     def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
         shares = np.zeros((rows.size, len(self.vectors)))

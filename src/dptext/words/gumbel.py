@@ -17,8 +17,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.search import ExactDistances, nearest_rows
 from dptext.words.mechanism import Rows, UnknownWords, WordMechanism
 
-__all__ = ["TruncatedGumbel", "published_scale"]
-
 _AT_A_TIME = 256
 _WITNESS_ROWS = 16
 _NO_PROOF = (
@@ -105,11 +103,9 @@ class TruncatedGumbel(WordMechanism):
 
     @property
     def claimed_epsilon(self) -> float:
-        """The paper's, per unit of distance."""
         return self.epsilon
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         own = {"scale": self.scale, "farthest": self.farthest, "unsafe_as_published": True}
         return {**own, **super().parameters()}
 
@@ -138,8 +134,6 @@ class TruncatedGumbel(WordMechanism):
             f"{loss:.4g} nats apart, where the paper prints {loss - excess:.4g}"
         )
 
-    # -- distances and lists ----------------------------------------------------------------------------------
-
     def _far(self, rows: Rows) -> npt.NDArray[np.float64]:
         squared = self._table.squared(self._table.rows(rows), self._right)
         far: npt.NDArray[np.float64] = np.sqrt(squared) * self._table.step
@@ -163,8 +157,6 @@ class TruncatedGumbel(WordMechanism):
         far[row] = -1.0
         nearest = nearest_rows(far, count)
         return nearest[np.lexsort((nearest, far[nearest]))]
-
-    # -- one draw an occurrence -------------------------------------------------------------------------------
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         cumulative = np.cumsum(np.exp(self._log_k))

@@ -12,16 +12,9 @@ from dptext.noise.discrete import elliptical_laplace
 from dptext.privacy.guarantee import Guarantee, MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.vectors.ellipsoid import Ellipsoid
 from dptext.vectors.formats import VectorsLike
+from dptext.vectors.metrics import Ellipsoid
 from dptext.words.mechanism import Floats, NoisyVectors, Rows, UnknownWords
-
-__all__ = [
-    "Madlib",
-    "Mahalanobis",
-    "Vickrey",
-    "first_share",
-]
 
 
 class Madlib(NoisyVectors):
@@ -67,7 +60,7 @@ class Mahalanobis(NoisyVectors):
     epsilon / sqrt(1 - lambda), which the statement carries as a parameter. Pairs are never farther apart than the
     public diameter in this norm. Assumptions: public vocabulary and vectors (S is computed from them); the
     double-precision noise is treated as real-valued. ``slack`` (about 1e-8) bounds what it adds that A and its root
-    are computed in float64 (`dptext.vectors.ellipsoid`).
+    are computed in float64 (`dptext.vectors.metrics`).
 
     Args:
         epsilon: nats a unit of the regularised Mahalanobis distance.
@@ -118,7 +111,6 @@ class Mahalanobis(NoisyVectors):
         )
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         own: dict[str, Parameter] = {"lambda": self.lambda_, "euclidean_epsilon": self.euclidean_epsilon}
         return {**super().parameters(), **own}
 
@@ -204,18 +196,15 @@ class Vickrey(NoisyVectors):
 
     @property
     def claimed_epsilon(self) -> float | None:
-        """The epsilon that the paper prints for the variant without a guarantee."""
         return self.epsilon if self.unsafe_as_published else None
 
     def _promise(self) -> Guarantee:
         return NoGuarantee(_REASON) if self.unsafe_as_published else self.word_guarantee()
 
     def document_guarantee(self, longest: int) -> Guarantee:
-        """Metric DP on the summed distances; none for the published variant."""
         return self._promise() if self.unsafe_as_published else super().document_guarantee(longest)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         own: dict[str, Parameter] = {"t": self.t}
         if self.unsafe_as_published:
             pair = " and ".join(map(repr, self.vectors.words[:2]))

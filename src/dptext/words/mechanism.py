@@ -1,5 +1,7 @@
-"""What word mechanisms have in common: draws, the statement for a word and that for a document (`WordMechanism`); an
-output distribution that can be read (`ShownMechanism`); noise on the vector of a word (`NoisyVectors`).
+"""Base classes of word mechanisms: draws and statements (`WordMechanism`), output distributions that can be read
+(`ShownMechanism`), noise on the vector of a word (`NoisyVectors`); statements that include the training of the vectors.
+
+Derivation: docs/mechanisms/words.md#words-trained-vectors
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number
+from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.noise.discrete import l2_laplace
 from dptext.noise.selection import DistanceTable, TruncatedExponential
-from dptext.privacy.condition import Condition, Requirement, SameLayout
-from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, Unit, for_group, product_upwards
+from dptext.privacy.condition import Condition, Requirement, SameLayout, TextsOfOne
+from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, Relation, Unit, for_group, product_upwards
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.restating import restated, under_substitution, without_claim
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import before_words
 from dptext.release.mechanism import Replacing, TextMechanism
@@ -31,19 +34,112 @@ from dptext.threads import available_cores, for_each_block
 from dptext.vectors.formats import VectorsLike, word_vectors
 from dptext.vectors.metrics import MetricSpace
 from dptext.vectors.search import ExactDistances, NearestNeighbours
+from dptext.vectors.word_vectors import WordVectors
 from dptext.words.replacing import WordReplacing
-from dptext.words.trained_vectors import assumptions_about, parameters_of_training
 
-__all__ = [
-    "BeyondWords",
-    "Floats",
-    "NoisyVectors",
-    "Rows",
-    "SelectingMechanism",
-    "ShownMechanism",
-    "UnknownWords",
-    "WordMechanism",
-]
+_PUBLIC = "the vocabulary, its vectors and all parameters are public: none was computed from protected texts"
+_ONLY_IN_TEXTS = (
+    "nobody whose words these are has text in the training of the vectors: whoever has loses what the statement of "
+    "the vectors says on top (dptext.statement_with_training adds the two)"
+)
+_OF_THE_RELEASED = "the part of the words is the bound for the vectors that were released, known when they were"
+
+
+def assumptions_about(vectors: WordVectors) -> tuple[str, ...]:
+    """What the statement of a mechanism takes for granted about its vectors."""
+    if vectors.statement is None:
+        return (_PUBLIC,)
+    return (
+        "the vocabulary and its vectors were released before, under a statement of their own; all other parameters are "
+        "public or computed from these",
+        _ONLY_IN_TEXTS,
+    )
+
+
+def parameters_of_training(vectors: WordVectors) -> dict[str, Parameter]:
+    """What the statement of a mechanism repeats of that of its vectors."""
+    training = vectors.statement
+    if training is None:
+        return {}
+    return {
+        "vectors_promise": f"{training.guarantee}; unit {training.unit}, {training.relation}",
+        "vectors_release": training.release_id,
+    }
+
+
+def statement_with_training(
+    statement: PrivacyStatement, vectors: WordVectors, *, documents: int = 1
+) -> PrivacyStatement:
+    """What is promised to somebody who has text in a release *and* in the training of its vectors.
+
+    Args:
+        statement: of a release of documents (``result.statement``), made with these vectors.
+        vectors: released under a statement whose unit is the user, or the document.
+        documents: how many documents of the release are theirs.
+
+    **Guarantee** (unit of the training, substitution): the training's, converted to substitution, plus ``documents``
+    times the release's (see the top of `dptext.words.mechanism` for the proof). Slack is counted into epsilon.
+
+    Raises:
+        ParameterError: not a statement of documents, other vectors, vectors without a statement, or a number below 1.
+        RefusedError: no proof: the unit of the training is a word or an example (of which a person has any number), or
+            a document while several documents are theirs; a metric guarantee without a bound; zCDP with slack.
+
+    >>> import dptext
+    >>> training = PrivacyStatement(
+    ...     guarantee=dptext.ApproxDP(1.0, 1e-6), unit=Unit.USER, relation=Relation.ADD_REMOVE,
+    ...     condition="two corpora, one of which lacks the texts of one user",
+    ...     trust=dptext.privacy.guarantee.Trust.CENTRAL,
+    ...     mechanism="skip-gram", assumptions=("the vocabulary is public",))
+    >>> words = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+    >>> vectors = dptext.load_vectors(words, statement=training)
+    >>> result = dptext.privatize(["my cat"], dptext.TEM(vectors, epsilon=2.0, threshold=3.0))
+    >>> print(result.statement.guarantee)
+    2 per unit of summed euclidean distance, never more than 12 for a pair (metric differential privacy)
+    >>> both = statement_with_training(result.statement, vectors)
+    >>> print(both.guarantee, both.unit, both.relation)
+    (14.01, 3.72e-06)-differential privacy user substitution
+    """
+    training = vectors.statement
+    if training is None:
+        raise ParameterError("these vectors are public (they carry no statement): there is nothing to add")
+    if statement.unit is not Unit.DOCUMENT or statement.relation is not Relation.SUBSTITUTION:
+        raise ParameterError(
+            f"expected the statement of a release of documents, under substitution, got one about a {statement.unit} "
+            f"under {statement.relation}"
+        )
+    if statement.parameters.get("vectors_sha256") != vectors.fingerprint:
+        raise ParameterError("the statement speaks of other vectors (their fingerprint differs)")
+    documents = whole("documents", documents, least=1)
+    if training.unit not in (Unit.USER, Unit.DOCUMENT) or (training.unit is Unit.DOCUMENT and documents > 1):
+        raise RefusedError(
+            f"the vectors protect one {training.unit} of their training, and a person may have any number of them "
+            "there: nothing adds up for them; train the vectors with the user as unit"
+        )
+    learned = restated(
+        training, under_substitution(training), relation=Relation.SUBSTITUTION, slack=0.0, claimed_epsilon=None
+    )
+    replaced = restated(
+        statement,
+        for_group(statement.whole_guarantee, documents),
+        *((TextsOfOne(documents),) if training.unit is Unit.USER else ()),
+        unit=training.unit,
+        slack=0.0,
+        claimed_epsilon=None,
+    )
+    whose = "one document is replaced in the training of the vectors and in the release"
+    if training.unit is Unit.USER:
+        theirs = "one document" if documents == 1 else f"{documents} documents"
+        whose = f"the texts of one user are replaced: all in the training of the vectors, {theirs} in the release"
+    both = learned.compose(replaced)
+    return both.replace(
+        condition=Condition(requirements=both.condition.requirements, note=whose),
+        parameters={**without_claim(dict(statement.parameters)), "documents_of_one": documents},
+        assumptions=(*(each for each in both.assumptions if each != _ONLY_IN_TEXTS), _OF_THE_RELEASED),
+        data_sha256=statement.data_sha256,
+        release_id=statement.release_id,
+    )
+
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -71,7 +167,7 @@ class WordMechanism(TextMechanism):
 
     Args:
         vectors: public word vectors, or ones released under a statement (then the mechanism's statement is for people
-            who are not in their training; see `dptext.words.trained_vectors`). A known name or a path stands for
+            who are not in their training; see `dptext.words.mechanism`). A known name or a path stands for
             the 50,000 most frequent words there.
         epsilon: for two words at distance d a loss of at most epsilon * d is proved, where a mechanism does not say
             otherwise.
@@ -102,8 +198,6 @@ class WordMechanism(TextMechanism):
     def _metric(self, name: str) -> str:
         """The name of the metric, and the exception that the policy for unknown words makes."""
         return f"{name}{UNKNOWN_FARTHEST}" if self.unknown == "uniform" else name
-
-    # -- to be said by each mechanism -------------------------------------------------------------------------
 
     @abstractmethod
     def word_guarantee(self) -> Guarantee:
@@ -141,7 +235,6 @@ class WordMechanism(TextMechanism):
         return ()
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         return {
             "epsilon": self.epsilon,
             "unknown": self.unknown,
@@ -171,8 +264,6 @@ class WordMechanism(TextMechanism):
     def distance_table(self) -> DistanceTable:
         """Public distances between the words, in the metric that epsilon counts (Euclidean, unless one says other)."""
         return ExactDistances(self.vectors.matrix)
-
-    # -- offered by all ---------------------------------------------------------------------------------------
 
     def sample(self, words: Iterable[str], *, seed: int | None = None) -> list[str]:
         """One private word for each word, drawn independently.
@@ -253,19 +344,15 @@ class WordMechanism(TextMechanism):
 
     @property
     def longest_document(self) -> int | None:
-        """See `TextMechanism`."""
         return self.max_words
 
     def promise_before_start(self) -> str:
-        """Unit, relation and pure epsilon, for the person who is about to release something."""
         return before_words(self, word=self.word_guarantee())
 
     def replacing(self) -> Replacing:
-        """See `dptext.words.replacing`."""
         return WordReplacing(self)
 
     def warning(self, tally: Tally) -> str | None:
-        """That many words are unknown, where they are."""
         if tally.unknown <= _MANY_UNKNOWN * tally.words:
             return None
         return (
@@ -319,8 +406,6 @@ class WordMechanism(TextMechanism):
             claimed_epsilon=self.claimed_epsilon,
         )
 
-    # -- shown ------------------------------------------------------------------------------------------------
-
     def _in_brief(self) -> Facts:
         yield from (each for each in arguments_of(self) if each[0] != "vectors")
         yield from self.vectors._in_brief()
@@ -369,7 +454,6 @@ class SelectingMechanism(ShownMechanism):
         return self._selection.slack
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted, for the statement."""
         exact = f"{self._space.functions} by at most 4 units in the last place (IEEE 754, numpy)"
         return (*super().assumptions(), exact, *self._space.assumptions)
 
@@ -425,7 +509,6 @@ class NoisyVectors(WordMechanism):
         return nearest
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted, for the statement."""
         return (
             *super().assumptions(),
             "the noise, drawn in double precision with 53-bit tails, behaves like real-valued noise; only the "

@@ -22,20 +22,9 @@ from dptext.words.santext import SanText, SanTextPlus
 from dptext.words.subset import SubsetSelection
 from dptext.words.tem import TEM
 
-__all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement", "options_of", "word_mechanism"]
-
 MECHANISMS: dict[str, type[WordMechanism]] = {
     each.name.lower(): each
-    for each in (
-        TEM,
-        SubsetSelection,
-        Madlib,
-        Mahalanobis,
-        SanText,
-        SanTextPlus,
-        CusText,
-        Vickrey,
-    )
+    for each in (TEM, SubsetSelection, Madlib, Mahalanobis, SanText, SanTextPlus, CusText, Vickrey)
 }
 """Those with a proof."""
 

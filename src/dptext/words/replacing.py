@@ -19,17 +19,6 @@ from dptext.text.tokens import Kind, Vocabulary, kind_of, letters_between, piece
 if TYPE_CHECKING:
     from dptext.words.mechanism import WordMechanism
 
-__all__ = [
-    "PLACEHOLDERS",
-    "Aligner",
-    "Codes",
-    "WordReplacing",
-    "count_foreign_words",
-    "layout_of_private",
-    "layout_of_release",
-    "words_that_can_come_out",
-]
-
 PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>", Kind.HANDLE: "<handle>"}
 
 _NEVER_IN_WORDS = frozenset(',;!?()[]{}"-')  # punctuation at which every text is cut, so that no word holds it
@@ -147,9 +136,6 @@ def _touching(codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> np
     inner = starts[(starts > 0) & (starts < codes.size)]
     touching[inner - 1] = False
     return np.flatnonzero(touching) + 1
-
-
-# -- what a reader of a text and its private form sees --------------------------------------------------------
 
 
 class Aligner:

@@ -17,12 +17,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import metric_space
 from dptext.words.mechanism import Rows, SelectingMechanism, UnknownWords
 
-__all__ = [
-    "SanText",
-    "SanTextPlus",
-]
-
-
 _BELOW_LARGEST = 1e-6  # nats, so that rate * reach stays below the largest exponent however it is rounded
 
 
@@ -90,7 +84,6 @@ class SanText(SelectingMechanism):
         return MetricDP(self.epsilon, self._metric("euclidean"), self.reach, self._space.space)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         return {"metric": "euclidean", "reach": self.reach, **super().parameters()}
 
 
@@ -182,7 +175,6 @@ class SanTextPlus(SanText):
 
     @property
     def claimed_epsilon(self) -> float:
-        """The paper's, per unit of distance."""
         return self.epsilon
 
     def epsilon_bound(self) -> float:
@@ -196,7 +188,6 @@ class SanTextPlus(SanText):
         return PureDP(self._pure_epsilon_of_all)
 
     def exposes(self) -> tuple[str, ...]:
-        """Which words may stay, and how often."""
         count = int(np.count_nonzero(self._may_stay))
         if count == 0:
             return ()
@@ -207,11 +198,9 @@ class SanTextPlus(SanText):
         )
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         return {"sensitive": self.sensitive, "p": self.p, **super().parameters()}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted, for the statement."""
         return (*super().assumptions(), "which words are frequent is public: it was not counted in protected texts")
 
     def _exact_epsilon(self) -> float:

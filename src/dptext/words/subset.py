@@ -16,8 +16,7 @@ import numpy.typing as npt
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.noise import subset_selection
-from dptext.noise.kept_rows import KeptRows
-from dptext.noise.selection import count_at_most
+from dptext.noise.selection import KeptRows, count_at_most
 from dptext.noise.subset_selection import Profile, best_size
 from dptext.privacy.guarantee import Guarantee, PureDP, product_upwards
 from dptext.privacy.randomness import RandomBits
@@ -27,8 +26,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import directions
 from dptext.vectors.search import ExactDistances
 from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism, UnknownWords
-
-__all__ = ["SubsetSelection"]
 
 Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
@@ -126,11 +123,9 @@ class SubsetSelection(ShownMechanism):
         return PureDP(self.epsilon)
 
     def document_guarantee(self, longest: int) -> Guarantee:
-        """Pure: epsilon a word, of the words that are looked at."""
         return super().document_guarantee(longest if self.max_words is None else min(longest, self.max_words))
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         limit: dict[str, Parameter] = {}
         if self.max_words is not None:
             limit = {"max_words": self.max_words, "beyond": self.beyond}
@@ -138,7 +133,6 @@ class SubsetSelection(ShownMechanism):
 
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-        """See `WordMechanism.arguments_in`."""
         limit = ("max_words", "beyond") if "max_words" in parameters else ()
         return {name: parameters[name] for name in ("epsilon", "unknown", "size", "similarity", *limit)}
 
@@ -259,8 +253,6 @@ class _Sets:
         apart[own, rows[own] - start] = -1.0
         return apart
 
-    # -- what is kept of a row --------------------------------------------------------------------------------
-
     def _find_all(self, rows: Rows, slots: Rows) -> None:
         parts = [slice(start, start + _BATCH) for start in range(0, rows.size, _BATCH)]
         for_each_block(lambda part: self._find(rows[part], slots[part]), parts)
@@ -329,8 +321,6 @@ class _Sets:
                 else:
                     high = apart[:, rank, None]
         return low, high
-
-    # -- one member of a set ----------------------------------------------------------------------------------
 
     def _members_at(self, rows: Rows, places: Rows) -> Rows:
         sums, slots = self._kept["sums"], self._kept.slots(rows)

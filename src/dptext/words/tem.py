@@ -18,8 +18,6 @@ from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Metric, metric_space
 from dptext.words.mechanism import BeyondWords, SelectingMechanism, UnknownWords
 
-__all__ = ["TEM", "threshold_for"]
-
 
 def threshold_for(epsilon: float, size: int, beta: float) -> float:
     """The g with which TEM stays within g of its input with probability at least 1 - beta (Theorem 3)."""
@@ -139,20 +137,14 @@ class TEM(SelectingMechanism):
         return MetricDP(self.epsilon, self._metric(self.metric), farthest, self._space.space)
 
     def document_guarantee(self, longest: int) -> Guarantee:
-        """Pure under a document budget, else metric DP on the summed distances."""
         if self.document_epsilon is not None:
             return PureDP(self.document_epsilon)
         return super().document_guarantee(longest)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         budget: dict[str, Parameter] = {}
         if self.document_epsilon is not None:
-            budget = {
-                "document_epsilon": self.document_epsilon,
-                "max_words": self.max_words,
-                "beyond": self.beyond,
-            }
+            budget = {"document_epsilon": self.document_epsilon, "max_words": self.max_words, "beyond": self.beyond}
         return {
             "epsilon": self.epsilon,
             "metric": self.metric,
@@ -164,13 +156,11 @@ class TEM(SelectingMechanism):
 
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-        """See `WordMechanism.arguments_in`: a document budget, or the threshold that it or ``beta`` came to."""
         budget = ("document_epsilon", "max_words", *(["beyond"] * ("beyond" in parameters)))
         own = budget if "document_epsilon" in parameters else ("threshold",)
         return {name: parameters[name] for name in ("epsilon", "unknown", "metric", *own)}
 
     def distance_table(self) -> DistanceTable:
-        """The distances that the sampler reads, before they are cut at the threshold."""
         table: DistanceTable = self._space.exact
         return table
 

@@ -10,8 +10,6 @@ from dptext.vectors.formats import GLOVE, USUAL_LIMIT, Source, load_vectors_once
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import word_mechanism
 
-__all__ = ["WordPrivatizer"]
-
 
 class WordPrivatizer(TextPrivatizer):
     """Replace every word of every text through a word mechanism, as a step of a scikit-learn pipeline.

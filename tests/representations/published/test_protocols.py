@@ -11,7 +11,7 @@ from scipy import stats
 import dptext
 from dptext.audits.exact import exact_loss
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.noise.bits import FINE_SCALE
+from dptext.noise.discrete import FINE_SCALE
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound
 from dptext.representations.device_encoder import DeviceEncoder

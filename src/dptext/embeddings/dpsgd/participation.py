@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dptext.checks import listed, number, shown
 from dptext.errors import ParameterError
-from dptext.noise.bits import SCALE
+from dptext.noise.discrete import SCALE
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.gaussian import SampledGaussian, gaussian_epsilon, greatest_sampling_rate, least_noise_multiplier
 from dptext.privacy.guarantee import ApproxDP, Relation

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dptext.checks import choice, number, whole
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, check_one_column, is_missing
-from dptext.noise.bits import SCALE, coins
+from dptext.noise.discrete import SCALE, coins
 from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.condition import Condition, WordsChanged
 from dptext.privacy.guarantee import NoGuarantee, PureDP, Relation, Trust, Unit

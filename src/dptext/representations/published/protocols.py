@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
-from dptext.noise.bits import asked_less_rounding, fine_threshold, losses_of_a_bit, stated, uneven_bits
+from dptext.noise.discrete import asked_less_rounding, fine_threshold, losses_of_a_bit, stated, uneven_bits
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement
