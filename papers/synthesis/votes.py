@@ -29,8 +29,7 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, encoded_pool, fit_features
-from dptext.features.pool import Pool, encodable
-from dptext.features.pool_cache import Cache
+from dptext.features.pool import Cache, Pool, encodable
 from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import clipped_matrices, noisy_matrix
 from dptext.privacy.budgets import warn_of_delta
@@ -41,10 +40,10 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.release import Release
 from dptext.showing import Showing
-from dptext.synthesis.labels import Labels
-from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
-from dptext.synthesis.sampling import quotas
-from dptext.synthesis.sources import Request, Source, TextSample, check_is_apart
+from dptext.synthesis.density import quotas
+from dptext.synthesis.moments import Labels
+from dptext.synthesis.prompts import Request, Source, TextSample, check_is_apart
+from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Terms
 from dptext.users.grouping import UserTexts, check_users_are_read, texts_of
 
 __all__ = ["CANDIDATES", "MOST_CELLS", "VoteSum", "VoteSynthesizer", "sigma_of_a_round"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.synthesis.ratio import LogRatio
+from dptext.synthesis.density import LogRatio
 
 B = 0.2
 

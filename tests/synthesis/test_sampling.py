@@ -5,7 +5,7 @@ import pytest
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.synthesis.sampling import choose, near, quotas
+from dptext.synthesis.density import choose, near, quotas
 
 
 @pytest.fixture

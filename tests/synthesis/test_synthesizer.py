@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dptext
-import dptext.synthesis.sources as sources
+import dptext.synthesis.prompts as sources
 import dptext.synthesis.synthesizer as synthesizer_module
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.noise.gaussian_sums import MOST_USERS
@@ -16,7 +16,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.synthesis.distribution import noise_is_enough
 from dptext.synthesis.planning import COVERED, expected_quality
-from dptext.synthesis.sources import OverlapWarning
+from dptext.synthesis.prompts import OverlapWarning
 from dptext.users.private_vocabulary import PrivateLabels
 
 WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]

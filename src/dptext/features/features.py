@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dptext.checks import number, shown, whole
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
-from dptext.features.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
+from dptext.features.pool import Cache, PoolCache, digest_of_texts, pool_cache
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
@@ -429,7 +429,7 @@ def fit_features(
             else ``"static"`` and ``"words"`` side by side (only ``"static"`` without scikit-learn; only ``"words"``
             for a pool of mostly unknown words, such as one in another language).
         public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
-        cache: where vectors of the pool are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
+        cache: where vectors of the pool are kept (`dptext.features.pool`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
         progress: called with the number of texts that went through an encoder that takes its time.
 

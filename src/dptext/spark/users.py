@@ -16,8 +16,16 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.spark.release import run_job
-from dptext.spark.rows import checked_partitions, quoted
-from dptext.spark.tasks import SOFTWARE, batch_of, begin_task, bytes_column, named, number_column
+from dptext.spark.tasks import (
+    SOFTWARE,
+    batch_of,
+    begin_task,
+    bytes_column,
+    checked_partitions,
+    named,
+    number_column,
+    quoted,
+)
 from dptext.users.grouping import UserUnit, user_name
 
 __all__ = ["ORDER", "TEXT", "WHO", "RowsOfUsers", "sum_over_users", "user_column"]

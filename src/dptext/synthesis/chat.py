@@ -25,8 +25,7 @@ from dptext.errors import DataError, ParameterError, SourceError, StorageError, 
 from dptext.io.atomic import lock, open_own
 from dptext.io.documents import PathLike
 from dptext.privacy.statement import Parameter
-from dptext.synthesis.prompts import Prompts, batches, texts_of
-from dptext.synthesis.sources import Request
+from dptext.synthesis.prompts import Prompts, Request, batches, texts_of
 
 __all__ = ["ChatEndpoint", "Limits"]
 

@@ -32,12 +32,9 @@ from dptext.progress import How, watched
 from dptext.release.release import Release
 from dptext.representations.encoders import TextEncoder
 from dptext.showing import Facts, Showing
-from dptext.synthesis.labels import Labels
-from dptext.synthesis.moments import COUNT_WEIGHT
-from dptext.synthesis.ratio import LogRatio
-from dptext.synthesis.rounds import generated
-from dptext.synthesis.sampling import VARIETY, choose
-from dptext.synthesis.sources import Source, with_source
+from dptext.synthesis.density import VARIETY, LogRatio, choose
+from dptext.synthesis.moments import COUNT_WEIGHT, Labels
+from dptext.synthesis.prompts import Source, generated, with_source
 
 __all__ = [
     "HINTS",
