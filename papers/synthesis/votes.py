@@ -42,7 +42,7 @@ from dptext.release.release import Release
 from dptext.showing import Showing
 from dptext.synthesis.density import quotas
 from dptext.synthesis.moments import Labels
-from dptext.synthesis.prompts import Request, Source, TextSample, check_is_apart
+from dptext.synthesis.prompts import Request, Source, TextSample, check_is_apart, with_source
 from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Terms
 from dptext.users.grouping import UserTexts, check_users_are_read, texts_of
 
@@ -331,8 +331,11 @@ class VoteSynthesizer(Showing):
             "threshold": self.threshold,
             "texts": n,
         }
-        return self.terms.statement(
-            self.mechanism, features, parameters, source=source, seeded=seeded, release_id=release_id
+        statement = self.terms.statement(self.mechanism, features, parameters, seeded=seeded, release_id=release_id)
+        return statement.replace(
+            parameters=with_source(statement.parameters, source),
+            assumptions=(*statement.assumptions, *source.assumptions()),
+            exposed=(*statement.exposed, *source.exposed()),
         )
 
 

@@ -45,16 +45,13 @@ class RowsOfUsers(Protocol):
     @property
     def columns(self) -> Mapping[str, str]:
         """The columns that `cut` makes, with their types of Spark."""
-        ...
 
     @property
     def within(self) -> tuple[str, ...]:
         """Those in the order of which the rows of a user come; rows that agree in them are one as good as the other."""
-        ...
 
     def cut(self, batches: Iterable[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Record batches of the given columns, and what is made of each."""
-        ...
 
     def added(self, batches: Iterable[Any]) -> Integers | None: ...
 

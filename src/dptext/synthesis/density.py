@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from dptext.threads import one_blas_thread
 __all__ = [
     "VARIETY",
     "LogRatio",
+    "Weights",
     "choose",
     "near",
     "quotas",
@@ -40,6 +40,14 @@ _COUNT_DEVIATION = 0.25  # prior deviation of a class's count, relative to the a
 _LEAST_SHARE = 1e-3  # of the average count
 _ROWS_AT_ONCE = 1 << 15
 _TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """How likely texts are among the described ones: (n, K) scores per class, and (n,) nearness over all classes."""
+
+    scores: Floats
+    nearness: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,24 +76,10 @@ class LogRatio:
         leading: int = 0,
     ) -> LogRatio:
         """Estimate the log-ratios from a released matrix and the moments of the pool."""
-        released, mean = _array("matrix", matrix, 2), _array("mean", features_mean, 1)
-        covariance = _array("covariance", features_covariance, 2)
-        sigma, b = number("sigma", sigma, least=0), number("b", b, above=0, below=1)
+        released, mean = np.asarray(matrix, dtype=np.float64), np.asarray(features_mean, dtype=np.float64)
+        covariance = np.asarray(features_covariance, dtype=np.float64)
         classes, size = len(released), len(mean)
-        if classes == 0 or released.shape != (classes, 1 + size) or covariance.shape != (size, size):
-            raise ParameterError(
-                f"the matrix must have one row per class and 1 + {size} columns, and the covariance must be "
-                f"{size} x {size}, because the features have {size} dimensions; got {released.shape} and "
-                f"{covariance.shape}"
-            )
-        public = None if descriptions is None else _array("descriptions", descriptions, 2)
-        if public is not None and public.shape != (classes, size):
-            raise ParameterError(
-                f"descriptions must be one vector of {size} numbers for each of the {classes} classes, got "
-                f"{public.shape}"
-            )
-        if blocks and (sum(blocks) != size or min(blocks) < 1 or not 0 <= leading < len(blocks)):
-            raise ParameterError(f"blocks must be sizes above 0 with the sum {size}, and leading one of them")
+        public = None if descriptions is None else np.asarray(descriptions, dtype=np.float64)
         counts, means, errors = _moments(released, sigma, b)
         shares = counts / counts.sum()
         overall = shares @ means
@@ -139,8 +133,6 @@ class LogRatio:
     def _linear(self, vectors: npt.ArrayLike) -> tuple[Floats, Floats]:
         """The nearness, and the scores without it."""
         given = np.asarray(vectors)
-        if given.ndim != 2 or given.shape[1] != len(self.domain):
-            raise ParameterError(f"expected vectors of {len(self.domain)} numbers each, got the shape {given.shape}")
         both = np.vstack([self.domain[None], self.weights]).T
         found = np.empty((len(given), both.shape[1]))
         for start in range(0, len(given), _ROWS_AT_ONCE):
@@ -234,13 +226,6 @@ def _posterior(gaps: Floats, spread: Floats, values: Floats) -> tuple[Floats, fl
     return prior * values**2 / (prior * values**2 + spread + _TINY), strength, exponent
 
 
-def _array(name: str, values: Any, dimensions: int) -> Floats:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != dimensions or not np.isfinite(found).all():
-        raise ParameterError(f"the {name} must be finite numbers in {dimensions} dimensions, got {found.shape}")
-    return found
-
-
 def _frozen(values: Floats) -> Floats:
     found = np.array(values, dtype=np.float64)
     found.setflags(write=False)
@@ -271,15 +256,6 @@ def choose(
     """Rows of n different candidates and their classes, in random order."""
     table, close, asked = (np.asarray(each, dtype=np.float64) for each in (scores, nearness, shares))
     n, variety = whole("n", n, least=0), number("variety", variety, least=0, most=1)
-    if table.ndim != 2 or close.shape != table.shape[:1] or asked.shape != table.shape[1:] or not asked.size:
-        raise ParameterError(
-            f"expected scores of candidates by classes, a nearness each and a share for each class, got the shapes "
-            f"{table.shape}, {close.shape} and {asked.shape}"
-        )
-    if not (np.isfinite(table).all() and np.isfinite(close).all()):
-        raise ParameterError("scores and nearness must be finite numbers")
-    if not np.isfinite(asked).all() or asked.min() < 0 or asked.sum() <= 0:
-        raise ParameterError("shares must be finite numbers of at least 0, and not all 0")
     if n > len(table):
         raise ParameterError(
             f"n must be at most the number of candidates, {len(table):,}, got {n:,}: ask for fewer texts, or give a "

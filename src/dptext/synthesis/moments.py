@@ -199,16 +199,14 @@ Integers = npt.NDArray[np.int64]
 
 
 class Space(Protocol):
-    """The public feature space of a description (`dptext.features.features.PublicFeatures`)."""
+    """Public feature space, such as `dptext.features.features.PublicFeatures`."""
 
     @property
     def dimension(self) -> int:
-        """k."""
-        ...
+        """Number of features, k."""
 
     def units(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
-        """(n, k) in units of `UNIT`, each row at most 1 long: of each text from this text alone."""
-        ...
+        """(n, k) in units of `UNIT`, each row of norm at most 1 and a function of its text alone."""
 
 
 @dataclass(eq=False)

@@ -25,7 +25,7 @@ from dptext.io.batches import Batch
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress
-from dptext.synthesis.density import choose, quotas
+from dptext.synthesis.density import Weights, choose, quotas
 from dptext.synthesis.moments import Labels
 from dptext.users.grouping import Chunk, UserTexts
 
@@ -81,27 +81,21 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """What statements call it."""
-        ...
 
     def propose(self, request: Request) -> Iterable[str]:
         """New texts of a label."""
-        ...
 
     def vary(self, texts: Iterable[str], request: Request) -> Iterable[str]:
         """Texts like these, which this source made itself."""
-        ...
 
     def parameters(self) -> dict[str, Parameter]:
         """What identifies it, for the statement."""
-        ...
 
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted about it, for the statement."""
-        ...
 
     def exposed(self) -> tuple[str, ...]:
         """What it shows to whom, for the statement."""
-        ...
 
 
 def with_source(said: Mapping[str, Parameter], source: Source) -> dict[str, Parameter]:
@@ -382,22 +376,8 @@ _SHOWN = 20  # earlier texts per class that a source is shown
 _PARENTS = 4  # of so many texts of a class, one is varied
 
 
-class Weighed(Protocol):
-    """What a release says of texts: see `dptext.synthesis.distribution.Weights`."""
-
-    @property
-    def scores(self) -> Floats:
-        """(n, K) log-ratios of density, of each class and the public texts."""
-        ...
-
-    @property
-    def nearness(self) -> Floats:
-        """(n,) the same of all classes together."""
-        ...
-
-
 def generated(
-    weigh: Callable[[Sequence[str]], Weighed],
+    weigh: Callable[[Sequence[str]], Weights],
     source: Source,
     labels: Labels,
     hints: Mapping[str, Sequence[str]],
@@ -468,7 +448,7 @@ def _validated_answer(answer: Iterable[Any], method: str) -> list[str]:
 class _Written:
     """All different texts that a source wrote, and what they weigh."""
 
-    weigh: Callable[[Sequence[str]], Weighed]
+    weigh: Callable[[Sequence[str]], Weights]
     classes: int
     progress: Progress | None
     texts: list[str] = field(default_factory=list)

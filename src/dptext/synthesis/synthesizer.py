@@ -26,7 +26,7 @@ from dptext.progress import How, watched
 from dptext.showing import Facts, Showing
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
-from dptext.synthesis.prompts import Source, TextSample, check_is_apart, with_source
+from dptext.synthesis.prompts import TextSample, check_is_apart
 from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, check_users_are_read, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
 
@@ -90,7 +90,6 @@ class Terms:
         features: PublicFeatures,
         parameters: Mapping[str, Parameter],
         *,
-        source: Source | None = None,
         seeded: bool,
         release_id: str | None = None,
     ) -> PrivacyStatement:
@@ -115,17 +114,13 @@ class Terms:
             relation=Relation.ADD_REMOVE,
             trust=Trust.CENTRAL,
             mechanism=mechanism,
-            parameters=said if source is None else with_source(said, source),
+            parameters=said,
             assumptions=(
                 first,
                 *features.assumptions(),
-                *(() if source is None else source.assumptions()),
                 *others,
             ),
-            exposed=(
-                *self._names_of_labels(),
-                *(() if source is None else source.exposed()),
-            ),
+            exposed=(*self._names_of_labels(),),
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
