@@ -24,7 +24,7 @@ from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.recipe import CELLS, Recipe, Unit
 from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.privacy.randomness import NoiseKey
-from dptext.users.store import DOCUMENT_END, UserStore
+from dptext.users.grouping import DOCUMENT_END, UserStore
 
 DIMENSION, NEGATIVES, WINDOW = 100, 5, 5
 USERS, PAIRS, SINGLE_PAIRS, HOOKED = 1024, 500, 1024, 64

@@ -289,22 +289,6 @@ def private_vectors(figure: Figure) -> Numbers:
 # -- corpora, sentences, shared vectors ----------------------------------------------------------------------------
 
 
-def votes(figure: Figure) -> Numbers:
-    """The noise of a round of votes by the number of rounds."""
-    axes, found = figure.subplots(), {}
-    rounds = (1, 2, 4, 8, 16)
-    for epsilon in (1.0, 4.0, 8.0):
-        noise = [dptext.VoteSynthesizer(epsilon=epsilon, delta=1e-6, rounds=each).threshold for each in rounds]
-        found[f"{epsilon:g}"] = np.array(noise)
-        axes.plot(rounds, noise, label=f"epsilon {epsilon:g}", markersize=5, **next_style(axes))
-    axes.set(xscale="log", yscale="log")
-    axes.set_xticks(rounds, [str(each) for each in rounds])
-    axes.set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
-    axes.minorticks_off()
-    labelled(axes, "rounds", "votes for one text that count\n(three times the noise)")
-    return found
-
-
 def synthesis(figure: Figure) -> Numbers:
     """How many texts get the right label, by the number of people."""
     from dptext.representations.encoders import MeanOfWords
@@ -450,7 +434,6 @@ FIGURES: dict[str, Callable[[Figure], Numbers]] = {
     "bits": bits,
     "published-protocols": published,
     "private-vectors": private_vectors,
-    "votes": votes,
     "synthesis": synthesis,
     "sentences": sentences,
     "cooccurrence": cooccurrence,
@@ -462,7 +445,6 @@ FIGURES: dict[str, Callable[[Figure], Numbers]] = {
 _NARROW = (
     "truncated-gumbel",
     "sampler",
-    "votes",
     "private-vectors",
     "cooccurrence",
     "skip-gram",

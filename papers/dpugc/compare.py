@@ -22,8 +22,7 @@ from dptext import SkipGram, WordVectors
 from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
-from dptext.users.grouping import users_of
-from dptext.users.store import UserStore, stored_users
+from dptext.users.grouping import UserStore, stored_users, users_of
 
 __all__ = ["SKIP_GRAM", "SKIP_GRAM_CLIPPED", "SKIP_GRAM_LARGER", "TIMES", "Compare", "Compared"]
 

@@ -40,8 +40,7 @@ from dptext.embeddings.published import DPUGC
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.evaluation.utility import words_of
 from dptext.privacy.randomness import NoiseKey
-from dptext.users.grouping import users_of
-from dptext.users.store import UserStore, stored_users
+from dptext.users.grouping import UserStore, stored_users, users_of
 
 __all__ = ["SYSTEMS", "AsPrinted", "Personal", "Releases", "System"]
 

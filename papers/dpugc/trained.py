@@ -24,8 +24,7 @@ from dptext.embeddings.dpsgd.recipe import CELLS
 from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
-from dptext.users.grouping import users_of
-from dptext.users.store import UserStore, stored_users
+from dptext.users.grouping import UserStore, stored_users, users_of
 
 __all__ = ["KINDS", "PAIRS", "USERS", "Kind", "Schedule", "Trainings", "behaviour"]
 

@@ -5,7 +5,7 @@ private documents and features (all-MiniLM-L6-v2 and words), spends the same (ep
 too. Each cell is one line of ``results/baselines-*.jsonl``; an interrupted run continues where it stopped.
 
 Every method scores texts by class. The scores classify the test texts directly (``release``), and
-`dptext.synthesis.sampling.choose` uses them to select 1,500 pool texts with labels, on which a TF-IDF classifier is
+`dptext.synthesis.density.choose` uses them to select 1,500 pool texts with labels, on which a TF-IDF classifier is
 trained (``corpus``). Both accuracies are measured on real texts that no method has seen.
 """
 
@@ -31,7 +31,7 @@ import dptext
 from dptext.errors import extra
 from dptext.features.features import UNIT
 from dptext.privacy.randomness import RandomBits
-from dptext.synthesis.sampling import VARIETY, choose
+from dptext.synthesis.density import VARIETY, choose
 from dptext.synthesis.synthesizer import SynthesisPlan
 
 __all__ = ["BASELINES", "class_means", "histogram", "label_names", "noisy_gradient_descent"]

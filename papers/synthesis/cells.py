@@ -13,12 +13,12 @@ import numpy.typing as npt
 from papers.synthesis import corpus
 from papers.synthesis.corpus import NAMES, Split
 from papers.synthesis.kept import KeptSentences
+from papers.synthesis.votes import VoteSynthesizer
 
 from dptext import Synthesizer, TextDistribution
 from dptext.errors import extra
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.synthesizer import SynthesisPlan
-from dptext.synthesis.votes import VoteSynthesizer
 
 __all__ = ["DELTA", "Bench"]
 

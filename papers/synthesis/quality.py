@@ -31,7 +31,7 @@ from dptext.evaluation.corpus_quality import compare
 from dptext.features.features import UNIT
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.sentence_encoder import MINILM_ONNX
-from dptext.synthesis.sampling import VARIETY, choose
+from dptext.synthesis.density import VARIETY, choose
 from dptext.synthesis.synthesizer import SynthesisPlan
 
 HERE = Path(__file__).resolve().parent

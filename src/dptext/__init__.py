@@ -54,7 +54,6 @@ _HOME = {
         "synthesis.distribution": "TextDistribution",
         "synthesis.local_model": "LocalModel",
         "synthesis.synthesizer": "Synthesizer",
-        "synthesis.votes": "VoteSynthesizer",
         "users.private_vocabulary": "private_labels private_vocabulary",
         "vectors.formats": "load_vectors save_vectors",
         "vectors.word_vectors": "WordVectors",

@@ -53,7 +53,6 @@ from dptext.synthesis.chat import ChatEndpoint as ChatEndpoint
 from dptext.synthesis.distribution import TextDistribution as TextDistribution
 from dptext.synthesis.local_model import LocalModel as LocalModel
 from dptext.synthesis.synthesizer import Synthesizer as Synthesizer
-from dptext.synthesis.votes import VoteSynthesizer as VoteSynthesizer
 from dptext.users.private_vocabulary import private_labels as private_labels
 from dptext.users.private_vocabulary import private_vocabulary as private_vocabulary
 from dptext.vectors.formats import load_vectors as load_vectors

@@ -3,14 +3,12 @@
 import dptext
 from dptext import BudgetPolicy, Document
 from dptext.embeddings.published import DPUGC
-from dptext.features.features import fit_features
 from dptext.hiding.trained import statement_of_vectors
 from dptext.representations.encoders import Provenance
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.published import mask_words
 from dptext.representations.registry import PUBLISHED_ONLY as PUBLISHED_RANDOMIZERS
 from dptext.representations.registry import RANDOMIZERS
-from dptext.synthesis.votes import VoteSynthesizer
 from dptext.words import registry
 
 DIMENSION = 8
@@ -47,9 +45,6 @@ def of_people():
     yield dptext.Cooccurrence(VECTORS, **small).fit(documents).statement_
     yield dptext.SkipGram(VECTORS, **small, public_users=30, steps=2, sampling_rate=0.5).fit(documents).statement_
     yield dptext.private_vocabulary(documents, **small, words_per_user=3).statement
-    features = fit_features(MeanOfWords(VECTORS), ["tea cup", "tax law"], cache=False)
-    votes = VoteSynthesizer(**small, labels=["drinks"], features=features, rounds=2)
-    yield votes.fit(documents, public=["tea cup", "tax law"], n=1).statement
     yield dptext.private_labels(documents, **small).statement
     yield dptext.private_labels(documents, **small, unit="document").statement
     printed = DPUGC(VECTORS, **small, lot=4, steps=2, dimension=2, **UNSAFE)

@@ -8,7 +8,6 @@ from dptext.estimates import Estimate
 from dptext.hiding.autoencoder import AutoEncoder
 from dptext.representations.bounds import Bound
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS
-from dptext.synthesis.votes import VoteSynthesizer
 from dptext.words import registry
 from secrecy import MARKER
 
@@ -79,7 +78,6 @@ def of_people(folder):
     described = synthesizer.fit(documents, public=plan)
     yield described
     yield described.sample(POOL, 2, cache=False)
-    yield VoteSynthesizer(**SMALL, labels=["drinks"])
     yield dptext.HidingEncoder(VECTORS, epsilon=8.0)
     yield AutoEncoder()
     yield dptext.BudgetPolicy({"strict": 1.0, "open": 8.0})

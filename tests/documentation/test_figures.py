@@ -99,7 +99,6 @@ SAID = {
         f"{x['8'][2][1]:.1f} in 32",
         f"{x['8'][3][1]:.0f} in 128",
     ],
-    "votes": lambda x: [f"{x['4'][0]:.1f} votes", f"{x['4'][4]:.0f} with 16", f"{x['1'][0]:.0f} and {x['1'][4]:.0f}"],
     "synthesis": lambda x: [share(each) for each in x["1"][:3]],
     "sentences": lambda x: [
         share(x["near"][0]),
@@ -188,11 +187,6 @@ def test_the_truncated_gumbel_loses_more_than_it_prints_where_the_picture_says_s
     assert (round(shown["lost"][at], -2), round(shown["printed"][at], -2)) == (8_400, 700)
 
 
-def test_a_round_of_votes_is_noisier_by_the_root_of_the_rounds():
-    for noise in numbers("votes").values():
-        assert noise / noise[0] == pytest.approx(np.sqrt([1, 2, 4, 8, 16]), rel=1e-9)
-
-
 def test_the_noise_of_skip_gram_is_what_its_plan_says():
     pytest.importorskip("dp_accounting")
     training = Participation(
@@ -206,7 +200,7 @@ def test_the_noise_of_skip_gram_is_what_its_plan_says():
 def test_a_picture_has_the_same_bytes_each_time_and_no_paper():
     files = [io.BytesIO(), io.BytesIO()]
     for file in files:
-        module().save("votes", file)
+        module().save("skip-gram", file)
     assert files[0].getvalue() == files[1].getvalue()
     root = ElementTree.fromstring(files[0].getvalue())
     assert root.tag.endswith("svg")

@@ -12,8 +12,7 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Vocabulary
-from dptext.users.grouping import users_of
-from dptext.users.store import stored_users
+from dptext.users.grouping import stored_users, users_of
 
 pytest.importorskip("numba")
 WORDS = Vocabulary([f"w{'abcdefghij'[n % 10]}{n}" for n in range(40)] + ["<unk>"])

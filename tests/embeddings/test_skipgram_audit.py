@@ -12,8 +12,7 @@ from dptext.audits import canary_loss
 from dptext.embeddings.skipgram import Run, SkipGram
 from dptext.privacy.randomness import NoiseKey
 from dptext.text.tokens import Vocabulary
-from dptext.users.grouping import users_of
-from dptext.users.store import stored_users
+from dptext.users.grouping import stored_users, users_of
 
 CANARIES = 400
 DELTA = 1e-12  # the bound of one-run auditing spends 2 delta for each canary of its error

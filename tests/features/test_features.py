@@ -25,7 +25,6 @@ from dptext.representations.privunit import PrivUnit
 from dptext.representations.sentence_encoder import SentenceEncoder
 from dptext.sentences.bank import TextBank
 from dptext.synthesis.synthesizer import Synthesizer
-from dptext.synthesis.votes import VoteSynthesizer
 from dptext.vectors.formats import load_vectors
 
 NOUNS = ["cat", "dog", "house", "river", "stone", "market", "price", "company", "game", "team", "season", "music"]
@@ -149,7 +148,6 @@ def test_an_encoder_trained_on_private_texts_is_refused_everywhere(small_words: 
         lambda: PublicFeatures.from_parts(config, tensors, "an older folder"),
         lambda: TextBank(POOL, encoder=trained, cache=False),
         lambda: Synthesizer(epsilon=1.0, features=trained, cache=False).fit(documents, public=POOL),
-        lambda: VoteSynthesizer(epsilon=1.0, features=trained, cache=False).fit(documents, public=POOL, n=1),
     ):
         with pytest.raises(RefusedError, match="trained without protection"):
             made()

@@ -13,7 +13,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.pool import Pool
-from dptext.synthesis.sources import Request, Source
+from dptext.synthesis.prompts import Request, Source
 
 TEXTS = ["Tea, please.", "No tax today.", "Tea,\tplease. ", "", None, "  ", "No tax today."]
 KEPT = ("Tea, please.", "No tax today.")

@@ -11,7 +11,7 @@ import pytest
 import dptext.features.features as module
 from dptext.errors import ParameterError
 from dptext.features.features import encoded_pool, fit_features
-from dptext.features.pool_cache import PoolCache, digest_of_texts, pool_cache
+from dptext.features.pool import PoolCache, digest_of_texts, pool_cache
 from dptext.representations.encoders import CallableEncoder
 
 POOL = [f"{'ab' * (number % 7)} {number}" for number in range(50)]

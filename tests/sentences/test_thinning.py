@@ -4,7 +4,7 @@ import pytest
 import dptext
 from dptext.errors import ParameterError
 from dptext.noise.subset_selection import best_size
-from dptext.sentences.thinning import floors, usual_size
+from dptext.sentences.bank import floors, usual_size
 from dptext.vectors.nearest_sets import NearestSets
 
 

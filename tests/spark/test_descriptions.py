@@ -15,7 +15,7 @@ from dptext.cli import main
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
 from dptext.spark import descriptions, users
-from dptext.spark.tables import from_node
+from dptext.spark.tasks import from_node
 from dptext.synthesis.distribution import TextDistribution
 
 pytestmark = [
@@ -51,7 +51,7 @@ ROWS = made_up()
 def by_digest(row):
     """The stated rule; those of one text by their class, one that is none first."""
     text, _, topic, stars, _ = row
-    return hashlib.sha256((text or "").encode()).digest(), dptext.synthesis.labels.Labels.of(LABELS).code(
+    return hashlib.sha256((text or "").encode()).digest(), dptext.synthesis.moments.Labels.of(LABELS).code(
         [topic, stars]
     )
 

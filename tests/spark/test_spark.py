@@ -16,7 +16,7 @@ from dptext.errors import DataError, DptextError, MissingExtraError, ParameterEr
 from dptext.io.artifacts import folder_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.statement import PrivacyStatement
-from dptext.spark import rows as rows_module
+from dptext.spark import tasks as rows_module
 from dptext.spark.folder import OutputFolder
 from dptext.spark.session import plain_errors
 

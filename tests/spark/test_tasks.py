@@ -12,8 +12,7 @@ import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import NoiseKey
 from dptext.spark import tasks
-from dptext.spark.rows import LABEL, LabelTask
-from dptext.spark.tasks import GROUP, EncodeTask, RewriteTask, Rows, placed_blocks
+from dptext.spark.tasks import GROUP, LABEL, EncodeTask, LabelTask, RewriteTask, Rows, placed_blocks
 
 GROUPS = 8
 IDS = ("n",)

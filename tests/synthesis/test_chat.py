@@ -17,8 +17,7 @@ import pytest
 
 from dptext.errors import DataError, MissingExtraError, ParameterError, SourceError, StorageError
 from dptext.synthesis.chat import ChatEndpoint, Limits, _retry_after
-from dptext.synthesis.prompts import Prompts
-from dptext.synthesis.sources import Request, Source
+from dptext.synthesis.prompts import Prompts, Request, Source
 from synthesis.chat_server import running
 
 KEY = "key-that-nobody-may-see-7f3a"

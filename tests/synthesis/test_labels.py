@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext.errors import ParameterError
-from dptext.synthesis.labels import MOST_CLASSES, OUTSIDE, Labels
+from dptext.synthesis.moments import MOST_CLASSES, OUTSIDE, Labels
 from dptext.users.private_vocabulary import PrivateLabels, private_labels
 
 

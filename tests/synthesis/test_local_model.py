@@ -9,7 +9,7 @@ import torch
 
 from dptext.errors import MissingExtraError, ParameterError, SourceError
 from dptext.synthesis.local_model import LocalModel
-from dptext.synthesis.sources import Request, Source
+from dptext.synthesis.prompts import Request, Source
 from synthesis.conftest import tiny_model
 
 REQUEST = Request({"topic": "sports"}, ("game", "season"), 5, ("An example\nin two lines.",))

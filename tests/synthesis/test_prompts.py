@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import ParameterError
-from dptext.synthesis.prompts import Prompts, batches, texts_of
-from dptext.synthesis.sources import Request
+from dptext.synthesis.prompts import Prompts, Request, batches, texts_of
 
 
 def test_a_line_without_a_value_is_left_out():

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext.errors import ParameterError
-from dptext.synthesis.ratio import LogRatio
+from dptext.synthesis.density import LogRatio
 
 B = 0.2
 
@@ -280,31 +279,3 @@ def test_it_is_frozen(generator):
         ratio.weights[0, 0] = 1.0
     with pytest.raises(AttributeError):
         ratio.strength = 2.0
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"matrix": np.zeros((2, 5))}, "1 \\+ 3 columns"),
-        ({"matrix": np.full((2, 4), np.nan)}, "finite"),
-        ({"matrix": np.zeros((0, 4))}, "one row per class"),
-        ({"sigma": -1.0}, "sigma"),
-        ({"b": 1.0}, "b must"),
-        ({"features_covariance": np.eye(4)}, "covariance"),
-        ({"features_mean": np.zeros((3, 1))}, "mean"),
-        ({"descriptions": np.zeros((3, 3))}, "each of the 2 classes"),
-        ({"blocks": (2, 2)}, "with the sum 3"),
-        ({"blocks": (3, 0)}, "above 0"),
-        ({"blocks": (1, 2), "leading": 2}, "leading"),
-    ],
-)
-def test_what_does_not_fit_is_one_clear_error(changed, said):
-    given = {"matrix": np.ones((2, 4)), "sigma": 1.0, "b": B, "features_mean": np.zeros(3)}
-    with pytest.raises(ParameterError, match=said):
-        LogRatio.fit(**({"features_covariance": np.eye(3)} | given | changed))
-
-
-def test_vectors_of_another_length_are_refused(generator):
-    ratio, _, _ = fitted(generator, sigma=4.2)
-    with pytest.raises(ParameterError, match="20 numbers each"):
-        ratio.scores(np.zeros((2, 3)))

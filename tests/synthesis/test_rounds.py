@@ -8,9 +8,8 @@ import pytest
 from dptext.errors import DataError, ParameterError
 from dptext.features.pool import Pool
 from dptext.privacy.randomness import RandomBits
-from dptext.synthesis.labels import Labels
-from dptext.synthesis.rounds import EXAMPLES, generated
-from dptext.synthesis.sources import Request
+from dptext.synthesis.moments import Labels
+from dptext.synthesis.prompts import EXAMPLES, Request, generated
 
 LABELS = Labels.of(["low", "high"], column="side")
 HINTS = {"low": ("down",), "high": ("up", "above")}

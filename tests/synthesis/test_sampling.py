@@ -5,7 +5,7 @@ import pytest
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.synthesis.sampling import choose, near, quotas
+from dptext.synthesis.density import choose, near, quotas
 
 
 @pytest.fixture
@@ -133,11 +133,6 @@ def test_quotas_are_whole_and_add_up(generator, n):
         ({"n": 4}, ParameterError, "at most the number of candidates, 3, got 4"),
         ({"n": -1}, ParameterError, "n must"),
         ({"variety": 1.1}, ParameterError, "variety"),
-        ({"shares": [0.0, 0.0]}, ParameterError, "not all 0"),
-        ({"shares": [1.0, -1.0]}, ParameterError, "at least 0"),
-        ({"shares": [1.0]}, ParameterError, "a share for each class"),
-        ({"scores": np.full((3, 2), np.nan)}, ParameterError, "finite"),
-        ({"nearness": np.zeros(2)}, ParameterError, "a nearness each"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_error(changed, error, said):

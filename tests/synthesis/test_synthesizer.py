@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import dptext
-import dptext.synthesis.sources as sources
+import dptext.synthesis.prompts as sources
 import dptext.synthesis.synthesizer as synthesizer_module
-import dptext.synthesis.votes as votes_module
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.noise.gaussian_sums import MOST_USERS
 from dptext.privacy.gaussian import gaussian_delta
@@ -17,8 +16,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.synthesis.distribution import noise_is_enough
 from dptext.synthesis.planning import COVERED, expected_quality
-from dptext.synthesis.sources import OverlapWarning
-from dptext.synthesis.votes import VoteSynthesizer
+from dptext.synthesis.prompts import OverlapWarning
 from dptext.users.private_vocabulary import PrivateLabels
 
 WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
@@ -514,9 +512,8 @@ def test_bad_input_gets_one_clear_line():
         synthesizer().fit(given, public=given)
 
 
-@pytest.mark.parametrize("kind", ["sum", "votes"])
 @pytest.mark.parametrize(("copied", "outcome"), [(100, ParameterError), (30, OverlapWarning), (4, None)])
-def test_a_pool_of_the_private_texts_is_refused_before_the_release(kind, copied, outcome, recwarn, monkeypatch):
+def test_a_pool_of_the_private_texts_is_refused_before_the_release(copied, outcome, recwarn, monkeypatch):
     """Every document counts once, however often it is repeated, and white space does not matter."""
     monkeypatch.setattr(sources, "_SAMPLED", 64)
     texts = [f"{MARKER}  tea {number}" for number in range(100)]
@@ -524,14 +521,11 @@ def test_a_pool_of_the_private_texts_is_refused_before_the_release(kind, copied,
     pool = [*POOL, *(" ".join(text.split()) for text in texts[:copied])]
 
     def fit():
-        if kind == "sum":
-            return synthesizer(labels=None, seed=1).fit(people, public=pool)
-        return VoteSynthesizer(epsilon=2.0, features=ENCODER, cache=False).fit(people, public=pool, n=1)
+        return synthesizer(labels=None, seed=1).fit(people, public=pool)
 
     drawn = []
-    for module in (synthesizer_module, votes_module):
-        real = module.noisy_matrix
-        monkeypatch.setattr(module, "noisy_matrix", lambda *how, real=real: (drawn.append(1), real(*how))[1])
+    real = synthesizer_module.noisy_matrix
+    monkeypatch.setattr(synthesizer_module, "noisy_matrix", lambda *how: (drawn.append(1), real(*how))[1])
     if outcome is ParameterError:
         with pytest.raises(
             ParameterError, match="100% of the distinct private texts are also in the public pool"

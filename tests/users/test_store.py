@@ -8,9 +8,8 @@ import pytest
 from dptext import Document
 from dptext.errors import StorageError
 from dptext.text.tokens import Vocabulary
-from dptext.users import store as user_store
-from dptext.users.grouping import users_of
-from dptext.users.store import DOCUMENT_END, stored_users
+from dptext.users import grouping as user_store
+from dptext.users.grouping import DOCUMENT_END, stored_users, users_of
 
 WORDS = Vocabulary(["cat", "sat", "mat", "<unk>"])
 

@@ -14,8 +14,7 @@ from dptext.embeddings.skipgram import SkipGram
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.text.tokens import Vocabulary
-from dptext.users.grouping import users_of
-from dptext.users.store import stored_users
+from dptext.users.grouping import stored_users, users_of
 from zoo.case import Case
 
 CANARIES = 300

@@ -7,8 +7,8 @@ from dptext.audits import judge_gaussian
 from dptext.noise.gaussian_sums import CELL, noisy_matrix
 from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import Unit
+from dptext.synthesis.density import choose
 from dptext.synthesis.moments import MomentSum
-from dptext.synthesis.sampling import choose
 from synthesis.spaces import HashedWords, Someone
 from zoo.case import ApproxDP, Case, claim, judge_pair
 

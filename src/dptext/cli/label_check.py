@@ -15,7 +15,7 @@ from dptext.cli.console import Bar, can_ask, confirm
 from dptext.errors import ParameterError
 from dptext.io.batches import Batch, as_lists
 from dptext.io.documents import DocumentReader, canonical_label
-from dptext.synthesis.labels import OUTSIDE, Labels
+from dptext.synthesis.moments import OUTSIDE, Labels
 
 __all__ = ["LabelCheck"]
 

@@ -26,10 +26,11 @@ from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import before_synthesis, cautioned_of
 from dptext.release.release import Release, rejects_path, statement_path
+from dptext.synthesis.density import VARIETY
 from dptext.synthesis.distribution import Shares
-from dptext.synthesis.labels import Labels
+from dptext.synthesis.moments import Labels
 from dptext.synthesis.planning import COVERED, Expected, expected_quality, pool_warnings
-from dptext.synthesis.promise import MOST_DOCUMENTS
+from dptext.synthesis.prompts import Source
 from dptext.synthesis.release import (
     Draw,
     PrivateFiles,
@@ -39,9 +40,7 @@ from dptext.synthesis.release import (
     draw_file,
     synthesize_file,
 )
-from dptext.synthesis.sampling import VARIETY
-from dptext.synthesis.sources import Source
-from dptext.synthesis.synthesizer import Synthesizer
+from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Synthesizer
 
 __all__ = ["synthesize"]
 

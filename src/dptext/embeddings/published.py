@@ -27,8 +27,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, PrivacyStatement, new_release_id, of_release
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import UNKNOWN, Vocabulary
-from dptext.users.grouping import ONE_NAME, users_of
-from dptext.users.store import DOCUMENT_END, UserStore, stored_users
+from dptext.users.grouping import DOCUMENT_END, ONE_NAME, UserStore, stored_users, users_of
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 

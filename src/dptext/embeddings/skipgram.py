@@ -35,9 +35,8 @@ from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
 from dptext.showing import Showing
 from dptext.text.tokens import UNKNOWN, Vocabulary
-from dptext.users.grouping import UserUnit, users_of
+from dptext.users.grouping import UserStore, UserUnit, stored_users, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
-from dptext.users.store import UserStore, stored_users
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 

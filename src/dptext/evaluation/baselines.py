@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.features.features import PublicFeatures
-from dptext.synthesis.labels import Labels
+from dptext.synthesis.moments import Labels
 
 __all__ = ["nearest_labels"]
 

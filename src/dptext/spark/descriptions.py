@@ -22,14 +22,11 @@ from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import RandomBits
 from dptext.spark.release import FrameCharges, run_job
-from dptext.spark.rows import checked_columns, quoted
 from dptext.spark.session import check_frame, plain_errors
-from dptext.spark.tables import from_node, to_nodes
-from dptext.spark.tasks import bytes_column, number_column, text_column
+from dptext.spark.tasks import bytes_column, checked_columns, from_node, number_column, quoted, text_column, to_nodes
 from dptext.spark.users import ORDER, TEXT, WHO, sum_over_users, user_column
 from dptext.synthesis.distribution import TextDistribution
-from dptext.synthesis.labels import Labels
-from dptext.synthesis.moments import TEXTS_AT_ONCE, MomentSum
+from dptext.synthesis.moments import TEXTS_AT_ONCE, Labels, MomentSum
 from dptext.synthesis.release import check_columns, described_into
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.users.grouping import Chunk, UserTexts

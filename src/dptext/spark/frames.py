@@ -20,11 +20,23 @@ from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.files import VECTOR, parameters_digest
 from dptext.spark.descriptions import describe
 from dptext.spark.release import SparkRelease
-from dptext.spark.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
 from dptext.spark.session import check_frame, plain_errors, session
 from dptext.spark.shared_vectors import fit
-from dptext.spark.tables import to_nodes
-from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows, named
+from dptext.spark.tasks import (
+    COUNTS,
+    LABEL,
+    EncodeTask,
+    RewriteTask,
+    Rows,
+    bare_field,
+    by_id,
+    by_label,
+    checked_columns,
+    checked_partitions,
+    named,
+    quoted,
+    to_nodes,
+)
 from dptext.text.identifiers import LOOKED_AT, Column, look_at
 
 __all__ = [
@@ -69,7 +81,7 @@ def privatize(
 
     **Guarantee** (unit document, substitution, local): as the statement of the release says, with one machine or many,
     between the documents that it names. The noise of a row has a name that no retry, speculation or second use of the
-    DataFrame changes (`dptext.spark.rows`, `dptext.spark.tasks`); the engine commits each row once. Assumptions beside
+    DataFrame changes (`dptext.spark.tasks`, `dptext.spark.tasks`); the engine commits each row once. Assumptions beside
     those of the mechanism: the input does not change while the release is used; ids are given without regard to texts.
 
     Raises:

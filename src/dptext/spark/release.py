@@ -21,9 +21,8 @@ from dptext.release.charges import Charges
 from dptext.release.people import MostTexts, user_digest
 from dptext.release.release import Tally
 from dptext.spark.folder import Appeared, OutputFolder
-from dptext.spark.rows import quoted
 from dptext.spark.session import plain_errors
-from dptext.spark.tasks import named
+from dptext.spark.tasks import named, quoted
 
 __all__ = ["FrameCharges", "SparkRelease", "completed", "run_job"]
 
@@ -39,7 +38,7 @@ class SparkRelease:
 
     **One release, however often it is computed.** All who use ``df`` twice, cache it or lose a machine get the
     same rows again, with the same noise, as long as they go back to this object and the input is what it was:
-    `dptext.spark.rows` says why. Another call of `dptext.spark.frames.privatize` is another release, with another
+    `dptext.spark.tasks` says why. Another call of `dptext.spark.frames.privatize` is another release, with another
     secret, and costs again. So does an input that has changed in between.
 
     A release of a plain scan (``once``) has no ``df``: it is written, once.

@@ -13,10 +13,8 @@ import numpy.typing as npt
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.spark.rows import checked_columns
 from dptext.spark.session import check_frame, plain_errors
-from dptext.spark.tables import from_node, to_nodes
-from dptext.spark.tasks import bytes_column, text_column
+from dptext.spark.tasks import bytes_column, checked_columns, from_node, text_column, to_nodes
 from dptext.spark.users import ORDER, TEXT, WHO, sum_over_users, user_column
 from dptext.users.grouping import Level, UserWords, WordIndexer
 

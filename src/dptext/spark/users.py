@@ -16,8 +16,16 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.spark.release import run_job
-from dptext.spark.rows import checked_partitions, quoted
-from dptext.spark.tasks import SOFTWARE, batch_of, begin_task, bytes_column, named, number_column
+from dptext.spark.tasks import (
+    SOFTWARE,
+    batch_of,
+    begin_task,
+    bytes_column,
+    checked_partitions,
+    named,
+    number_column,
+    quoted,
+)
 from dptext.users.grouping import UserUnit, user_name
 
 __all__ = ["ORDER", "TEXT", "WHO", "RowsOfUsers", "sum_over_users", "user_column"]
@@ -37,16 +45,13 @@ class RowsOfUsers(Protocol):
     @property
     def columns(self) -> Mapping[str, str]:
         """The columns that `cut` makes, with their types of Spark."""
-        ...
 
     @property
     def within(self) -> tuple[str, ...]:
         """Those in the order of which the rows of a user come; rows that agree in them are one as good as the other."""
-        ...
 
     def cut(self, batches: Iterable[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Record batches of the given columns, and what is made of each."""
-        ...
 
     def added(self, batches: Iterable[Any]) -> Integers | None: ...
 

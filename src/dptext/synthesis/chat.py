@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from dptext import checks
@@ -25,8 +25,7 @@ from dptext.errors import DataError, ParameterError, SourceError, StorageError, 
 from dptext.io.atomic import lock, open_own
 from dptext.io.documents import PathLike
 from dptext.privacy.statement import Parameter
-from dptext.synthesis.prompts import Prompts, batches, texts_of
-from dptext.synthesis.sources import Request
+from dptext.synthesis.prompts import Prompts, Request, batches, texts_of
 
 __all__ = ["ChatEndpoint", "Limits"]
 
@@ -493,9 +492,6 @@ class _Key:
     def __reduce__(self) -> Any:
         if self._value is None:
             return (_Key, (None, self._variable))
-        return self._refuse()
-
-    def _refuse(self) -> NoReturn:
         raise TypeError("an endpoint with a key is never pickled or copied: name the variable that holds it instead")
 
 

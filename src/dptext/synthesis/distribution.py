@@ -32,12 +32,9 @@ from dptext.progress import How, watched
 from dptext.release.release import Release
 from dptext.representations.encoders import TextEncoder
 from dptext.showing import Facts, Showing
-from dptext.synthesis.labels import Labels
-from dptext.synthesis.moments import COUNT_WEIGHT
-from dptext.synthesis.ratio import LogRatio
-from dptext.synthesis.rounds import generated
-from dptext.synthesis.sampling import VARIETY, choose
-from dptext.synthesis.sources import Source, with_source
+from dptext.synthesis.density import VARIETY, LogRatio, Weights, choose
+from dptext.synthesis.moments import COUNT_WEIGHT, Labels
+from dptext.synthesis.prompts import Source, generated, with_source
 
 __all__ = [
     "HINTS",
@@ -45,7 +42,6 @@ __all__ = [
     "Described",
     "Shares",
     "TextDistribution",
-    "Weights",
     "announces_description",
     "is_described",
     "rare_labels",
@@ -71,14 +67,6 @@ _FOLDER = SavedFolder(
     keys=("labels", "sigma", "features"),
     files=(_TENSORS, _PRIVACY, _CARD),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """How likely candidates are among the described texts."""
-
-    scores: Floats
-    nearness: Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

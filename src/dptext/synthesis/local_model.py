@@ -20,8 +20,17 @@ from dptext.io.artifacts import folder_digest
 from dptext.io.documents import PathLike
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.synthesis.prompts import EXAMPLES, HINTS, Prompts, batches, cleaned, label_in_words, texts_of, turned
-from dptext.synthesis.sources import Request
+from dptext.synthesis.prompts import (
+    EXAMPLES,
+    HINTS,
+    Prompts,
+    Request,
+    batches,
+    cleaned,
+    label_in_words,
+    texts_of,
+    turned,
+)
 
 __all__ = ["LocalModel"]
 

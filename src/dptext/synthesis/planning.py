@@ -18,10 +18,9 @@ from dptext.features.pool import Pool, encodable
 from dptext.noise.gaussian_sums import CELL, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
+from dptext.synthesis.density import LogRatio
 from dptext.synthesis.distribution import SURE, rare_labels
-from dptext.synthesis.labels import OUTSIDE, Labels
-from dptext.synthesis.moments import COUNT_WEIGHT
-from dptext.synthesis.ratio import LogRatio
+from dptext.synthesis.moments import COUNT_WEIGHT, OUTSIDE, Labels
 from dptext.synthesis.synthesizer import SynthesisPlan
 
 __all__ = ["COVERED", "EPSILONS", "Expected", "expected_quality", "pool_warnings"]

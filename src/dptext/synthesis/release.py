@@ -15,8 +15,7 @@ from typing import Any, Protocol, get_args
 
 from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.features.pool import Pool
-from dptext.features.pool_cache import pool_cache
+from dptext.features.pool import Pool, pool_cache
 from dptext.io.atomic import (
     check_target,
     file_lock,
@@ -41,10 +40,10 @@ from dptext.release.release import (
 )
 from dptext.release.run import charged, check_output, noted_in_place
 from dptext.representations.encoders import Progress
+from dptext.synthesis.density import VARIETY
 from dptext.synthesis.distribution import Shares, TextDistribution, check_place
-from dptext.synthesis.labels import Labels
-from dptext.synthesis.sampling import VARIETY
-from dptext.synthesis.sources import Source, TextSample
+from dptext.synthesis.moments import Labels
+from dptext.synthesis.prompts import Source, TextSample
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 
 __all__ = [

@@ -1,37 +1,162 @@
-"""A description of people's texts from which a corpus is made that people can read: one noisy release, and everything
-after it for nothing."""
+"""`Synthesizer`: one noisy release that describes users' texts, and its privacy statement."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, number, whole
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, fit_features
 from dptext.features.pool import Pool
 from dptext.io.documents import Document, DocumentReader
-from dptext.noise.gaussian_sums import noisy_matrix
-from dptext.privacy.budgets import warn_of_delta
-from dptext.privacy.guarantee import as_approx
+from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix
+from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit, as_approx, rounded_up
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.restating import check_prior, counted_in, substituted
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.wording import facts_of, warn_unprotected
 from dptext.progress import How, watched
 from dptext.showing import Facts, Showing
 from dptext.synthesis.distribution import TextDistribution
-from dptext.synthesis.labels import Labels
-from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
-from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
-from dptext.synthesis.sources import TextSample, check_is_apart
-from dptext.users.grouping import UserTexts, UserUnit, check_users_are_read, texts_of
+from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
+from dptext.synthesis.prompts import TextSample, check_is_apart
+from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, check_users_are_read, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
 
-__all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer"]
+__all__ = [
+    "MOST_DOCUMENTS",
+    "SynthesisPlan",
+    "Synthesizer",
+    "Terms",
+    "always_assumed",
+    "noise_parameters",
+]
+
+
+MOST_DOCUMENTS = 1000
+"""Of a person, this many documents are looked at, unless another number is given."""
+_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Terms:
+    """Who is promised what, by Gaussian noise on sums that a person moves by at most 1: public, and checked."""
+
+    unit: UserUnit
+    labels: Labels
+    budget: PersonalBudgets
+    most_documents: int = MOST_DOCUMENTS
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior, _UNITS[self.unit])
+
+    @classmethod
+    def of(cls, *, epsilon: float, delta: float, labels: Any, column: str, unit: str, most_documents: int) -> Terms:
+        """From the arguments that every synthesizer has."""
+        return cls(
+            unit="user" if choice("unit", unit, get_args(UserUnit)) == "user" else "document",
+            labels=Labels.of(labels, column=column),
+            budget=PersonalBudgets(number("epsilon", epsilon, above=0), delta=delta, floor=0.0),
+            most_documents=whole("most_documents", most_documents, least=1),
+        )
+
+    def _in_brief(self) -> Facts:
+        """For whoever shows itself by its terms."""
+        yield "epsilon", max(self.budget.levels.values())
+        yield "delta", self.budget.delta
+        yield "unit", self.unit
+        yield "labels", self.labels.names if self.labels.columns else None
+
+    @cached_property
+    def prior(self) -> dict[str, PrivacyStatement]:
+        """What was released before about the same people and is not public: learned labels. (Features may add more.)"""
+        return dict(self.labels.learned)
+
+    def under_substitution(self, features: PublicFeatures) -> ApproxDP:
+        """What is promised when a person's texts are replaced by other ones, all before it counted in."""
+        prior = {**self.prior, **features.prior}
+        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), prior)
+
+    def statement(
+        self,
+        mechanism: str,
+        features: PublicFeatures,
+        parameters: Mapping[str, Parameter],
+        *,
+        seeded: bool,
+        release_id: str | None = None,
+    ) -> PrivacyStatement:
+        """The statement of a release, with what was promised before counted in."""
+        check_prior(features.prior, _UNITS[self.unit])
+        prior = {**self.prior, **features.prior}
+        swapped = self.under_substitution(features)
+        first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(prior))
+        said: dict[str, Parameter] = {
+            **noise_parameters(self.budget, swapped),
+            **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
+            "classes": len(self.labels),
+            "label_columns": ", ".join(self.labels.columns) or None,
+            "labels_sha256": self.labels.sha256,
+            "most_documents": self.most_documents,
+            **parameters,
+            **features.parameters(),
+        }
+        statement = of_release(
+            guarantee=self.budget.guarantee(),
+            unit=_UNITS[self.unit],
+            relation=Relation.ADD_REMOVE,
+            trust=Trust.CENTRAL,
+            mechanism=mechanism,
+            parameters=said,
+            assumptions=(
+                first,
+                *features.assumptions(),
+                *others,
+            ),
+            exposed=(*self._names_of_labels(),),
+            seeded=seeded,
+            release_id=release_id or new_release_id(),
+        )
+        return counted_in(statement, prior)
+
+    def _names_of_labels(self) -> tuple[str, ...]:
+        if not self.labels.columns:
+            return ()
+        known = "they were released under a promise of their own, counted in above" if self.prior else "they are public"
+        described = ("the descriptions of the labels: they are public",) if self.labels.described else ()
+        return (f"the names of the labels: {known}", *described)
+
+
+def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Parameter]:
+    """What a statement says of budget and noise."""
+    return {
+        "epsilon": budget.cap,
+        "delta": budget.delta,
+        "sigma": budget.sigma,
+        "sensitivity": 1.0,
+        "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
+        "delta_under_substitution": rounded_up(swapped.delta, 4),
+    }
+
+
+def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
+    """What every description of people's texts takes for granted, before what its features do."""
+    return (
+        "all parameters are public, or computed from what was released before under a promise counted in above"
+        if counted_in
+        else "all parameters are public; none was computed from the protected texts",
+        *(ONE_NAME if unit is Unit.USER else ()),
+        "that there is at least one document may be known",
+        f"at most {MOST_USERS:,} {unit}s take part",
+        ELEMENTARY,
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -214,7 +339,7 @@ class Synthesizer(Showing):
         Raises:
             DataError: a row without a user; no documents.
             ParameterError: the documents are given as public texts, or more than half of their distinct texts are in
-                the pool (`dptext.synthesis.sources.TextSample`).
+                the pool (`dptext.synthesis.prompts.TextSample`).
             RefusedError: features of an encoder that was trained on texts that are not public.
 
         Warns:

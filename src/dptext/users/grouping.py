@@ -1,8 +1,9 @@
-"""Documents grouped by user, in one pass over documents in any order and in bounded memory."""
+"""Documents grouped by user in one pass and bounded memory, and a memory-mapped store of users' words."""
 
 from __future__ import annotations
 
 import hashlib
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, names, whole
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.batches import as_lists, batch_limits, describe_columns
 from dptext.io.documents import Document, DocumentReader, canonical_label, is_missing
 from dptext.io.tables import is_table
@@ -24,9 +25,10 @@ from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.processes import in_order
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
-from dptext.users.partition import Slab, UserPartition
+from dptext.users.partition import Slab, UserPartition, nameless_file
 
 __all__ = [
+    "DOCUMENT_END",
     "MAX_CLASSES",
     "NO_WORD",
     "ONE_NAME",
@@ -39,11 +41,13 @@ __all__ = [
     "Rows",
     "TokenCache",
     "TokenRows",
+    "UserStore",
     "UserTexts",
     "UserUnit",
     "UserWords",
     "WordIndexer",
     "check_users_are_read",
+    "stored_users",
     "texts_of",
     "user_name",
     "users_of",
@@ -516,3 +520,80 @@ class TokenCache(dict[str, Value]):
         if len(token) <= _LONGEST_CACHED:
             self[token] = value
         return value
+
+
+# -- users' words in a file ----------------------------------------------------------------------------------
+
+DOCUMENT_END = -2
+"""Follows the last word of each document."""
+BUFFER_WORDS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class UserStore:
+    """The words of all users; valid until the context of `stored_users` ends."""
+
+    rows: Rows
+    offsets: npt.NDArray[np.int64]
+    levels: npt.NDArray[np.uint16]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 digest of the content, which depends on the order of the users. **Private.**"""
+        content = hashlib.sha256(np.array([len(self.rows), len(self)], dtype="<i8").tobytes())
+        for values in (self.rows, self.offsets, self.levels):
+            content.update(np.ascontiguousarray(values).data)
+        return content.digest()
+
+
+@contextmanager
+def stored_users(
+    users: Iterable[UserWords],
+    code: Callable[[tuple[Level, ...]], int] = lambda _: 0,
+    *,
+    folder: str | Path | None = None,
+) -> Iterator[UserStore]:
+    """Write users (of `dptext.users.grouping.users_of`) to a nameless temporary file in ``folder``."""
+    file, place = nameless_file(folder)
+    with closing(file):
+        try:
+            store = _written(file, users, code)
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageError.of("write a temporary file in", place, error) from None
+        yield store
+
+
+def _written(file: Any, users: Iterable[UserWords], code: Callable[[tuple[Level, ...]], int]) -> UserStore:
+    offsets, levels = array("q", [0]), array("H")
+    waiting: list[tuple[Rows, Lengths]] = []
+    size = total = 0
+    for user in users:
+        for rows, lengths in user.chunks():
+            if size >= BUFFER_WORDS:
+                file.write(_marked(waiting).data)
+                waiting, size = [], 0
+            waiting.append((rows, lengths))
+            size += len(rows) + len(lengths)
+            total += len(rows) + len(lengths)
+        offsets.append(total)
+        levels.append(code(user.levels))
+    if total:
+        file.write(_marked(waiting).data)
+    file.flush()
+    return UserStore(
+        rows=np.memmap(file, dtype=np.int32, mode="r", shape=(total,)) if total else np.empty(0, dtype=np.int32),
+        offsets=np.frombuffer(offsets, dtype=np.int64),
+        levels=np.frombuffer(levels, dtype=np.uint16),
+    )
+
+
+def _marked(chunks: Iterable[tuple[Rows, Lengths]]) -> Rows:
+    """Concatenate chunks, with `DOCUMENT_END` after each document."""
+    rows, lengths = (np.concatenate(column) for column in zip(*chunks, strict=True))
+    marked = np.full(len(rows) + len(lengths), DOCUMENT_END, dtype=np.int32)
+    marked[np.arange(len(rows)) + np.repeat(np.arange(len(lengths)), lengths)] = rows
+    return marked

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dptext.embeddings.dpsgd.pairs import NONE, PairDrawing
-from dptext.users.store import DOCUMENT_END as END
+from dptext.users.grouping import DOCUMENT_END as END
 
 ALARM = 1e-6
 WORDS = 50

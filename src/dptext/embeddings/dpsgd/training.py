@@ -18,7 +18,7 @@ from dptext.embeddings.dpsgd.participation import Participation, sampled_slots, 
 from dptext.embeddings.dpsgd.recipe import Recipe
 from dptext.embeddings.dpsgd.sums import Sums
 from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.users.store import UserStore
+from dptext.users.grouping import UserStore
 
 __all__ = ["Tables", "Training"]
 

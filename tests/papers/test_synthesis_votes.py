@@ -3,24 +3,21 @@
 import math
 
 import numpy as np
+import papers.synthesis.votes as module
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from papers.synthesis.votes import VoteSum, VoteSynthesizer, sigma_of_a_round
 
-import dptext.synthesis.votes as module
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import ParameterError
 from dptext.features.features import fit_features
 from dptext.io.documents import Document
 from dptext.noise.gaussian_sums import CELL
-from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.gaussian import gaussian_delta, gaussian_epsilon
-from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.guarantee import ApproxDP
 from dptext.representations.mean_of_words import MeanOfWords
-from dptext.synthesis.sources import Request
-from dptext.synthesis.votes import VoteSum, VoteSynthesizer, sigma_of_a_round
+from dptext.synthesis.prompts import Request
 from dptext.users.grouping import texts_of
-from dptext.users.private_vocabulary import PrivateLabels, private_labels
 from dptext.vectors.formats import load_vectors
 from secrecy import MARKER
 
@@ -203,16 +200,6 @@ def test_more_texts_than_have_votes_are_their_neighbours_and_each_comes_once(fea
         made.fit(crowd(), public=TEXTS, n=61)
 
 
-def test_a_writer_who_gives_too_little_is_said(features):
-    class Lazy(Writer):
-        def _texts(self, count):
-            return super()._texts(min(count, 2))
-
-    made = VoteSynthesizer(epsilon=8.0, features=features, candidates=5)
-    with pytest.raises(DataError, match="too few different texts for 200"):
-        made.fit(crowd(5), public=Lazy(), n=200)
-
-
 class Writer:
     """A source that writes from a list of words, and remembers what it was asked and shown."""
 
@@ -270,103 +257,3 @@ def test_a_source_that_writes_sees_its_own_texts_and_public_names_alone(features
     assert release.statement.parameters["source"] == "writer"
     assert "the writer knows nothing" in release.statement.assumptions
     assert "its own texts" in release.statement.exposed
-
-
-def test_later_rounds_come_nearer_to_what_people_wrote(features):
-    """The text with most votes among 40 of a writer, varied by votes: nearer than where nobody varied."""
-    documents = [Document(TEXTS[0], user=str(user)) for user in range(300)]
-    target = features.vectors([TEXTS[0]])[0]
-
-    def distance(rounds, seed):
-        made = VoteSynthesizer(epsilon=8.0, features=features, rounds=rounds, candidates=40, seed=seed)
-        return np.linalg.norm(features.vectors(made.fit(documents, public=Writer(), n=1).texts)[0] - target)
-
-    for seed in range(2):
-        assert distance(6, seed) < 0.8 * distance(1, seed)
-
-
-def test_nobody_of_these_labels_is_no_error(features):
-    documents = [
-        Document(MARKER, user="a", label="other"),
-        Document(None, user="b"),
-        Document("", user="c", label="one"),
-    ]
-    made = VoteSynthesizer(epsilon=1.0, labels=LABELS, features=features, rounds=2)
-    assert made.fit(documents, public=TEXTS, n=5).documents == 5
-    with pytest.raises(DataError, match="there are no documents"):
-        made.fit([], public=TEXTS, n=5)
-
-
-def test_the_statement_says_it_and_says_nothing_about_the_data(features):
-    made = VoteSynthesizer(epsilon=2.0, delta=1e-7, labels=LABELS, features=features, rounds=4, candidates=30)
-    small, large = (made.fit(each, public=TEXTS, n=5).statement for each in (crowd(1), crowd(50)))
-    assert small.replace(release_id=None) == large.replace(release_id=None)
-    assert (small.unit, small.relation, small.trust) == (Unit.USER, Relation.ADD_REMOVE, Trust.CENTRAL)
-    assert small.guarantee == ApproxDP(2.0, 1e-7)
-    said = small.parameters
-    assert (said["rounds"], said["candidates"], said["texts"], said["classes"]) == (4, 30, 5, 3)
-    assert said["sigma"] == made.sigma
-    assert said["epsilon_under_substitution"] > 4
-    assert PrivacyStatement.from_json(small.to_json()) == small
-    assert "user" in " ".join(small.explain().split())
-    assert not small.seeded
-    seeded = VoteSynthesizer(epsilon=2.0, features=features, seed=1).fit(crowd(1), public=TEXTS, n=5)
-    assert seeded.statement.seeded
-    assert seeded.made["columns"] == {}
-
-
-def test_labels_that_were_learned_are_counted_in(features):
-    learned = PrivateLabels("label", ("one", "two"), private_labels([], epsilon=1.0, delta=1e-7).statement)
-    made = VoteSynthesizer(epsilon=2.0, delta=1e-6, labels=learned, features=features)
-    statement = made.fit(crowd(3), public=TEXTS, n=5).statement
-    assert statement.guarantee.epsilon == 3.0
-    assert statement.guarantee.delta == pytest.approx(1.1e-6)
-    assert statement.parameters["promise_of_labels"] == str(learned.statement.guarantee)
-    with pytest.raises(RefusedError, match="about a user"):
-        VoteSynthesizer(epsilon=2.0, labels=learned, features=features, unit="document")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"epsilon": 0.0},
-        {"delta": 0.0},
-        {"rounds": 0},
-        {"rounds": 1.5},
-        {"candidates": 0},
-        {"threshold": -1.0},
-        {"unit": "word"},
-        {"most_documents": 0},
-        {"labels": []},
-        {"labels": range(6000), "candidates": 2000},
-    ],
-)
-def test_wrong_arguments_are_refused(wrong):
-    with pytest.raises(ParameterError):
-        VoteSynthesizer(**{"epsilon": 1.0, **wrong})
-
-
-def test_bad_input_gets_one_clear_error(features):
-    made = VoteSynthesizer(epsilon=1.0, features=features, rounds=2, candidates=5)
-    with pytest.raises(ParameterError, match="n must be an integer"):
-        made.fit(crowd(1), public=TEXTS, n=0)
-    with pytest.raises(DataError, match="row 3 has no user"):
-        made.fit([*crowd(1), Document(MARKER)], public=TEXTS, n=1)
-    with pytest.raises(ParameterError, match="the pool holds no text"):
-        made.fit(crowd(1), public=[""], n=1)
-
-    class Silent(Writer):
-        def propose(self, request):
-            return [] if self.answer is None else self.answer
-
-    silent = Silent()
-    for silent.answer, error, words in (
-        (None, DataError, "gave no text for class 1 of 1"),
-        ("text", ParameterError, "a list of texts"),
-        ([7], ParameterError, "a list of texts"),
-    ):
-        with pytest.raises(error, match=words):
-            made.fit(crowd(1), public=silent, n=1)
-    with pytest.warns(DeltaWarning) as caught:
-        VoteSynthesizer(epsilon=1.0, delta=1e-3, features=features).fit(crowd(1), public=TEXTS, n=1)
-    assert caught[0].filename == __file__

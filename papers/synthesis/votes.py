@@ -1,7 +1,18 @@
-"""A corpus by votes, as Private Evolution makes it: people vote for the public texts that are nearest to their own, and
-what many voted for is kept and varied.
+"""Private Evolution, for comparison: users vote for the texts nearest to theirs; texts with many votes are varied.
 
-Derivation: docs/mechanisms/votes.md#synthesis-votes
+In a round, each document of a user votes for the nearest candidate of its class. The votes of a user over all classes,
+
+    x = sum over documents of e_(class, nearest candidate),      f = x / ||x||,                              (votes)
+
+are scaled to norm 1 and truncated to integers (`dptext.noise.gaussian_sums`), then Gaussian noise is added to the sum
+over users. Noisy votes below a public threshold count as zero (Lin et al. 2024, Algorithm 2; Xie et al. 2024 for
+texts).
+
+Sensitivity: adding or removing a user changes the votes of a round by that user's integers, of norm at most 1. The
+nearest candidate follows from integer products that doubles hold exactly (units of 2^-15), so neither the order of
+summation nor the batch matters. Rounds: the candidates of a round depend only on earlier noisy outputs, so T rounds
+with noise sigma sqrt(T) are together exactly as private as one with sigma
+(`dptext.privacy.gaussian.compose_gaussians`).
 """
 
 from __future__ import annotations
@@ -18,8 +29,7 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, encoded_pool, fit_features
-from dptext.features.pool import Pool, encodable
-from dptext.features.pool_cache import Cache
+from dptext.features.pool import Cache, Pool, encodable
 from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import clipped_matrices, noisy_matrix
 from dptext.privacy.budgets import warn_of_delta
@@ -30,10 +40,10 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.release import Release
 from dptext.showing import Showing
-from dptext.synthesis.labels import Labels
-from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
-from dptext.synthesis.sampling import quotas
-from dptext.synthesis.sources import Request, Source, TextSample, check_is_apart
+from dptext.synthesis.density import quotas
+from dptext.synthesis.moments import Labels
+from dptext.synthesis.prompts import Request, Source, TextSample, check_is_apart, with_source
+from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Terms
 from dptext.users.grouping import UserTexts, check_users_are_read, texts_of
 
 __all__ = ["CANDIDATES", "MOST_CELLS", "VoteSum", "VoteSynthesizer", "sigma_of_a_round"]
@@ -167,16 +177,12 @@ class _Nearest:
 
 
 class VoteSynthesizer(Showing):
-    """Makes a corpus by Private Evolution: people vote in each round for the candidates nearest to their texts.
+    """Synthetic corpus by Private Evolution: in each round, users vote for the candidates nearest to their texts.
 
-    For comparison, and for who asks for it: `dptext.Synthesizer` describes the texts once, and weighs any number of
-    candidates for nothing; here every round costs, and so does every candidate, by its noise.
+    `dptext.Synthesizer` adds noise once and then scores any number of candidates; here every round spends budget.
 
-    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP for a person with all their documents and
-    labels, over all rounds together. *Proof.* `dptext.synthesis.votes`: a person moves the votes of a round by at most
-    1 in Euclidean length (checked in integers), sigma is that of the analytic Gaussian mechanism (Balle and Wang 2018,
-    Theorem 8), each of T rounds has sigma sqrt(T), the noise is exact, and candidates, shares and choices follow from
-    earlier noisy votes and from public texts. Assumptions: those of `dptext.Synthesizer`.
+    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP for a user with all documents and labels, over
+    all rounds together (proof: module docstring). Assumptions: those of `dptext.Synthesizer`.
 
     Args:
         epsilon, delta: the budget of a person for all rounds.
@@ -325,8 +331,11 @@ class VoteSynthesizer(Showing):
             "threshold": self.threshold,
             "texts": n,
         }
-        return self.terms.statement(
-            self.mechanism, features, parameters, source=source, seeded=seeded, release_id=release_id
+        statement = self.terms.statement(self.mechanism, features, parameters, seeded=seeded, release_id=release_id)
+        return statement.replace(
+            parameters=with_source(statement.parameters, source),
+            assumptions=(*statement.assumptions, *source.assumptions()),
+            exposed=(*statement.exposed, *source.exposed()),
         )
 
 

@@ -1,22 +1,31 @@
-"""Density ratios estimated from a noisy release: how likely a text is in each class, and how near to the users' texts.
+"""Density ratios estimated from a noisy release, and the choice of candidate texts by them.
 
 Derivation: docs/mechanisms/synthesis.md#synthesis-ratio
+Derivation: docs/mechanisms/synthesis.md#synthesis-sampling
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number
+from dptext.checks import number, whole
 from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
 from dptext.threads import one_blas_thread
 
-__all__ = ["LogRatio"]
+__all__ = [
+    "VARIETY",
+    "LogRatio",
+    "Weights",
+    "choose",
+    "near",
+    "quotas",
+]
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,6 +40,14 @@ _COUNT_DEVIATION = 0.25  # prior deviation of a class's count, relative to the a
 _LEAST_SHARE = 1e-3  # of the average count
 _ROWS_AT_ONCE = 1 << 15
 _TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """How likely texts are among the described ones: (n, K) scores per class, and (n,) nearness over all classes."""
+
+    scores: Floats
+    nearness: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,24 +76,10 @@ class LogRatio:
         leading: int = 0,
     ) -> LogRatio:
         """Estimate the log-ratios from a released matrix and the moments of the pool."""
-        released, mean = _array("matrix", matrix, 2), _array("mean", features_mean, 1)
-        covariance = _array("covariance", features_covariance, 2)
-        sigma, b = number("sigma", sigma, least=0), number("b", b, above=0, below=1)
+        released, mean = np.asarray(matrix, dtype=np.float64), np.asarray(features_mean, dtype=np.float64)
+        covariance = np.asarray(features_covariance, dtype=np.float64)
         classes, size = len(released), len(mean)
-        if classes == 0 or released.shape != (classes, 1 + size) or covariance.shape != (size, size):
-            raise ParameterError(
-                f"the matrix must have one row per class and 1 + {size} columns, and the covariance must be "
-                f"{size} x {size}, because the features have {size} dimensions; got {released.shape} and "
-                f"{covariance.shape}"
-            )
-        public = None if descriptions is None else _array("descriptions", descriptions, 2)
-        if public is not None and public.shape != (classes, size):
-            raise ParameterError(
-                f"descriptions must be one vector of {size} numbers for each of the {classes} classes, got "
-                f"{public.shape}"
-            )
-        if blocks and (sum(blocks) != size or min(blocks) < 1 or not 0 <= leading < len(blocks)):
-            raise ParameterError(f"blocks must be sizes above 0 with the sum {size}, and leading one of them")
+        public = None if descriptions is None else np.asarray(descriptions, dtype=np.float64)
         counts, means, errors = _moments(released, sigma, b)
         shares = counts / counts.sum()
         overall = shares @ means
@@ -130,8 +133,6 @@ class LogRatio:
     def _linear(self, vectors: npt.ArrayLike) -> tuple[Floats, Floats]:
         """The nearness, and the scores without it."""
         given = np.asarray(vectors)
-        if given.ndim != 2 or given.shape[1] != len(self.domain):
-            raise ParameterError(f"expected vectors of {len(self.domain)} numbers each, got the shape {given.shape}")
         both = np.vstack([self.domain[None], self.weights]).T
         found = np.empty((len(given), both.shape[1]))
         for start in range(0, len(given), _ROWS_AT_ONCE):
@@ -225,14 +226,147 @@ def _posterior(gaps: Floats, spread: Floats, values: Floats) -> tuple[Floats, fl
     return prior * values**2 / (prior * values**2 + spread + _TINY), strength, exponent
 
 
-def _array(name: str, values: Any, dimensions: int) -> Floats:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != dimensions or not np.isfinite(found).all():
-        raise ParameterError(f"the {name} must be finite numbers in {dimensions} dimensions, got {found.shape}")
-    return found
-
-
 def _frozen(values: Floats) -> Floats:
     found = np.array(values, dtype=np.float64)
     found.setflags(write=False)
     return found
+
+
+Indices = npt.NDArray[np.intp]
+
+VARIETY = 0.5
+"""Of the dial, unless the caller sets another (papers/synthesis/README.md has the measurements)."""
+
+_ROOM = 1.5  # times n texts are near at least
+_SPARE = 1.2  # times as many candidates as it needs are enough for a class
+_STEPS = 8
+_MOST_FITTED = 20_000  # texts that the offsets are fitted on
+_TURNS = 200
+
+
+def choose(
+    scores: npt.ArrayLike,
+    nearness: npt.ArrayLike,
+    n: int,
+    *,
+    shares: npt.ArrayLike,
+    bits: RandomBits,
+    variety: float = VARIETY,
+) -> tuple[Indices, Indices]:
+    """Rows of n different candidates and their classes, in random order."""
+    table, close, asked = (np.asarray(each, dtype=np.float64) for each in (scores, nearness, shares))
+    n, variety = whole("n", n, least=0), number("variety", variety, least=0, most=1)
+    if n > len(table):
+        raise ParameterError(
+            f"n must be at most the number of candidates, {len(table):,}, got {n:,}: ask for fewer texts, or give a "
+            "larger pool"
+        )
+    wanted = quotas(asked, n)
+    if n == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    closest = near(close)
+    eligible = np.zeros(len(table), dtype=bool)
+    eligible[closest if len(closest) >= _ROOM * n else slice(None)] = True
+    closest = near(close, least=_ROOM * n)
+    table = table + _offsets(table[closest], asked / asked.sum(), wanted)
+    classes = table.argmax(axis=1)
+    margins = _margins(table)
+    count = np.bincount(classes[closest], minlength=len(asked)).tolist()
+    like_people = np.minimum(close, 0.0)
+    picked = []
+    for code, size in enumerate(wanted.tolist()):
+        candidates = np.flatnonzero((classes == code) & eligible)
+        rank = _ranks(margins[candidates]) * _ranks(like_people[candidates])
+        order = candidates[np.argsort(-rank, kind="stable")]
+        window = min(len(order), size + int(np.ceil(variety * max(0, count[code] - size))))
+        picked.append(order[_shuffled(window, bits)[:size]])
+    _make_up(picked, wanted, table)
+    order = _shuffled(n, bits)
+    return np.concatenate(picked)[order], np.repeat(np.arange(len(wanted)), wanted)[order]
+
+
+def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    """(K,) whole numbers with sum n in proportion to shares: the largest remainders get one more."""
+    given = np.asarray(shares, dtype=np.float64)
+    exact = given / given.sum() * n
+    found: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    left = n - int(found.sum())
+    found[np.lexsort((-given, found - exact))[:left]] += 1
+    return found
+
+
+def near(nearness: Floats, *, least: float = 1.0) -> Indices:
+    order = np.argsort(-nearness, kind="stable")
+    means = np.cumsum(nearness[order]) / np.arange(1, len(order) + 1)
+    enough = int((means >= -1e-12).sum())  # means of ever less near texts only fall
+    nearest: Indices = order[: min(len(order), max(enough, int(np.ceil(least))))]
+    return nearest
+
+
+def _offsets(table: Floats, shares: Floats, wanted: npt.NDArray[np.int64]) -> Floats:
+    """(K,) to be added to scores so that each class has candidates enough, as small as that allows."""
+    if table.shape[1] == 1:
+        return np.zeros(1)
+    enough = np.minimum(_SPARE * wanted, shares * len(table))
+    goal: Floats | None = None
+    for step in range(_STEPS + 1):
+        offsets = np.zeros(len(shares)) if goal is None else goal * (step / _STEPS)
+        counts = np.bincount((table + offsets).argmax(axis=1), minlength=len(shares))
+        if (counts >= enough).all():
+            break
+        if goal is None:
+            goal = _balancing(table, shares)
+    return offsets
+
+
+def _balancing(table: Floats, shares: Floats) -> Floats:
+    """(K,) at which the mean probabilities are the shares."""
+    rows = table[:: -(-len(table) // _MOST_FITTED)]
+    rows = rows - rows.max(axis=1, keepdims=True)
+    goal = np.maximum(shares, _LEAST_SHARE)
+    goal = goal / goal.sum()
+    offsets = np.zeros(len(goal))
+    for _ in range(_TURNS):
+        moved = rows + offsets
+        odds = np.exp(moved - moved.max(axis=1, keepdims=True))
+        means = (odds / odds.sum(axis=1, keepdims=True)).mean(axis=0)
+        if np.abs(means - goal).max() < 1e-4:
+            break
+        offsets += np.log(goal) - np.log(np.maximum(means, 1e-12))
+        offsets -= offsets.mean()
+    return offsets
+
+
+def _margins(table: Floats) -> Floats:
+    """(N,) how far the largest score is above the second; 0 where there is one class."""
+    if table.shape[1] == 1:
+        return np.zeros(len(table))
+    two = np.partition(table, -2, axis=1)[:, -2:]
+    margins: Floats = two[:, 1] - two[:, 0]
+    return margins
+
+
+def _ranks(values: Floats) -> Floats:
+    """Each value's rank from above 0 (the least) to 1 (the greatest); equal values share theirs."""
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = np.cumsum(counts)[which] / max(len(values), 1)
+    return ranks
+
+
+def _shuffled(count: int, bits: RandomBits) -> Indices:
+    order: Indices = np.argsort(bits.integers(count), kind="stable")
+    return order
+
+
+def _make_up(picked: list[Indices], wanted: npt.NDArray[np.int64], table: Floats) -> None:
+    """Fill classes that lack texts with those that nobody took."""
+    taken = np.zeros(len(table), dtype=bool)
+    taken[np.concatenate(picked)] = True
+    others = table - table.max(axis=1, keepdims=True)
+    for code, size in enumerate(wanted.tolist()):
+        lacking = size - len(picked[code])
+        if lacking > 0:
+            free = np.flatnonzero(~taken)
+            more = free[np.argsort(-others[free, code], kind="stable")[:lacking]]
+            taken[more] = True
+            picked[code] = np.concatenate([picked[code], more])
