@@ -24,8 +24,7 @@ class Looked:
     """Which rows, and which of their columns is what."""
 
     sources: Annotated[
-        tuple[str, ...],
-        typer.Argument(metavar="IN...", help="Private files, folders or patterns: looked at, for you."),
+        tuple[str, ...], typer.Argument(metavar="IN...", help="Private files, folders or patterns: looked at, for you.")
     ]
     text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The text. Default: guessed.")] = None
     user: Annotated[

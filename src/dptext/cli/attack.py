@@ -74,8 +74,7 @@ class PairOptions:
     private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="What came out, row by row.")]
     text: options.Text = "text"
     user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals."),
+        str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
     ] = None
     vectors: options.MovedVectors = None
     redact_list: RedactedList = None
@@ -200,8 +199,7 @@ def attribute_command(
     ],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="The attribute that the attacker wants.")],
     user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once."),
+        str | None, typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once.")
     ] = None,
     text: options.Text = "text",
     vector: Annotated[str, typer.Option(help="The column that holds the private vector (.parquet).")] = "vector",

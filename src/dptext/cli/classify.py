@@ -40,8 +40,7 @@ def classify(
         bool, typer.Option("--probabilities", help="Write the probability of each label as well.")
     ] = False,
     on_error: Annotated[
-        OnError,
-        typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl."),
+        OnError, typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.")
     ] = "fail",
     force: options.Force = False,
     output: options.Output,

@@ -63,8 +63,7 @@ class ProtectionOptions:
         typer.Option(metavar="COLUMN", help="A public column that says how strictly a user wants to be protected."),
     ] = None
     levels: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="NAME=EPSILON,...", help="What these levels are (instead of --epsilon)."),
+        tuple[str, ...], typer.Option(metavar="NAME=EPSILON,...", help="What these levels are (instead of --epsilon).")
     ] = ()
     default_level: Annotated[
         str | None, typer.Option(metavar="NAME", help="The level of users who chose none. Default: the strictest.")
@@ -320,8 +319,7 @@ def embed(
     limit: options.Limit = 50_000,
     new: NewWordsOptions,
     window: Annotated[
-        int | None,
-        typer.Option(help="How many words on either side count as context. Default: 10; for skip-gram 5."),
+        int | None, typer.Option(help="How many words on either side count as context. Default: 10; for skip-gram 5.")
     ] = None,
     training: TrainingOptions,
     word2vec: Annotated[

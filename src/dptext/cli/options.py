@@ -233,8 +233,7 @@ class Rows(Inputs):
         bool, typer.Option("--keep-identifying", help="Keep columns that look like identifiers without NAME!.")
     ] = False
     on_error: Annotated[
-        OnError,
-        typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl."),
+        OnError, typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.")
     ] = "fail"
 
     def __post_init__(self) -> None:

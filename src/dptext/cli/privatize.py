@@ -170,9 +170,7 @@ class MechanismOptions:
     settings: Annotated[
         tuple[str, ...],
         typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help=f"A further option of a mechanism: {_BY_SET}. May be repeated.",
+            "--set", metavar="NAME=VALUE", help=f"A further option of a mechanism: {_BY_SET}. May be repeated."
         ),
     ] = ()
 
@@ -209,8 +207,7 @@ def privatize(
     *,
     rows: options.Rows,
     out: Annotated[
-        str,
-        typer.Option("--out", "-o", metavar="OUT", help="A file; a folder (one file for each IN); - for a pipe."),
+        str, typer.Option("--out", "-o", metavar="OUT", help="A file; a folder (one file for each IN); - for a pipe.")
     ],
     what: MechanismOptions,
     words: WordOptions,

@@ -63,8 +63,7 @@ class QuestionOptions:
         str | None, typer.Option(metavar="COLUMN", help="Groups that should be served alike (needs --label).")
     ] = None
     user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Whose row each is, where people have several."),
+        str | None, typer.Option(metavar="COLUMN", help="Whose row each is, where people have several.")
     ] = None
     public: options.PoolBehind = ()
     public_text: options.PublicText = "text"

@@ -477,15 +477,7 @@ def _released(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
-        return synthesize_file(
-            rows,
-            places.out,
-            synthesizer,
-            draw,
-            public=plan,
-            distribution=folder,
-            **going,
-        )
+        return synthesize_file(rows, places.out, synthesizer, draw, public=plan, distribution=folder, **going)
 
 
 def _synthesizer(
