@@ -76,7 +76,7 @@ def test_options_come_from_the_table_of_the_command_in_its_group(run):
 
 
 def test_show_fits_into_eighty_columns_and_names_nobody(run, filled, monkeypatch):
-    monkeypatch.setattr("dptext.cli.ledger.stdout", lambda: __import__("rich.console").console.Console(width=80))
+    monkeypatch.setattr("dptext.cli.records.stdout", lambda: __import__("rich.console").console.Console(width=80))
     code, out, err = run("show", "my.ledger")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80

@@ -17,8 +17,7 @@ from typing import Any
 
 import typer
 
-from dptext.cli.console import Stopped, say, say_error
-from dptext.cli.streams import ReaderLeftError
+from dptext.cli.console import ReaderLeftError, Stopped, say, say_error
 from dptext.errors import DptextError, ProtectionWarning
 from dptext.progress import switch_off
 
@@ -30,30 +29,15 @@ INPUT_OUTPUT = 4
 # Typer carries a copy of click in some versions and imports it in others: its own BadParameter knows which.
 UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
 
-_COMMANDS = (
-    "demo",
-    "advise",
-    "synthesize",
-    "classify",
-    "privatize",
-    "bank",
-    "encode",
-    "embed",
-    "explain",
-    "audit",
-    "report",
-    "calibrate",
-    "attack",
-    "ledger",
-    "playground",
-)
+_COMMANDS = {  # each command and its module
+    "demo": "demo", "advise": "choose", "synthesize": "synthesize", "classify": "classify", "privatize": "privatize",
+    "bank": "bank", "encode": "encode", "embed": "embed", "explain": "records", "audit": "inspect",
+    "report": "inspect", "calibrate": "calibrate", "attack": "attack", "ledger": "records", "playground": "choose",
+}  # fmt: skip
 
 
 def program(arguments: Sequence[str] = ()) -> typer.Typer:
-    """The program, for these arguments: with the command that they begin with, which starts sooner alone, or with all.
-
-    A command is in the module of its name, which is imported here.
-    """
+    """Return the program with the command that the arguments begin with, which starts faster alone, or with all."""
     app = typer.Typer(
         name="dptext",
         help="Differentially private text: private data out, and a statement beside it that says what was promised.",
@@ -64,7 +48,7 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_common)
     for name in arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS:
-        command = getattr(import_module(f"dptext.cli.{name}"), name)
+        command = getattr(import_module(f"dptext.cli.{_COMMANDS[name]}"), name)
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:

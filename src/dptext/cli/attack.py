@@ -28,7 +28,7 @@ from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
 from dptext.cli.attackers import ATTACKERS, Attackers
 from dptext.cli.console import print_json
-from dptext.cli.redaction import RedactedList
+from dptext.cli.options import RedactedList
 from dptext.embeddings.refinement import public_base
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.release.redaction import read_terms

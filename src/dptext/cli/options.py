@@ -1,4 +1,4 @@
-"""The options that several commands have, each defined once, and how a command takes them: collected into objects."""
+"""The options that several commands share, each defined once, and their collection into objects."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
     from dptext.features.pool import Pool
+    from dptext.release.mechanism import TextMechanism
+
 
 # -- from options to objects -----------------------------------------------------------------------------------
 
@@ -408,3 +410,60 @@ BankBehind = Annotated[
 Folds = Annotated[int, typer.Option(help="Into how many parts rows are cut for training and test.")]
 Samples = Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")]
 AnalysisSeed = Annotated[int | None, typer.Option(help="Make the same random choices again.")]
+
+
+RedactedList = Annotated[
+    Path | None,
+    typer.Option(
+        "--redact-list",
+        metavar="FILE",
+        help="Terms to look for, one a line; of texts that were redacted by a list, that list.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedactionOptions:
+    """What is recognised, and by what."""
+
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact",
+            help="First replace addresses, phone numbers, cards, long numbers and dates, found by patterns, by "
+            "placeholders such as <email>. Patterns find no names. Recognition promises nothing.",
+        ),
+    ] = False
+    redact_presidio: Annotated[
+        bool,
+        typer.Option(
+            "--redact-presidio",
+            help="Also replace names, places and other entities that Presidio recognises in English texts (extra "
+            "presidio). Implies --redact.",
+        ),
+    ] = False
+    redact_list: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also redact these terms: UTF-8, one a line. No statement says which."),
+    ] = None
+
+    def check_apart(self, outs: Iterable[Path]) -> None:
+        """Raise `ParameterError` if an output would overwrite the list."""
+        if self.redact_list is not None and self.redact_list.resolve() in (out.resolve() for out in outs):
+            raise ParameterError(
+                f"{self.redact_list.name!r} is the list of what to redact: choose another name for OUT"
+            )
+
+    def around(self, mechanism: TextMechanism) -> TextMechanism:
+        """Return the mechanism, behind the redaction if one was asked for."""
+        if not (self.redact or self.redact_presidio or self.redact_list):
+            return mechanism
+        from dptext.release.redaction import PRESIDIO, Redacted, read_terms
+        from dptext.text.patterns import KINDS
+
+        return Redacted(
+            mechanism,
+            kinds=KINDS if self.redact or self.redact_presidio else (),
+            words=() if self.redact_list is None else read_terms(self.redact_list),
+            analyzer=PRESIDIO if self.redact_presidio else None,
+        )

@@ -28,19 +28,6 @@ from dptext.release.release import Release, Tally, rejects_path, statement_path
 from dptext.release.run import check_output
 from dptext.text.identifiers import Column, columns_of
 
-__all__ = [
-    "as_input",
-    "begin",
-    "check_columns",
-    "check_kept",
-    "check_places",
-    "is_begun",
-    "of_one",
-    "places",
-    "release_all",
-    "say_to_owner",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -15,6 +15,7 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
+from dptext.cli.options import RedactionOptions
 from dptext.cli.outputs import (
     as_input,
     begin,
@@ -27,7 +28,6 @@ from dptext.cli.outputs import (
     release_all,
     say_to_owner,
 )
-from dptext.cli.redaction import RedactionOptions
 from dptext.errors import ParameterError
 from dptext.io.artifacts import file_digest
 from dptext.io.batches import STANDARD, is_pipe

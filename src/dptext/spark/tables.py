@@ -1,4 +1,4 @@
-"""Public objects on every node: a file for each (`dptext.shared_pickle`), which the processes of a node share."""
+"""Public objects on every node: a file for each (`dptext.processes`), which the processes of a node share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dptext.shared_pickle import load_shared, save_shared
+from dptext.processes import load_shared, save_shared
 
 __all__ = ["from_node", "to_nodes"]
 

@@ -1,9 +1,12 @@
-"""``dptext advise``: which way suits somebody's texts, and the command for it."""
+"""Choose a method before a release: ``dptext advise`` and ``dptext playground``."""
 
 from __future__ import annotations
 
 import sys
+import threading
+import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +16,7 @@ import typer
 from dptext.advice.answers import QUESTIONS, Holder, Purpose, Question, Recipient
 from dptext.cli import options
 from dptext.cli.console import can_ask, print_json, say, stdout
-
-__all__ = ["advise"]
+from dptext.errors import DptextError
 
 _WIDEST = 100
 
@@ -123,3 +125,41 @@ def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
                 found[question.name] = names[int(given) - 1]
         say("")
     return found
+
+
+@options.collected
+def playground(
+    *,
+    port: Annotated[int | None, typer.Option(help="Of 127.0.0.1; a free one without it.")] = None,
+    opens: Annotated[
+        bool,
+        typer.Option(
+            "--open", help="Open the page in the browser, too; while it starts, its command line shows the address."
+        ),
+    ] = False,
+    output: options.Output,
+) -> None:
+    """Try the ways on a text in the browser, on this machine alone: a teaching aid, not a release."""
+    from dptext.playground.server import Server
+    from dptext.playground.ways import WAYS, Playground
+
+    model = Playground()
+    server = Server(model, port=port)
+    if output.as_json:
+        print_json({"address": server.address})
+    else:
+        typer.echo(f"The playground is at {server.address}")
+    output.say("Only this machine reaches it, with this address. Ctrl-C stops it.")
+
+    def warm() -> None:
+        """What takes long is read while the browser opens; an error comes again when the page asks."""
+        with suppress(DptextError):
+            first = next(iter(WAYS))
+            model.show(first, model.samples[0][1], WAYS[first].epsilons[2], draws=1)
+
+    threading.Thread(target=warm, daemon=True).start()
+    if opens:
+        webbrowser.open(server.address)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    output.say("Stopped.")
