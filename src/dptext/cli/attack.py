@@ -341,41 +341,27 @@ def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
 def neighbours_command(
     *,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Word vectors learned from people.")],
-    pairs: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", help="Names and their secrets, a row each: planted, or known to stand in the texts."
-        ),
-    ],
+    pairs: Path,
     name: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the word that is asked for.")] = "name",
-    secret: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column of the word that must not be found.")
-    ] = "secret",  # noqa: S107 (a column)
-    kind: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Which secrets an attacker chooses among. Default: all are of one kind."),
-    ] = None,
+    secret: str = "secret",  # noqa: S107 (a column)
+    kind: str | None = None,
     top: Annotated[int, typer.Option(help="How many of the nearest words the attacker may name.")] = 10,
-    public: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|PATH", help="What was known before. Default: the public vectors that the statement names."
-        ),
-    ] = None,
-    control: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Vectors of the same texts without protection, on which the attack must succeed. Default: FOLDER with "
-            "each secret moved to its name.",
-        ),
-    ] = None,
+    public: str | None = None,
+    control: str | None = None,
     seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
     """Which secret belongs to a name? The nearest one, by the vectors alone.
 
     The pairs are their owner's: what is computed from them is not covered by the promise. No word is printed.
+
+    Args:
+        pairs (FILE): Names and their secrets, a row each: planted, or known to stand in the texts.
+        secret (COLUMN): The column of the word that must not be found.
+        kind (COLUMN): Which secrets an attacker chooses among. Default: all are of one kind.
+        public (NAME|PATH): What was known before. Default: the public vectors that the statement names.
+        control (PATH): Vectors of the same texts without protection, on which the attack must succeed. Default: FOLDER
+            with each secret moved to its name.
     """
     if not folder.is_dir() or folder_kind(folder) is not FolderKind.VECTORS:
         raise ParameterError(

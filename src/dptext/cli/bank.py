@@ -31,18 +31,9 @@ def bank(
         tuple[str, ...],
         typer.Argument(metavar="POOL...", help="Public files, folders or patterns, chosen without regard to IN."),
     ],
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="FOLDER", help="A new folder (--force: or one that this command wrote)."),
-    ],
+    out: Path,
     text: options.Text = "text",
-    sentences: Annotated[
-        bool,
-        typer.Option(
-            "--sentences",
-            help="Cut documents into sentences, as private ones are cut. Without it each text is one of the bank.",
-        ),
-    ] = False,
+    sentences: bool = False,
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -51,21 +42,8 @@ def bank(
             f"Default: {DEFAULT_IN_WORDS}.",
         ),
     ] = None,
-    thin: Annotated[
-        float | None,
-        typer.Option(
-            metavar="EPSILON",
-            help="Keep the texts that stand best for others at this epsilon of a draw: more similar, less varied.",
-        ),
-    ] = None,
-    like: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="FILE",
-            help="Public texts of the kind of the private ones, to see how near the bank comes to them (may be "
-            "repeated). Never private ones.",
-        ),
-    ] = (),
+    thin: float | None = None,
+    like: tuple[str, ...] = (),
     name: Annotated[str | None, typer.Option(help="What statement and card call the source of the texts.")] = None,
     licence: options.Licence = None,
     force: options.Force = False,
@@ -74,6 +52,13 @@ def bank(
     """Make a bank of public texts, which private ones become (privatize --mechanism bank), and say how near it comes.
 
     Nothing is promised to those who wrote POOL: its texts come out as they are.
+
+    Args:
+        out (--out -o FOLDER): A new folder (--force: or one that this command wrote).
+        sentences: Cut documents into sentences, as private ones are cut. Without it each text is one of the bank.
+        thin (EPSILON): Keep the texts that stand best for others at this epsilon of a draw: more similar, less varied.
+        like (FILE): Public texts of the kind of the private ones, to see how near the bank comes to them (may be
+            repeated). Never private ones.
     """
     target = check_place(out, replace=force)
     before = _folder_at(target)

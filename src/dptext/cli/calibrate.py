@@ -89,34 +89,24 @@ class MeasureOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BankOptions:
-    """Texts of a bank, of which the epsilon is open, and how rarely they are to be traced back."""
+    """Texts of a bank, of which the epsilon is open, and how rarely they are to be traced back.
 
-    bank: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Of texts of a bank, in place of words: its folder.")
-    ] = None
-    relinking: Annotated[
-        float | None,
-        typer.Option(
-            help="bank: find the epsilon at which somebody who knows the texts of --people people names the right one "
-            "with this chance at most."
-        ),
-    ] = None
+    Attributes:
+        bank (FOLDER): Of texts of a bank, in place of words: its folder.
+        relinking: bank: find the epsilon at which somebody who knows the texts of --people people names the right one
+            with this chance at most.
+        unit: bank: what epsilon is for, as in privatize.
+        max_sentences: bank: as in privatize; the attacker sees so many sentences of a document (default: one).
+        like (FILE): bank: public texts of the kind of the private ones (may be repeated), one a person, for what holds
+            among these. Never private ones.
+    """
+
+    bank: Path | None = None
+    relinking: float | None = None
     people: Annotated[int, typer.Option(help="bank: among how many people.")] = 300
-    unit: Annotated[
-        Literal["sentence", "document"], typer.Option(help="bank: what epsilon is for, as in privatize.")
-    ] = "sentence"
-    max_sentences: Annotated[
-        int | None,
-        typer.Option(help="bank: as in privatize; the attacker sees so many sentences of a document (default: one)."),
-    ] = None
-    like: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="FILE",
-            help="bank: public texts of the kind of the private ones (may be repeated), one a person, for what holds "
-            "among these. Never private ones.",
-        ),
-    ] = ()
+    unit: Literal["sentence", "document"] = "sentence"
+    max_sentences: int | None = None
+    like: tuple[str, ...] = ()
     text: options.Text = "text"
 
 
@@ -126,22 +116,21 @@ def calibrate(
     of: FamilyOptions,
     texts: BankOptions,
     epsilon: Annotated[tuple[float, ...], typer.Option(help="Show this epsilon (may be repeated).")] = (),
-    keep_rate: Annotated[
-        float | None, typer.Option(help="Find the epsilon at which words of running text stay so often (mean).")
-    ] = None,
-    support: Annotated[
-        float | None, typer.Option(help="Find the epsilon at which half of them could become so many words.")
-    ] = None,
+    keep_rate: float | None = None,
+    support: float | None = None,
     word: Annotated[tuple[str, ...], typer.Option(help="Show what this word becomes (may be repeated).")] = (),
-    figure: Annotated[
-        Path | None, typer.Option(metavar="OUT.png", help="Draw it (.png, .pdf, .svg; needs the extra report).")
-    ] = None,
+    figure: Path | None = None,
     measure: MeasureOptions,
     output: options.Output,
 ) -> None:
     """Say what an epsilon does to words, and find the one that reaches a target (default: half of the words stay).
 
     With --bank: how often a text of a bank is traced back at an epsilon, and which one keeps --relinking.
+
+    Args:
+        keep_rate: Find the epsilon at which words of running text stay so often (mean).
+        support: Find the epsilon at which half of them could become so many words.
+        figure (OUT.png): Draw it (.png, .pdf, .svg; needs the extra report).
     """
     if texts.bank is not None:
         others = {"keep-rate": keep_rate, "support": support, "word": word, "figure": figure}

@@ -40,20 +40,17 @@ class Looked:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is planned. What is left open is asked for on a terminal; without an answer nothing is ruled out."""
+    """What is planned. What is left open is asked for on a terminal; without an answer nothing is ruled out.
 
-    purpose: Annotated[
-        Purpose | None,
-        typer.Option(
-            help="What for: texts to read, a classifier, word vectors of the domain, vectors that devices send, or "
-            "what many people write (and everything else)."
-        ),
-    ] = None
+    Attributes:
+        purpose: What for: texts to read, a classifier, word vectors of the domain, vectors that devices send, or what
+            many people write (and everything else).
+        trust: central: somebody may hold all texts; local: nobody, each owner or device protects itself.
+    """
+
+    purpose: Purpose | None = None
     recipient: Annotated[Recipient | None, typer.Option(help="Who gets it.")] = None
-    trust: Annotated[
-        Holder | None,
-        typer.Option(help="central: somebody may hold all texts; local: nobody, each owner or device protects itself."),
-    ] = None
+    trust: Holder | None = None
 
 
 @options.collected
@@ -61,23 +58,19 @@ def advise(
     *,
     looked: Looked,
     plan: Plan,
-    public: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="FILE", help="Public texts for previews and commands (may be repeated). Default: bundled ones."
-        ),
-    ] = (),
+    public: tuple[str, ...] = (),
     public_text: Annotated[str, typer.Option(metavar="COLUMN", help="Their column.")] = "text",
-    public_label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Their column of public labels, to predict the accuracy of a corpus."),
-    ] = None,
+    public_label: str | None = None,
     seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
     """Which way suits these texts: what each would promise, be good for and give away, and the command. Writes nothing.
 
     It looks at columns and sizes of the private rows, for their owner alone.
+
+    Args:
+        public (FILE): Public texts for previews and commands (may be repeated). Default: bundled ones.
+        public_label (COLUMN): Their column of public labels, to predict the accuracy of a corpus.
     """
     answers = {question.name: getattr(plan, question.name) for question in QUESTIONS}
     if not (output.as_json or output.quiet) and can_ask():
@@ -131,15 +124,14 @@ def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
 def playground(
     *,
     port: Annotated[int | None, typer.Option(help="Of 127.0.0.1; a free one without it.")] = None,
-    opens: Annotated[
-        bool,
-        typer.Option(
-            "--open", help="Open the page in the browser, too; while it starts, its command line shows the address."
-        ),
-    ] = False,
+    opens: bool = False,
     output: options.Output,
 ) -> None:
-    """Try the ways on a text in the browser, on this machine alone: a teaching aid, not a release."""
+    """Try the ways on a text in the browser, on this machine alone: a teaching aid, not a release.
+
+    Args:
+        opens (--open): Open the page in the browser, too; while it starts, its command line shows the address.
+    """
     from dptext.playground.server import Server
     from dptext.playground.ways import WAYS, Playground
 

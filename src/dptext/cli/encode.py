@@ -40,11 +40,24 @@ _SAVED = ("config.json", "encoder.safetensors", "privacy.json")
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
-    """How a text becomes a vector, and the noise on it."""
+    """How a text becomes a vector, and the noise on it.
 
-    epsilon: Annotated[
-        float | None, typer.Option(help="Nats: what a text may lose (left out where --encoder is a saved folder).")
-    ] = None
+    Attributes:
+        epsilon: Nats: what a text may lose (left out where --encoder is a saved folder).
+        public (FILE): Public texts to fit centre and projection on (may be repeated): nothing is promised to who is in
+            them. Without any: texts made up of the public words, which keep less.
+        public_label (COLUMN): The column of public labels, for --projection supervised.
+        unsafe_as_published: For comparisons: a protocol as its paper prints it, which does not keep the epsilon that is
+            printed. The statement has the true one.
+        dimension: Project to so many dimensions: at a small epsilon, few are better. Default: chosen from --epsilon by
+            the public texts; with --hide 64.
+        projection: Which dimensions. Default: pca, those along which the public texts vary most.
+        bound: How vectors get a known size. Default: what the randomizer takes.
+        settings (--set NAME=VALUE): A further option of the randomizer. May be repeated.
+        save (FOLDER): Keep the fitted encoder there, for devices: numpy is all they need.
+    """
+
+    epsilon: float | None = None
     encoder: Annotated[
         str,
         typer.Option(
@@ -54,18 +67,9 @@ class EncoderOptions:
             "folder that --save wrote; with --hide also gru, a recurrent network.",
         ),
     ] = "glove-6b-50d"
-    public: Annotated[
-        tuple[Path, ...],
-        typer.Option(
-            metavar="FILE",
-            help="Public texts to fit centre and projection on (may be repeated): nothing is promised to who is in "
-            "them. Without any: texts made up of the public words, which keep less.",
-        ),
-    ] = ()
+    public: tuple[Path, ...] = ()
     public_text: Annotated[str, typer.Option(help="The column that holds the public text.")] = "text"
-    public_label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of public labels, for --projection supervised.")
-    ] = None
+    public_label: str | None = None
     randomizer: Annotated[
         str | None,
         typer.Option(
@@ -74,38 +78,13 @@ class EncoderOptions:
             f"{', '.join(PUBLISHED_ONLY)}.",
         ),
     ] = None
-    unsafe_as_published: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe-as-published",
-            help="For comparisons: a protocol as its paper prints it, which does not keep the epsilon that is printed. "
-            "The statement has the true one.",
-        ),
-    ] = False
+    unsafe_as_published: bool = False
     delta: Annotated[float | None, typer.Option(help="For a randomizer that has one.")] = None
-    dimension: Annotated[
-        int | None,
-        typer.Option(
-            help="Project to so many dimensions: at a small epsilon, few are better. Default: chosen from --epsilon by "
-            "the public texts; with --hide 64."
-        ),
-    ] = None
-    projection: Annotated[
-        Literal["pca", "random", "supervised", "none"] | None,
-        typer.Option(help="Which dimensions. Default: pca, those along which the public texts vary most."),
-    ] = None
-    bound: Annotated[
-        Literal["auto", "normalise", "lift", "clip", "cube", "one-hot"] | None,
-        typer.Option(help="How vectors get a known size. Default: what the randomizer takes."),
-    ] = None
-    settings: Annotated[
-        tuple[str, ...],
-        typer.Option("--set", metavar="NAME=VALUE", help="A further option of the randomizer. May be repeated."),
-    ] = ()
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the fitted encoder there, for devices: numpy is all they need."),
-    ] = None
+    dimension: int | None = None
+    projection: Literal["pca", "random", "supervised", "none"] | None = None
+    bound: Literal["auto", "normalise", "lift", "clip", "cube", "one-hot"] | None = None
+    settings: tuple[str, ...] = ()
+    save: Path | None = None
 
     @property
     def shape(self) -> dict[str, Any]:
@@ -122,23 +101,18 @@ class EncoderOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class HidingOptions:
-    """What a training hides, and what it keeps."""
+    """What a training hides, and what it keeps.
 
-    hide: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="COLUMN", help="Train an encoder that hides this column (may be repeated; needs --task)."),
-    ] = ()
-    task: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="With --hide: the column that the vectors are to tell.")
-    ] = None
-    train: Annotated[
-        tuple[Path, ...],
-        typer.Option(
-            metavar="FILE",
-            help="With --hide: public rows to train on (may be repeated). Without any, IN: its documents are then not "
-            "protected by the training, and it asks first (or wants --yes).",
-        ),
-    ] = ()
+    Attributes:
+        hide (COLUMN): Train an encoder that hides this column (may be repeated; needs --task).
+        task (COLUMN): With --hide: the column that the vectors are to tell.
+        train (FILE): With --hide: public rows to train on (may be repeated). Without any, IN: its documents are then
+            not protected by the training, and it asks first (or wants --yes).
+    """
+
+    hide: tuple[str, ...] = ()
+    task: str | None = None
+    train: tuple[Path, ...] = ()
     alpha: Annotated[float | None, typer.Option(help="With --hide: weight of hiding against the task.")] = None
     epochs: Annotated[int | None, typer.Option(help="With --hide: how often training sees every row.")] = None
 
@@ -154,25 +128,22 @@ class Texts(options.Rows):
 def encode(
     *,
     rows: Texts,
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="OUT", help="A .parquet file; a folder (one for each IN).")
-    ] = None,
+    out: str | None = None,
     asked: EncoderOptions,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EPSILON,...",
-            help="Say what vectors at these epsilons are good for, by public texts alone (--public FILE "
-            "--public-label COLUMN), and stop.",
-        ),
-    ] = None,
+    compare: str | None = None,
     hiding: HidingOptions,
     run: options.Run,
     charge: options.Charge,
     output: options.Output,
     yes: options.Yes = False,
 ) -> None:
-    """Turn every text into a private vector, and write OUT.parquet and OUT.parquet.privacy.json."""
+    """Turn every text into a private vector, and write OUT.parquet and OUT.parquet.privacy.json.
+
+    Args:
+        out (--out -o OUT): A .parquet file; a folder (one for each IN).
+        compare (EPSILON,...): Say what vectors at these epsilons are good for, by public texts alone (--public FILE
+            --public-label COLUMN), and stop.
+    """
     if compare is not None:
         _compare(compare, asked, [*rows.sources, *([] if out is None else ["-o"])], hiding, output)
         return

@@ -233,7 +233,20 @@ def _print(found: _Audited) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions:
-    """What a page is to say of a release, by the names that `Question` has for it."""
+    """What a page is to say of a release, by the names that `Question` has for it.
+
+    Attributes:
+        original (FILE): What it was made from, for the attacks that hold it. What is computed from it is not covered by
+            the promise: the page is then for the owner of the data.
+        label (COLUMN): What models are trained to name: is the release still useful? Not needed of a synthetic corpus,
+            which knows its labels.
+        attribute (COLUMN): What an attacker wants to know of who wrote a row.
+        group (COLUMN): Groups that should be served alike (needs --label).
+        user (COLUMN): Whose row each is, where people have several.
+        distribution (FOLDER): Of a synthetic corpus: its description (default: PRIVATE.distribution).
+        held_out (FILE): Of a synthetic corpus: a file with the columns of --original, of people who had no part: models
+            are tested on it, and the release is attacked.
+    """
 
     private: Annotated[
         Path,
@@ -241,46 +254,16 @@ class QuestionOptions:
             metavar="PRIVATE", help="Private texts, a .parquet of vectors or a synthetic corpus, statement beside it."
         ),
     ]
-    original: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What it was made from, for the attacks that hold it. What is computed from it is not covered by the "
-            "promise: the page is then for the owner of the data.",
-        ),
-    ] = None
+    original: Path | None = None
     text: options.Text = "text"
-    label: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="What models are trained to name: is the release still useful? Not needed of a synthetic corpus, "
-            "which knows its labels.",
-        ),
-    ] = None
-    attribute: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What an attacker wants to know of who wrote a row.")
-    ] = None
-    group: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Groups that should be served alike (needs --label).")
-    ] = None
-    user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Whose row each is, where people have several.")
-    ] = None
+    label: str | None = None
+    attribute: str | None = None
+    group: str | None = None
+    user: str | None = None
     public: options.PoolBehind = ()
     public_text: options.PublicText = "text"
-    distribution: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Of a synthetic corpus: its description (default: PRIVATE.distribution)."),
-    ] = None
-    held_out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Of a synthetic corpus: a file with the columns of --original, of people who had no part: models are "
-            "tested on it, and the release is attacked.",
-        ),
-    ] = None
+    distribution: Path | None = None
+    held_out: Path | None = None
     rows: Annotated[int, typer.Option(metavar="N", help="Look at this many rows at most, chosen at random.")] = 3000
     folds: options.Folds = 5
     vectors: options.MovedVectors = None
@@ -305,12 +288,7 @@ def report(
     of: QuestionOptions,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT.html", help="The page.")],
     attacker: Attackers = (),
-    card: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="README.md", help="Also a Markdown card to share: without numbers computed from original texts."
-        ),
-    ] = None,
+    card: Path | None = None,
     title: Annotated[str, typer.Option(help="Of the page; default: the name of the private file.")] = "",
     force: options.Force = False,
     output: options.Output,
@@ -318,6 +296,9 @@ def report(
     """Make one page about a release: what is protected, what an attacker gets, what it is still good for.
 
     Exit code 3: the promise is refuted (the page is written all the same, and says so).
+
+    Args:
+        card (README.md): Also a Markdown card to share: without numbers computed from original texts.
     """
     question = of.question(attacker)
     _check_places(question, out, card, force=force)

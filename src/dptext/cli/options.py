@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -40,27 +41,29 @@ class OneOf:
 
 
 def collected(command: Callable[..., None]) -> Callable[..., None]:
-    """A command as typer takes it: with every single option as a parameter, those without which it cannot run first."""
+    """A command as typer takes it: with every single option as a parameter, those without which it cannot run first.
+
+    Docstrings may describe options: ``name (--flags METAVAR): help`` under ``Args:``, in a dataclass ``Attributes:``.
+    """
     options: list[Parameter] = []
     objects: dict[str, tuple[Any, list[str]]] = {}
     hints = get_type_hints(command, include_extras=True)
     for parameter in signature(command).parameters.values():
         kind = hints[parameter.name]
-        of_object = is_dataclass(kind)
-        found = _options_of(kind) if of_object else [parameter.replace(annotation=kind)]
-        objects[parameter.name] = kind if of_object else _itself, [each.name for each in found]
-        options += found
-    options.sort(key=lambda each: each.default is not Parameter.empty)
-    defaults = {each.name: each.default for each in options}
+        parts = _parameters(kind) if is_dataclass(kind) else [_described(parameter, kind, _documented(command)[1])]
+        objects[parameter.name] = kind if is_dataclass(kind) else _itself, [part.name for part in parts]
+        options += parts
+    options.sort(key=lambda option: option.default is not Parameter.empty)
+    defaults = {option.name: option.default for option in options}
 
     @wraps(command)
     def run(**given: Any) -> None:
         values = {name: _plain(value, defaults[name]) for name, value in given.items()}
-        command(**{name: build(**{each: values[each] for each in names}) for name, (build, names) in objects.items()})
+        command(**{name: build(**{part: values[part] for part in names}) for name, (build, names) in objects.items()})
 
     shown: Any = run
     shown.__signature__ = Signature(list(map(_shown_to_typer, options)))
-    shown.__annotations__ = {}
+    shown.__annotations__, shown.__doc__ = {}, _documented(command)[0]
     return run
 
 
@@ -69,9 +72,29 @@ def _itself(**option: Any) -> Any:
     return value
 
 
-def _options_of(kind: Any) -> list[Parameter]:
+def _parameters(kind: Any) -> list[Parameter]:
     hints = get_type_hints(kind, include_extras=True)
-    return [each.replace(annotation=hints[each.name]) for each in signature(kind).parameters.values()]
+    described = {name: about for base in kind.__mro__[::-1] for name, about in _documented(base)[1].items()}
+    return [_described(option, hints[option.name], described) for option in signature(kind).parameters.values()]
+
+
+def _documented(owner: Any) -> tuple[str, dict[str, tuple[list[str], str]]]:
+    """A docstring without its section of options, and the flags and the help of each of these."""
+    text, *sections = re.split(r"\n\n(?:Args|Attributes):\n", cleandoc(owner.__doc__ or ""), maxsplit=1)
+    entries = [" ".join(entry.split()) for section in sections for entry in re.split(r"\n(?= {4}\w)", section)]
+    matches = [match for entry in entries if (match := re.fullmatch(r"(\w+)(?: \(([^)]+)\))?: (.*)", entry))]
+    return text, {name: ((flags or "").split(), about) for name, flags, about in (match.groups() for match in matches)}
+
+
+def _described(parameter: Parameter, kind: Any, described: Mapping[str, tuple[list[str], str]]) -> Parameter:
+    if get_origin(kind) is not Annotated:
+        words, about = described[parameter.name]
+        flags = [word for word in words if word.startswith("-")]
+        metavar = next((word for word in words if word not in flags), None)
+        if kind is bool and not flags:
+            flags = [f"--{parameter.name.replace('_', '-')}"]
+        kind = Annotated[kind, typer.Option(*flags, metavar=metavar, help=about)]
+    return parameter.replace(annotation=kind)
 
 
 def _shown_to_typer(option: Parameter) -> Parameter:
@@ -221,22 +244,18 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Inputs):
-    """Which rows a command reads, and what it keeps of them."""
+    """Which rows a command reads, and what it keeps of them.
 
-    keep: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="NAME",
-            help="A column to keep as it is (may be repeated); it is exposed. All others are dropped. One that looks "
-            "like an identifier is kept if NAME! says that it is meant (so a name that ends in ! takes one more).",
-        ),
-    ] = ()
-    keep_identifying: Annotated[
-        bool, typer.Option("--keep-identifying", help="Keep columns that look like identifiers without NAME!.")
-    ] = False
-    on_error: Annotated[
-        OnError, typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.")
-    ] = "fail"
+    Attributes:
+        keep (NAME): A column to keep as it is (may be repeated); it is exposed. All others are dropped. One that looks
+            like an identifier is kept if NAME! says that it is meant (so a name that ends in ! takes one more).
+        keep_identifying: Keep columns that look like identifiers without NAME!.
+        on_error: A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.
+    """
+
+    keep: tuple[str, ...] = ()
+    keep_identifying: bool = False
+    on_error: OnError = "fail"
 
     def __post_init__(self) -> None:
         plain = tuple(each.removesuffix("!") for each in self.keep)
@@ -296,17 +315,15 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """What charges the rows."""
+    """What charges the rows.
+
+    Attributes:
+        user (COLUMN): Who wrote a text: their texts add up, and what that comes to is said to you alone. A ledger
+            charges them (else the text itself).
+    """
 
     ledger: Ledger = None
-    user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Who wrote a text: their texts add up, and what that comes to is said to you alone. A ledger charges "
-            "them (else the text itself).",
-        ),
-    ] = None
+    user: str | None = None
 
 
 # -- public word vectors, mechanisms ---------------------------------------------------------------------------
@@ -424,28 +441,19 @@ RedactedList = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class RedactionOptions:
-    """What is recognised, and by what."""
+    """What is recognised, and by what.
 
-    redact: Annotated[
-        bool,
-        typer.Option(
-            "--redact",
-            help="First replace addresses, phone numbers, cards, long numbers and dates, found by patterns, by "
-            "placeholders such as <email>. Patterns find no names. Recognition promises nothing.",
-        ),
-    ] = False
-    redact_presidio: Annotated[
-        bool,
-        typer.Option(
-            "--redact-presidio",
-            help="Also replace names, places and other entities that Presidio recognises in English texts (extra "
-            "presidio). Implies --redact.",
-        ),
-    ] = False
-    redact_list: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also redact these terms: UTF-8, one a line. No statement says which."),
-    ] = None
+    Attributes:
+        redact: First replace addresses, phone numbers, cards, long numbers and dates, found by patterns, by
+            placeholders such as <email>. Patterns find no names. Recognition promises nothing.
+        redact_presidio: Also replace names, places and other entities that Presidio recognises in English texts (extra
+            presidio). Implies --redact.
+        redact_list (FILE): Also redact these terms: UTF-8, one a line. No statement says which.
+    """
+
+    redact: bool = False
+    redact_presidio: bool = False
+    redact_list: Path | None = None
 
     def check_apart(self, outs: Iterable[Path]) -> None:
         """Raise `ParameterError` if an output would overwrite the list."""

@@ -63,7 +63,13 @@ _BY_SET = ", ".join(f"{', '.join(settings)} ({name})" for name, settings in _SET
 
 @dataclass(frozen=True, kw_only=True)
 class WordOptions:
-    """Those of mechanisms that replace words."""
+    """Those of mechanisms that replace words.
+
+    Attributes:
+        document_epsilon: TEM: a pure budget for a document (with --max-words).
+        max_words: TEM, SubsetSelection: how many words of a document are looked at, which bounds what it costs; later
+            ones become <unk>.
+    """
 
     vectors: options.Vectors = "glove-6b-50d"
     limit: options.Limit = 50_000
@@ -71,16 +77,8 @@ class WordOptions:
     beta: options.Beta = None
     threshold: Annotated[float | None, typer.Option(help="TEM: distances count up to here.")] = None
     pure_epsilon: options.PureEpsilon = None
-    document_epsilon: Annotated[
-        float | None, typer.Option(help="TEM: a pure budget for a document (with --max-words).")
-    ] = None
-    max_words: Annotated[
-        int | None,
-        typer.Option(
-            help="TEM, SubsetSelection: how many words of a document are looked at, which bounds what it costs; later "
-            "ones become <unk>."
-        ),
-    ] = None
+    document_epsilon: float | None = None
+    max_words: int | None = None
     unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
 
     def build(self, name: str, epsilon: float, settings: options.Settings) -> WordMechanism:
@@ -96,22 +94,18 @@ class WordOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BankOptions:
-    """Those of a bank of public texts."""
+    """Those of a bank of public texts.
 
-    bank: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="bank: public texts, as dptext bank writes them.")
-    ] = None
-    unit: Annotated[
-        Literal["sentence", "document"],
-        typer.Option(help="bank: what --epsilon is for, each sentence or a document with all of them."),
-    ] = "sentence"
-    max_sentences: Annotated[
-        int | None,
-        typer.Option(
-            help="bank: how many sentences of a document are replaced. With --unit document always so many come out; "
-            "without it one text stands for a document."
-        ),
-    ] = None
+    Attributes:
+        bank (FOLDER): bank: public texts, as dptext bank writes them.
+        unit: bank: what --epsilon is for, each sentence or a document with all of them.
+        max_sentences: bank: how many sentences of a document are replaced. With --unit document always so many come
+            out; without it one text stands for a document.
+    """
+
+    bank: Path | None = None
+    unit: Literal["sentence", "document"] = "sentence"
+    max_sentences: int | None = None
 
     def build(self, epsilon: float, settings: options.Settings, sources: Iterable[Path]) -> TextMechanism:
         """What replaces the texts of files by those of the bank."""
@@ -153,15 +147,14 @@ def _spelled(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismOptions:
-    """What replaces texts, and with what budget."""
+    """What replaces texts, and with what budget.
 
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Nats per unit of distance between two words (subsetselection, custext: nats for a word; bank: for a "
-            "sentence or a document, as --unit says). There is no usual one: dptext advise, dptext calibrate."
-        ),
-    ] = None
+    Attributes:
+        epsilon: Nats per unit of distance between two words (subsetselection, custext: nats for a word; bank: for a
+            sentence or a document, as --unit says). There is no usual one: dptext advise, dptext calibrate.
+    """
+
+    epsilon: float | None = None
     mechanism: Annotated[
         str,
         options.OneOf((*MECHANISMS, BANK)),

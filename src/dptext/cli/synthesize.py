@@ -128,7 +128,15 @@ _SEED = 0  # of the noise that a prediction draws: the same in every run; it is 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateTexts:
-    """Whose documents are described."""
+    """Whose documents are described.
+
+    Attributes:
+        user (COLUMN): The column that says who wrote a text: who is protected.
+        unit: What is protected: a user; or a document, no promise to a person with several.
+        on_error: A row that cannot be read: stop, or leave it out.
+        most_documents (N): Of a user, this many documents are looked at: the first ones (Spark: those of the smallest
+            digests).
+    """
 
     sources: Annotated[
         tuple[str, ...] | None,
@@ -138,23 +146,10 @@ class PrivateTexts:
     in_format: options.InFormat = None
     encoding: options.Encoding = None
     separator: options.Separator = None
-    user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text: who is protected.")
-    ] = None
-    unit: Annotated[
-        Literal["user", "document"],
-        typer.Option(help="What is protected: a user; or a document, no promise to a person with several."),
-    ] = "user"
-    on_error: Annotated[
-        Literal["fail", "skip"], typer.Option(help="A row that cannot be read: stop, or leave it out.")
-    ] = "fail"
-    most_documents: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Of a user, this many documents are looked at: the first ones (Spark: those of the smallest digests).",
-        ),
-    ] = MOST_DOCUMENTS
+    user: str | None = None
+    unit: Literal["user", "document"] = "user"
+    on_error: Literal["fail", "skip"] = "fail"
+    most_documents: int = MOST_DOCUMENTS
     engine: options.Engine = "local"
 
     def rows(
@@ -226,32 +221,22 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions:
-    """The public classes."""
+    """The public classes.
 
-    label: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="COLUMN", help="A column of labels (repeat it for several: their combinations)."),
-    ] = ()
-    labels: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="A,B,...",
-            help="The public labels of that column, never read from IN (one list per --label); A=TEXT,B=TEXT adds a "
-            "public description of each. Before the release, a terminal shows you alone how many rows have one of "
-            "them, and asks. The command fails if no row has one, so its exit status depends on private rows.",
-        ),
-    ] = ()
-    labels_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help='The public labels as JSON, in place of --labels: {"A": "a description", ...} or ["A", "B", ...]; '
-            'for several columns {"COLUMN": {...}, ...}, without --label.',
-        ),
-    ] = None
-    labels_as_given: Annotated[
-        bool, typer.Option("--labels-as-given", help="Do not compare --labels with the rows of IN.")
-    ] = False
+    Attributes:
+        label (COLUMN): A column of labels (repeat it for several: their combinations).
+        labels (A,B,...): The public labels of that column, never read from IN (one list per --label); A=TEXT,B=TEXT
+            adds a public description of each. Before the release, a terminal shows you alone how many rows have one of
+            them, and asks. The command fails if no row has one, so its exit status depends on private rows.
+        labels_file (FILE): The public labels as JSON, in place of --labels: {"A": "a description", ...} or ["A", "B",
+            ...]; for several columns {"COLUMN": {...}, ...}, without --label.
+        labels_as_given: Do not compare --labels with the rows of IN.
+    """
+
+    label: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    labels_file: Path | None = None
+    labels_as_given: bool = False
 
     def found(self) -> Labels:
         """The label set."""
@@ -305,20 +290,16 @@ def _labels_of_file(file: Path, column: str | None = None) -> Labels:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions:
-    """What is made of the description."""
+    """What is made of the description.
 
-    public: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="POOL",
-            help="Public texts, chosen without regard to IN (may be repeated): features, and what is chosen from.",
-        ),
-    ] = ()
+    Attributes:
+        public (POOL): Public texts, chosen without regard to IN (may be repeated): features, and what is chosen from.
+        public_label (COLUMN): For --plan: the column of POOL with public labels, to predict accuracy.
+    """
+
+    public: tuple[str, ...] = ()
     public_text: options.PublicText = "text"
-    public_label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="For --plan: the column of POOL with public labels, to predict accuracy."),
-    ] = None
+    public_label: str | None = None
     public_name: Annotated[str | None, typer.Option(metavar="NAME", help="What statement and card call POOL.")] = None
     licence: options.Licence = None
     count: Annotated[int | None, typer.Option("-n", "--count", metavar="N", help="How many texts to make.")] = None
@@ -346,22 +327,19 @@ class CorpusOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorOptions:
-    """A language model that writes the texts."""
+    """A language model that writes the texts.
 
-    generator: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Let an OpenAI-compatible server write the texts, which are then weighed."),
-    ] = None
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of the server; without one, the folder of a local model that writes."),
-    ] = None
-    key: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="The environment variable that holds the server's key.")
-    ] = None
-    about: Annotated[
-        str, typer.Option(metavar="WORDS", help="What texts are wanted, in public words, for the model.")
-    ] = ""
+    Attributes:
+        generator (URL): Let an OpenAI-compatible server write the texts, which are then weighed.
+        model (NAME): Of the server; without one, the folder of a local model that writes.
+        key (VARIABLE): The environment variable that holds the server's key.
+        about (WORDS): What texts are wanted, in public words, for the model.
+    """
+
+    generator: str | None = None
+    model: str | None = None
+    key: str | None = None
+    about: str = ""
     rounds: Annotated[int, typer.Option(help="How often texts are written and weighed; no further cost.")] = 3
     max_calls: Annotated[int, typer.Option(metavar="N", help="Ask the server so often at most.")] = 10_000
 
@@ -401,14 +379,7 @@ def synthesize(
     labels: LabelOptions,
     corpus: CorpusOptions,
     generator: GeneratorOptions,
-    distribution: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="The description, which is the release (default: OUT.distribution). Without IN: draw from that of an "
-            "earlier run, for nothing.",
-        ),
-    ] = None,
+    distribution: Path | None = None,
     plan: options.Plan = False,
     people: options.People = None,
     run: options.Run,
@@ -420,6 +391,10 @@ def synthesize(
 
     All files of IN together make one release. Texts come from public ones (--public), or a language model writes them
     (--generator): whichever are likely among the described ones. That costs nothing more, however often it is done.
+
+    Args:
+        distribution (FOLDER): The description, which is the release (default: OUT.distribution). Without IN: draw from
+            that of an earlier run, for nothing.
     """
     pool = corpus.pool()
     if plan:
