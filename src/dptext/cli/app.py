@@ -112,11 +112,7 @@ def _logging_as_it_was() -> Iterator[None]:
 
 @_logging_as_it_was()
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
-    """Run one command of the program and return its exit code (`dptext.cli.main`).
-
-    Raises:
-        KeyboardInterrupt: it was interrupted, and there is nothing to go on with.
-    """
+    """Run one command of the program and return its exit code (`dptext.cli.main`)."""
     switch_off()  # commands show their own progress
     try:
         with _terminated_like_interrupted(), warnings.catch_warnings():

@@ -123,12 +123,7 @@ def print_json(found: object) -> None:
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """Lines for the person who runs the command; standard output stays clean.
-
-    On a terminal what is longer than a line goes on in the next one, between words; in a pipe or a log it stays one
-    line, which a program can search. What comes from elsewhere (names of files, values) can neither steer a terminal
-    nor fill it.
-    """
+    """Lines for the person who runs the command; standard output stays clean."""
     if not quiet:
         sys.stderr.write("".join(f"{_fitting(_shown(line))}\n" for line in text.split("\n")))
 
@@ -153,18 +148,7 @@ _WIDTH = 80
 
 
 def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
-    """Whether to go on; it never waits where nobody can answer.
-
-    Args:
-        question: in one line, without a question mark's answers: ``Write it all the same?``.
-        yes: ``--yes`` was given.
-        quiet: ``--quiet`` was given.
-
-    Returns:
-        True with ``--yes``, with ``--quiet``, and where standard input or standard error is no terminal (a script, a
-        pipe) or the run is in the background: what there is to know was said before, and it goes on. On a terminal the
-        question is asked, and only ``y`` or ``yes`` is a yes.
-    """
+    """Whether to go on; it never waits where nobody can answer."""
     if yes or quiet or not can_ask():
         return True
     sys.stderr.write(f"{_fitting(f'{_shown(question)} [y/N]')} ")
@@ -270,10 +254,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(first: str, *, quiet: bool) -> Iterator[Bar]:
-    """What is shown of a task that begins with ``first``; nothing without a terminal.
-
-    A model that is fitted takes a pass over the documents, and maybe steps after it.
-    """
+    """What is shown of a task that begins with ``first``; nothing without a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield Bar(None, first)

@@ -19,18 +19,16 @@ from typing import Any, Protocol, TypeAlias
 from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.io.atomic import HashedFile
 from dptext.io.batches import (
-    BATCH_REJECTS,
     Batch,
     Columns,
     OpenedFile,
     Reject,
-    add_reject,
     as_lists,
-    batch_limits,
     compress,
     describe_columns,
     display_name,
     has_lone_surrogate,
+    row_batches,
 )
 
 LONGEST = 1 << 28
@@ -344,34 +342,19 @@ class _LineSource:
         self._file.close()
 
     def batches(self, by_rows: int | None) -> Iterator[Batch]:
-        max_rows, max_characters = batch_limits(by_rows)
-        names = self._reading.columns
-        texts: list[str | None] = []
-        columns: dict[str, list[Any]] = {name: [] for name in names}
-        rejects: list[Reject] = []
-        characters = 0
+        return row_batches(self._usable_rows(), self._reading.columns, by_rows)
+
+    def _usable_rows(self) -> Iterator[Reject | tuple[str | None, list[Any]]]:
         for number, row in self._rows():
             reason = row.reason if isinstance(row, BadRow) else self._problem(row)
-            if reason is not None or isinstance(row, BadRow):
-                if not self._reading.skip:
-                    if not isinstance(row, BadRow):
-                        reason = self._problem(row, to_owner=True)
-                    raise DataError(f"{self.name}, row {number}: {reason}")
-                add_reject(rejects, Reject(self.name, number, number, str(reason)))
-                if len(rejects) >= BATCH_REJECTS:
-                    yield Batch([], {name: [] for name in names}, tuple(rejects))
-                    rejects = []
-                continue
-            text = row[self._reading.text]
-            texts.append(text)
-            for name, values in columns.items():
-                values.append(row[name])
-            characters += 0 if text is None else len(text)
-            if characters >= max_characters or len(texts) >= max_rows:
-                yield Batch(texts, columns, tuple(rejects))
-                texts, columns, rejects, characters = [], {name: [] for name in names}, [], 0
-        if texts or rejects:
-            yield Batch(texts, columns, tuple(rejects))
+            if reason is None and not isinstance(row, BadRow):
+                yield row[self._reading.text], [row[name] for name in self._reading.columns]
+            elif self._reading.skip:
+                yield Reject(self.name, number, number, str(reason))
+            else:
+                if not isinstance(row, BadRow):
+                    reason = self._problem(row, to_owner=True)
+                raise DataError(f"{self.name}, row {number}: {reason}")
 
     def _problem(self, row: dict[str, Any], *, to_owner: bool = False) -> str | None:
         """Why a row cannot be used; only ``to_owner`` names its columns, since rejects may be handed on."""
