@@ -55,8 +55,6 @@ from dptext.text.tokens import fold
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["attack"]
-
 attack = typer.Typer(
     name="attack",
     help="Attack a private file, and see what an attacker gets beside what a blind guess gets.",

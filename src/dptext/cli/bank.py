@@ -18,8 +18,6 @@ from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
 from dptext.release.run import noted_in_place
 from dptext.sentences.bank import TextBank, check_place
 
-__all__ = ["bank"]
-
 _EPSILONS = (4.0, 8.0, 12.0)  # of one draw
 _WIDTH = 22
 

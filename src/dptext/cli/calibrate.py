@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
     from dptext.calibration.reidentification import BankCalibration, BankEpsilon
     from dptext.sentences.bank import TextBank
 
-__all__ = ["calibrate"]
-
 _WIDTH = 78  # of what is printed
 _SHOWN = (0.05, 0.5, 0.95)
 _LONGEST_WORD = 14
+_OF_TEM = ("metric", "beta", "pure_epsilon")
 
 _AROUND = (0.5, 0.7, 0.85, 1.2, 1.4, 2.0)  # epsilons beside the one that was found
 _CURVE = (0.4, 0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.9)  # the same, for a figure
@@ -69,10 +68,9 @@ class FamilyOptions:
     @property
     def of_tem(self) -> dict[str, Any]:
         """Its further options, by the names that it has for them."""
-        found = {"metric": self.metric, "beta": self.beta, "pure_epsilon": self.pure_epsilon}
-        given = {name: value for name, value in found.items() if value is not None}
+        given = {name: value for name in _OF_TEM if (value := getattr(self, name)) is not None}
         if given and self.mechanism != "tem":
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            names = ", ".join(map(options.flag, given))
             raise ParameterError(f"the mechanism {self.mechanism} has no {names}: leave it out, or use --mechanism tem")
         return given
 
@@ -133,28 +131,28 @@ def calibrate(
         figure (OUT.png): Draw it (.png, .pdf, .svg; needs the extra report).
     """
     if texts.bank is not None:
-        others = {"keep-rate": keep_rate, "support": support, "word": word, "figure": figure}
-        others |= {each.name.replace("_", "-"): _given(of, each.name) for each in fields(of)}
-        others |= {each.name: _given(measure, each.name) for each in fields(measure) if each.name != "seed"}
+        targets = {"keep_rate": keep_rate, "support": support, "word": word, "figure": figure}
+        others = [options.flag(name) for name, value in targets.items() if value not in (None, ())]
+        others += options.given_flags(of) + options.given_flags(measure, "rows", "draws", "eta")
         _refuse(others, "for words: leave it out with a bank")
         _calibrate_bank(texts, epsilon, measure.seed, output)
         return
-    _refuse({each.name: _given(texts, each.name) for each in fields(texts)}, "for texts of a bank: name it with --bank")
+    _refuse(options.given_flags(texts), "for texts of a bank: name it with --bank")
     if sum(each not in (None, ()) for each in (epsilon, keep_rate, support)) > 1:
         raise ParameterError("give one of --epsilon, --keep-rate and --support")
     if figure is not None:
         figure_format(figure)
         check_target(figure, replace=True, apart_from={"the vectors": [of.vectors]})
-    options = of.of_tem
+    of_tem = of.of_tem
     public = load_vectors(of.vectors, limit=of.limit)
-    family = Family(public, of.mechanism, **options)
+    family = Family(public, of.mechanism, **of_tem)
     how = asdict(measure)
     output.say(f"Measuring {family.name} on {public.source} ({len(public):,} words) ...")
     if epsilon:
         answer = _Answer(epsilons=[deniability(family(each), **how) for each in sorted(set(epsilon))])
     else:
         wanted = keep_rate if keep_rate is not None or support is not None else _USUAL_KEEP_RATE
-        found = calibration.calibrate(public, of.mechanism, keep_rate=wanted, support=support, **how, **options)
+        found = calibration.calibrate(public, of.mechanism, keep_rate=wanted, support=support, **how, **of_tem)
         beside = [rounded_down(found.epsilon * factor, 3) for factor in _AROUND]
         measured = [found.found, *(deniability(family(each), **how) for each in beside)]
         answer = _Answer(epsilons=sorted(measured, key=lambda each: each.epsilon), found=found)
@@ -165,24 +163,16 @@ def calibrate(
     ]
     if figure is not None:
         output.say(f"Drawing {figure} ...")
-        _draw(figure, public, of.mechanism, options, answer, how)
+        _draw(figure, public, of.mechanism, of_tem, answer, how)
     if output.as_json:
         print_json(_as_json(answer, public, figure))
     elif not output.quiet:
         _print(answer, public)
 
 
-def _given(options: Any, name: str) -> Any:
-    """The value of an option that is not the usual one."""
-    [usual] = (each.default for each in fields(options) if each.name == name)
-    value = getattr(options, name)
-    return None if value == usual else value
-
-
-def _refuse(options: Mapping[str, Any], why: str) -> None:
-    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, (), False)]
-    if given:
-        raise ParameterError(f"{', '.join(given)}: {why}")
+def _refuse(flags: Sequence[str], why: str) -> None:
+    if flags:
+        raise ParameterError(f"{', '.join(flags)}: {why}")
 
 
 def _calibrate_bank(asked: BankOptions, epsilon: Sequence[float], seed: int, output: options.Output) -> None:

@@ -20,8 +20,6 @@ from dptext.release.release import rejects_path, statement_path, write_rejects
 from dptext.release.run import check_output
 from dptext.synthesis.distribution import TextDistribution
 
-__all__ = ["classify"]
-
 
 @options.collected
 def classify(

@@ -41,8 +41,6 @@ from dptext.threads import one_blas_thread
 from dptext.vectors.formats import load_vectors
 from dptext.words.tem import TEM
 
-__all__ = ["demo"]
-
 _TEXTS = 3000
 _SHOWN = 2  # of each intent
 _HINTS = 6

@@ -37,8 +37,6 @@ from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabular
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["embed"]
-
 Model: TypeAlias = Cooccurrence | SkipGram
 _SHOWN = 20  # times in a training, what was spent is worked out: each takes some tenths of a second
 
@@ -113,13 +111,7 @@ class PredictionOptions:
     @property
     def given(self) -> list[str]:
         """Those that say how, beside which way."""
-        said = {
-            "--volunteers": self.volunteers is not None,
-            "--features": bool(self.features),
-            "--margin": self.margin != 0,
-            "--level-epsilon": self.level_epsilon is not None,
-        }
-        return [name for name, there in said.items() if there]
+        return options.given_flags(self, "volunteers", "features", "margin", "level_epsilon")
 
     def check(self, protection: ProtectionOptions, training: TrainingOptions) -> None:
         """Which of them belong together."""
@@ -239,10 +231,9 @@ class TrainingOptions:
 
     def check(self, method: str, *, resume: bool, new_words: bool) -> None:
         """Whether there is such a training."""
-        said = [*self.given, *["resume"] * resume]
-        if said and method != "skip-gram":
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in said)
-            raise ParameterError(f"{names}: for --method skip-gram, which goes step by step; give that too")
+        flags = [*options.given_flags(self), *["--resume"] * resume]
+        if flags and method != "skip-gram":
+            raise ParameterError(f"{', '.join(flags)}: for --method skip-gram, which goes step by step; give that too")
         if resume and self.checkpoint is None:
             raise ParameterError("--resume goes on from a checkpoint: say which, --checkpoint FILE")
         if self.checkpoint is not None and new_words:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from dptext.hiding.training import HidingEpoch
     from dptext.representations.device_encoder import DeviceEncoder
 
-__all__ = ["encode"]
-
 _SAVED = ("config.json", "encoder.safetensors", "privacy.json")
 
 
@@ -90,13 +88,6 @@ class EncoderOptions:
     def shape(self) -> dict[str, Any]:
         """Dimension and bound, by the names that encoders have for them."""
         return {"dimension": self.dimension, "bound": self.bound or "auto"}
-
-    @property
-    def decided_in_a_saved_one(self) -> list[str]:
-        """Those options that were given and that a saved encoder leaves no choice of."""
-        names = ("randomizer", "delta", "dimension", "projection", "bound", "settings", "public", "public_label")
-        given = [name for name in names if getattr(self, name) not in (None, ())]
-        return ["set" if name == "settings" else name.replace("_", "-") for name in given]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,9 +306,12 @@ def _load(asked: EncoderOptions) -> DeviceEncoder:
     from dptext.representations.device_encoder import DeviceEncoder
 
     folder, epsilon = asked.encoder, asked.epsilon
-    if asked.decided_in_a_saved_one:
-        given = ", ".join(f"--{each}" for each in asked.decided_in_a_saved_one)
-        raise ParameterError(f"{folder!r} is a fitted encoder: what {given} would say is decided in it; leave it out")
+    decided = ("randomizer", "delta", "dimension", "projection", "bound", "settings", "public", "public_label")
+    flags = options.given_flags(asked, *decided)
+    if flags:
+        raise ParameterError(
+            f"{folder!r} is a fitted encoder: what {', '.join(flags)} would say is decided in it; leave it out"
+        )
     device = DeviceEncoder.load(folder)
     promised = device.randomizer.epsilon
     if epsilon is not None and not math.isclose(epsilon, promised, rel_tol=1e-12):
@@ -418,8 +412,7 @@ def _check_hiding(
 ) -> None:
     """Refuse options that do not go together, before anything is read."""
     if not hiding.hide:
-        given = {"task": hiding.task, "train": hiding.train or None, "alpha": hiding.alpha, "epochs": hiding.epochs}
-        lonely = [f"--{name}" for name, value in given.items() if value is not None]
+        lonely = options.given_flags(hiding)
         if lonely:
             raise ParameterError(f"{', '.join(lonely)} speak of a training that hides something: add --hide COLUMN")
         return
@@ -431,8 +424,7 @@ def _check_hiding(
     shown = [name for name in rows.keep if name in hiding.hide]
     if shown:
         raise ParameterError(f"--keep {shown[0]} would write what --hide {shown[0]} hides: leave one of them out")
-    others = {"projection": asked.projection, "public": asked.public or None, "public-label": asked.public_label}
-    foreign = [f"--{name}" for name, value in others.items() if value is not None]
+    foreign = options.given_flags(asked, "projection", "public", "public_label")
     if foreign:
         raise ParameterError(f"{', '.join(foreign)} and --hide do not go together: training finds the projection")
     if resume:

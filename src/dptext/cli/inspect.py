@@ -344,7 +344,7 @@ def _command(of: QuestionOptions, out: Path, attacker: Sequence[str], more: dict
             continue
         is_path = isinstance(value, Path) or name in ("vectors", "public")
         for each in value if isinstance(value, tuple) else (value,):
-            words += [f"--{name.replace('_', '-')}", Path(each).name if is_path else str(each)]
+            words += [options.flag(name), Path(each).name if is_path else str(each)]
     for each in attacker:
         words += ["--attacker", each]
     return shlex.join(words)

@@ -6,7 +6,7 @@ import logging
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, signature
@@ -127,6 +127,17 @@ def _plain(value: Any, default: Any) -> Any:
     if isinstance(value, StrEnum):
         return value.value
     return tuple(value) if isinstance(value, list) else value
+
+
+def flag(name: str) -> str:
+    """The flag of an option, by the name of its parameter."""
+    return "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+
+
+def given_flags(group: Any, *names: str) -> list[str]:
+    """The flags of those options of a group (by default all) whose values are not the default ones."""
+    parts = [part for part in fields(group) if not names or part.name in names]
+    return [flag(part.name) for part in parts if getattr(group, part.name) != part.default]
 
 
 # -- a file of options, and what is said -----------------------------------------------------------------------

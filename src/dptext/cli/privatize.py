@@ -7,7 +7,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -49,9 +49,6 @@ from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import UnknownWords, WordMechanism
 from dptext.words.registry import MECHANISMS, options_of
-
-__all__ = ["privatize"]
-
 
 BANK = "bank"
 _WITH_A_NAME = ("metric", "beta", "threshold", "pure_epsilon", "document_epsilon", "max_words")
@@ -136,13 +133,9 @@ class BankOptions:
 def _check_known(name: str, given: Collection[str], known: Collection[str]) -> None:
     foreign = sorted(set(given) - set(known))
     if foreign:
-        names = ", ".join(_spelled(each) if each in _WITH_A_NAME else each for each in foreign)
+        names = ", ".join(options.flag(each) if each in _WITH_A_NAME else each for each in foreign)
         has = ", ".join(sorted(known)) or "no options"
         raise ParameterError(f"the mechanism {name} has no {names}: leave it out (it has {has})")
-
-
-def _spelled(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +176,7 @@ class MechanismOptions:
         epsilon = self.size(bank, str(sources[0]))
         settings = options.parse_settings(self.settings)
         others: WordOptions | BankOptions = words if self.mechanism == BANK else bank
-        given = [_spelled(each.name) for each in fields(others) if getattr(others, each.name) != each.default]
+        given = options.given_flags(others)
         if given and self.mechanism == BANK:
             raise ParameterError(f"{', '.join(given)}: for mechanisms that replace words; leave it out with a bank")
         if given:

@@ -437,24 +437,15 @@ def _check_is_a_draw(
     run: options.Run,
     ledger: Path | None,
 ) -> None:
-    """Whether nothing is asked of an earlier description that was decided when it was released."""
-    is_asked = {
-        "--epsilon": budget.epsilon is not None,
-        "--delta": budget.delta != Budget.delta,
-        "--public-users": budget.public_users is not None,
-        "--user": private.user is not None,
-        "--unit": private.unit != PrivateTexts.unit,
-        "--most-documents": private.most_documents != PrivateTexts.most_documents,
-        "--label": bool(labels.label),
-        "--labels": bool(labels.labels),
-        "--labels-file": labels.labels_file is not None,
-        "--labels-as-given": labels.labels_as_given,
-        "--features": corpus.features is not None,
-        "--ledger": ledger is not None,
-        "--seed": run.seed is not None,
-        "--resume": run.resume,
-    }
-    asked = [name for name, is_so in is_asked.items() if is_so]
+    """Raise if an option would change a description that was released before."""
+    asked = [
+        *options.given_flags(budget),
+        *options.given_flags(private, "user", "unit", "most_documents"),
+        *options.given_flags(labels),
+        *options.given_flags(corpus, "features"),
+        *(["--ledger"] if ledger is not None else []),
+        *options.given_flags(run, "seed", "resume"),
+    ]
     if asked:
         raise ParameterError(
             "texts are drawn from an earlier description, which was decided when it was released: leave out "
