@@ -100,7 +100,6 @@ def _say_fault(error: Exception) -> None:
 
 @contextmanager
 def _logging_as_it_was() -> Iterator[None]:
-    """``--verbose`` is for one command."""
     logger = logging.getLogger("dptext")
     level, handlers = logger.level, logger.handlers[:]
     try:

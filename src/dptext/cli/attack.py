@@ -79,7 +79,6 @@ class PairOptions:
     seed: options.AnalysisSeed = None
 
     def read(self) -> tuple[Rows, Rows]:
-        """Both."""
         before = read_rows(self.original, text=self.text, user=self.user, vector=None)
         after = read_rows(self.private, text=self.text, vector=None)
         if before.size != after.size:
@@ -403,18 +402,15 @@ class _Pairs:
     how: dict[str, Any]
 
     def rows(self, vectors: WordVectors) -> tuple[list[int], list[int]]:
-        """Of names and of secrets."""
         return _rows_of(vectors, self.names), _rows_of(vectors, self.secrets)
 
     def scores(self, vectors: WordVectors, **more: Any) -> list[AttackScore]:
-        """Of the attack on these vectors."""
         names, secrets = self.rows(vectors)
         left_out = [vectors.vocabulary.unknown_row]
         how: dict[str, Any] = {"kinds": self.kinds, "left_out": left_out, **self.how, **more}
         return nearest_secrets(vectors.matrix, names, secrets, **how)
 
     def told(self, vectors: WordVectors) -> WordVectors:
-        """The control."""
         return WordVectors(vectors.words, with_secrets_told(vectors.matrix, *self.rows(vectors)))
 
 

@@ -103,7 +103,6 @@ def bank(
 
 
 def _folder_at(place: Path) -> tuple[int, int] | None:
-    """Which folder stands there."""
     try:
         found = place.lstat()
     except OSError:
@@ -112,7 +111,6 @@ def _folder_at(place: Path) -> tuple[int, int] | None:
 
 
 def _said(made: TextBank, documents: Pool, texts: Pool, out: Path, *, sentences: bool) -> list[str]:
-    """What was done, and what is missing."""
     lines = []
     if sentences:
         lines.append(f"Cut {len(documents):,} documents into {texts.given:,} sentences.")

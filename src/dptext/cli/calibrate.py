@@ -67,7 +67,6 @@ class FamilyOptions:
 
     @property
     def of_tem(self) -> dict[str, Any]:
-        """Its further options, by the names that it has for them."""
         given = {name: value for name in _OF_TEM if (value := getattr(self, name)) is not None}
         if given and self.mechanism != "tem":
             names = ", ".join(map(options.flag, given))
@@ -246,7 +245,6 @@ def _few_of(epsilons: list[float]) -> list[float]:
 
 
 def _usual_words(vectors: WordVectors) -> tuple[str, ...]:
-    """Words that everybody knows; where the vocabulary does not, some of its own."""
     known = tuple(each for each in _WORDS if each in vectors)
     return known or vectors.words[: len(_WORDS)]
 
@@ -346,7 +344,6 @@ def _how_measured(found: Sequence[Deniability]) -> str:
 
 
 def _print_words(console: Console, words: Sequence[Sequence[Replacements]]) -> None:
-    """Some words and what they become at some epsilons."""
     if not words:
         return
     console.print("\nWhat a word becomes")
@@ -369,7 +366,6 @@ def _outputs(each: Replacements) -> str:
 
 
 def _print_found(console: Console, found: Calibration) -> None:
-    """One sentence with the epsilon to use, and what it is not."""
     if found.target == "keep_rate":
         error = f" (+-{found.error:.3f})" if found.error > 0 else ""
         what = f"words of running text stay {found.reached:.3f} of the time{error}"

@@ -76,17 +76,14 @@ class _Stream:
         self._error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Like that of a file."""
         self._try(self._stream.write, data)
         return len(data)
 
     def flush(self) -> None:
-        """Like that of a file."""
         self._try(self._stream.flush)
 
     @property
     def buffer(self) -> _Stream:
-        """For bytes."""
         return _Stream(self._stream.buffer, self._failed)
 
     def __getattr__(self, name: str) -> Any:
@@ -148,7 +145,6 @@ _WIDTH = 80
 
 
 def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
-    """Whether to go on; it never waits where nobody can answer."""
     if yes or quiet or not can_ask():
         return True
     sys.stderr.write(f"{_fitting(f'{_shown(question)} [y/N]')} ")
@@ -197,7 +193,6 @@ def stopped_with_notes() -> Iterator[None]:
 
 
 def say_error(text: str, error: BaseException | None = None) -> None:
-    """The one line that an error becomes; what is known about how to go on stands on another."""
     say(f"dptext: {' '.join(text.split())}")
     for note in getattr(error, "__notes__", ()):
         say(f"dptext: {note}")
@@ -213,12 +208,10 @@ class Bar:
 
     @property
     def shown(self) -> bool:
-        """Whether anybody sees it."""
         return self._progress is not None
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Nothing is shown meanwhile, so that a question can be read and answered."""
         if self._progress is not None:
             self._progress.stop()
         yield
@@ -226,18 +219,15 @@ class Bar:
             self._progress.start()
 
     def rows(self, reader: DocumentReader, count: int) -> None:
-        """How far the reader is, and how many rows are done."""
         self._show(f"{count:,} documents", completed=reader.position, total=reader.size or None)
 
     def reading(self, reader: DocumentReader, then: str, what: str = "reading") -> None:
-        """How far the reader is, or what comes when all is read; without a count."""
         if reader.size and reader.position >= reader.size:
             self._go_on(then)
         else:
             self._show(what, completed=reader.position, total=reader.size or None)
 
     def step(self, done: int, steps: int, description: str) -> None:
-        """How many steps are done."""
         self._go_on("steps")
         self._show(description, completed=done, total=steps)
 

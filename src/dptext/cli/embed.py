@@ -65,7 +65,6 @@ class ProtectionOptions:
     public_users: int | None = None
 
     def check(self, method: str) -> None:
-        """Which of them belong together."""
         options.check_user(self.unit, self.user)
         if self.unit == "pair" and method != "skip-gram":
             raise ParameterError("--unit pair is for --method skip-gram; one release protects users or documents")
@@ -83,7 +82,6 @@ class ProtectionOptions:
 
     @property
     def budgets(self) -> Any:
-        """One epsilon, or one for each level."""
         return parse_levels(self.levels) if self.levels else self.epsilon
 
 
@@ -110,11 +108,9 @@ class PredictionOptions:
 
     @property
     def given(self) -> list[str]:
-        """Those that say how, beside which way."""
         return options.given_flags(self, "volunteers", "features", "margin", "level_epsilon")
 
     def check(self, protection: ProtectionOptions, training: TrainingOptions) -> None:
-        """Which of them belong together."""
         source = self.predict_levels
         if source is None:
             if self.given:
@@ -182,7 +178,6 @@ class NewWordsOptions:
     words_per_user: int | None = None
 
     def check(self, *, unit: Unit, seed: int | None) -> None:
-        """Whether new words can be learned in this way."""
         if self.new_words is None:
             if self.new_words_delta is not None or self.words_per_user is not None:
                 raise ParameterError(
@@ -199,7 +194,6 @@ class NewWordsOptions:
             raise ParameterError("the noise on new words takes no seed: leave out --new-words or --seed")
 
     def budget(self, delta: float) -> ApproxDP | None:
-        """What they cost, if they are learned; ``delta`` where they have none of their own."""
         if self.new_words is None:
             return None
         return ApproxDP(self.new_words, delta if self.new_words_delta is None else self.new_words_delta)
@@ -226,11 +220,9 @@ class TrainingOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Those that were given."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def check(self, method: str, *, resume: bool, new_words: bool) -> None:
-        """Whether there is such a training."""
         flags = [*options.given_flags(self), *["--resume"] * resume]
         if flags and method != "skip-gram":
             raise ParameterError(f"{', '.join(flags)}: for --method skip-gram, which goes step by step; give that too")
@@ -397,7 +389,6 @@ def _learn(
     *,
     quiet: bool,
 ) -> PrivateVocabulary:
-    """The words that no public list holds."""
     with progress_bar("new words", quiet=quiet) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already, of all together
         reader.watch(lambda _block: bar.reading(reader, "choosing new words", "new words"))
@@ -558,7 +549,6 @@ def _plan(
     training: TrainingOptions,
     output: options.Output,
 ) -> None:
-    """From public numbers and public texts alone."""
     if texts.sources:
         raise ParameterError("--plan reads no private text: leave out IN")
     if asked.people is None:
@@ -668,7 +658,6 @@ def _written(model: Model, out: str) -> str:
 
 
 def _summary(model: Model, out: str) -> dict[str, Any]:
-    """For ``--json``."""
     statements = {level: json.loads(each.to_json()) for level, each in model.statements_.items()}
     return {
         "out": out,

@@ -86,7 +86,6 @@ class EncoderOptions:
 
     @property
     def shape(self) -> dict[str, Any]:
-        """Dimension and bound, by the names that encoders have for them."""
         return {"dimension": self.dimension, "bound": self.bound or "auto"}
 
 
@@ -194,7 +193,6 @@ NOT PROTECTED by the training: the documents that the encoder was trained on,
 def _compare(
     epsilons: str, asked: EncoderOptions, released: Sequence[str], hiding: HidingOptions, output: options.Output
 ) -> None:
-    """The table of `dptext.evaluation.epsilons`."""
     if released or hiding.hide or asked.save is not None or asked.epsilon is not None:
         raise ParameterError(
             "--compare encodes public texts at several epsilons, and releases nothing: leave out IN, --out, --epsilon, "
@@ -244,7 +242,6 @@ def _compare(
 
 
 def _fit(asked: EncoderOptions, sources: Sequence[Path], output: options.Output) -> DeviceEncoder:
-    """Fit centre and projection."""
     texts: list[str | None] | None = None
     labels: list[Any] | None = None
     if asked.public:
@@ -361,7 +358,6 @@ def _randomizer_named(name: str) -> Any:
 
 
 def _as_published(build: Any, asked: EncoderOptions, settings: options.Settings) -> Randomizer:
-    """A protocol as its paper prints it."""
     if asked.delta is not None:
         raise ParameterError(f"{build.name} has no delta: leave --delta out")
     has = {each.name for each in fields(build)} - {"epsilon", "dimension", "unsafe_as_published"}
@@ -524,7 +520,6 @@ def _checkpoint(save: Path) -> Path:
 
 
 def _files_of(checkpoint: Path) -> tuple[Path, Path]:
-    """Of the training, and of that of an auto-encoder before it."""
     return checkpoint, checkpoint.with_name(f"{checkpoint.name}.gru")
 
 
@@ -549,7 +544,6 @@ def _epoch(epoch: HidingEpoch, task: str) -> str:
 
 
 def _kept(epochs: Sequence[HidingEpoch], best: int, task: str) -> str:
-    """Which epoch it was, and what the numbers are not."""
     hiding = [each for each in epochs if each.phase == "hide"]
     kept = _epoch(hiding[best - 1], task).split(": ", 1)[1]
     return (

@@ -102,8 +102,6 @@ def audit(
 
 @dataclass(frozen=True)
 class _Audited:
-    """What was found of one release."""
-
     statement: PrivacyStatement
     checks: list[Check]
     verdict: Verdict
@@ -112,11 +110,9 @@ class _Audited:
 
     @property
     def refuted(self) -> bool:
-        """Whether the promise, or a check, was."""
         return self.verdict.refuted or any(check.held is False for check in self.checks)
 
     def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
         found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in self.checks]
         return {"refuted": self.refuted, "checks": found, "verdict": json.loads(self.verdict.to_json())}
 
@@ -273,7 +269,6 @@ class QuestionOptions:
     seed: options.AnalysisSeed = None
 
     def question(self, attackers: Sequence[str]) -> Question:
-        """The library's."""
         names: Any = tuple(dict.fromkeys(choice("attacker", each, ATTACKERS) for each in attackers)) or ATTACKERS
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         given["public"] = [Path(each) for each in self.public]

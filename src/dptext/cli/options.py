@@ -121,7 +121,6 @@ def _shown_to_typer(option: Parameter) -> Parameter:
 
 
 def _plain(value: Any, default: Any) -> Any:
-    """What typer found, as the type that the option is declared with."""
     if value is None:
         return () if default == () else None
     if isinstance(value, StrEnum):
@@ -215,7 +214,6 @@ class Output:
     _config: ConfigOption = None
 
     def say(self, text: str) -> None:
-        """Lines for the person who runs the command, unless they want none."""
         say(text, quiet=self.quiet)
 
 
@@ -249,7 +247,6 @@ class Inputs:
 
     @property
     def layout(self) -> dict[str, Any]:
-        """Format, encoding and separator, by the parameter names of the library."""
         return {"suffix": self.in_format, "encoding": self.encoding, "separator": self.separator}
 
 
@@ -276,13 +273,11 @@ class Rows(Inputs):
 
     @property
     def in_doubt(self) -> tuple[str, ...]:
-        """Those of the kept columns that are to be refused where they look like identifiers."""
         doubted: tuple[str, ...] = self.__dict__["_in_doubt"]
         return doubted
 
     @property
     def reading(self) -> dict[str, Any]:
-        """How the library reads them, by the names of its parameters."""
         return {"text": self.text, "keep": self.keep, "on_error": self.on_error, **self.layout}
 
 
@@ -421,7 +416,6 @@ class SyntheticInputs:
     ] = None
 
     def pool(self) -> Pool | None:
-        """The public texts, if any are named."""
         from dptext.features.pool import Pool  # not every command starts with it
 
         return Pool([Path(each) for each in self.public], text=self.public_text) if self.public else None
@@ -467,14 +461,12 @@ class RedactionOptions:
     redact_list: Path | None = None
 
     def check_apart(self, outs: Iterable[Path]) -> None:
-        """Raise `ParameterError` if an output would overwrite the list."""
         if self.redact_list is not None and self.redact_list.resolve() in (out.resolve() for out in outs):
             raise ParameterError(
                 f"{self.redact_list.name!r} is the list of what to redact: choose another name for OUT"
             )
 
     def around(self, mechanism: TextMechanism) -> TextMechanism:
-        """Return the mechanism, behind the redaction if one was asked for."""
         if not (self.redact or self.redact_presidio or self.redact_list):
             return mechanism
         from dptext.release.redaction import PRESIDIO, Redacted, read_terms

@@ -79,7 +79,6 @@ class WordOptions:
     unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
 
     def build(self, name: str, epsilon: float, settings: options.Settings) -> WordMechanism:
-        """The word mechanism of a name."""
         given = {option: getattr(self, option) for option in _WITH_A_NAME} | settings
         given = {option: value for option, value in given.items() if value is not None}
         build: Any = MECHANISMS[name]
@@ -105,7 +104,6 @@ class BankOptions:
     max_sentences: int | None = None
 
     def build(self, epsilon: float, settings: options.Settings, sources: Iterable[Path]) -> TextMechanism:
-        """What replaces the texts of files by those of the bank."""
         from dptext.sentences.bank import TextBank  # with all that makes vectors of texts: words do without
         from dptext.sentences.rewriter import BankRewriter
 
@@ -125,7 +123,6 @@ class BankOptions:
         return BankRewriter(bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, **more)
 
     def check_apart(self, out: str) -> None:
-        """Whether an output leaves the bank as it is."""
         if self.bank is not None and self.bank.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
             raise ParameterError(f"{out!r} lies in the folder of the bank, which must stay as it is: choose another")
 
@@ -161,7 +158,6 @@ class MechanismOptions:
     ] = ()
 
     def size(self, bank: BankOptions, source: str) -> float:
-        """The epsilon that is asked for."""
         if self.epsilon is not None:
             return self.epsilon
         folder = "FOLDER" if bank.bank is None else shlex.quote(str(bank.bank))
@@ -172,7 +168,6 @@ class MechanismOptions:
         )
 
     def build(self, words: WordOptions, bank: BankOptions, sources: Sequence[Path]) -> TextMechanism:
-        """The mechanism that is asked for, for the texts of some files."""
         epsilon = self.size(bank, str(sources[0]))
         settings = options.parse_settings(self.settings)
         others: WordOptions | BankOptions = words if self.mechanism == BANK else bank

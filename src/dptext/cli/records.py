@@ -119,7 +119,6 @@ def _explain_files(folder: Path, output: options.Output) -> None:
 
 
 def _explain_bank(folder: Path, output: options.Output) -> None:
-    """What a bank is: no release of anybody's data."""
     from dptext.sentences.bank import TextBank
 
     bank = TextBank.load(folder)
@@ -269,7 +268,6 @@ def void(file: FileArgument, release_id: ReleaseArgument, output: options.Output
 
 
 def _found(opened: Ledger, release_id: str) -> ChargedRelease:
-    """The release whose name begins so."""
     release_id = release_id.removesuffix("…")  # copied from what `show` prints
     found = [each for each in opened.releases() if each.release_id.startswith(release_id)]
     exact = [each for each in found if each.release_id == release_id]

@@ -58,7 +58,6 @@ class LabelCheck:
         self._spellings: dict[str, str] = {}  # public label: how the private rows spell it
 
     def watch(self, reader: DocumentReader) -> None:
-        """Check the rows of the first reader that is read to its end."""
 
         def add(block: Batch) -> None:
             if not self._is_done:
@@ -80,7 +79,6 @@ class LabelCheck:
                 self._spellings.setdefault(folded[_folded(label)], label)
 
     def decide(self) -> None:
-        """Raise if no row has a label."""
         if self._is_done:
             return
         self._is_done = True
@@ -155,11 +153,9 @@ class PrivateTexts:
     def rows(
         self, labels: Sequence[str], watch: Callable[[DocumentReader], None], check: LabelCheck | None
     ) -> PrivateRows:
-        """Return the private rows."""
         return self._files(watch, check) if self.engine == "local" else self._frame(labels)
 
     def check(self) -> None:
-        """Whether it is said what is read, and who is protected."""
         if not self.sources:
             raise ParameterError(
                 "name private files, IN, to describe; or draw from an earlier description: --distribution FOLDER"
@@ -239,7 +235,6 @@ class LabelOptions:
     labels_as_given: bool = False
 
     def found(self) -> Labels:
-        """The label set."""
         if self.labels_file is not None:
             if self.labels or len(self.label) > 1:
                 raise ParameterError(
@@ -317,7 +312,6 @@ class CorpusOptions:
     ] = None
 
     def pool(self) -> Pool | None:
-        """The public texts, if any are named."""
         if not self.public:
             return None
         return Pool(
@@ -492,7 +486,6 @@ def _released(
     *,
     yes: bool,
 ) -> Release:
-    """A new description, or that of an interrupted run, and texts of it."""
     assert draw.public is not None
     columns = synthesizer.labels.columns
     rows = private.rows(columns, lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")), check)
@@ -552,7 +545,6 @@ def _plan(
     people: int | None,
     output: options.Output,
 ) -> None:
-    """Print the predicted quality, from public numbers."""
     if pool is None or people is None:
         raise ParameterError(
             "--plan needs public texts and a public number of people: --public POOL --people 1000 (never a count of IN)"

@@ -265,24 +265,20 @@ class HashedFile:
         self._count = 0
 
     def write(self, data: bytes) -> int:
-        """Append bytes."""
         self._digest.update(data)
         self._count += len(data)
         return self._stream.write(data)
 
     def tell(self) -> int:
-        """Return the number of bytes so far."""
         return self._count
 
     def close(self) -> None:
         """Do nothing: the file stays open."""
 
     def flush(self) -> None:
-        """Hand buffered bytes to the operating system."""
         self._stream.flush()
 
     def digest(self) -> str:
-        """Return the SHA-256 of the bytes so far, in hexadecimal."""
         return self._digest.hexdigest()
 
 

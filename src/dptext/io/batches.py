@@ -51,7 +51,6 @@ class Reject:
 
     @property
     def count(self) -> int:
-        """Number of rows."""
         return self.last - self.first + 1
 
 
@@ -216,11 +215,9 @@ class OpenedFile:
 
     @property
     def position(self) -> int:
-        """Bytes of the file read so far."""
         return 0 if self.size == 0 else self.size if self._file.closed else self._file.tell()
 
     def close(self) -> None:
-        """Close the file; standard input stays open."""
         if self._is_own:
             self._file.close()
 

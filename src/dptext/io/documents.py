@@ -232,7 +232,6 @@ class DocumentReader(Iterator[Document]):
 
     @property
     def position(self) -> int:
-        """Bytes of the files read so far."""
         return self._done + (0 if self._current is None else self._current.position)
 
     def watch(self, watcher: Callable[[Batch], None], *, at_end: Callable[[], None] | None = None) -> None:
@@ -241,7 +240,6 @@ class DocumentReader(Iterator[Document]):
         self._at_end += [] if at_end is None else [at_end]
 
     def close(self) -> None:
-        """Close the files."""
         if self._current is not None:
             self._current.close()
         for turn in self._turns:
@@ -324,7 +322,6 @@ class DocumentWriter:
         return self.format.is_assembled
 
     def encode(self, texts: Sequence[str | None], columns: Columns, *, row: int, first: bool) -> bytes:
-        """The bytes of one batch."""
         return self.format.format.encode(self._names, texts, columns, row, first)
 
     def write(self, parts: Iterable[bytes], out: HashedFile) -> None:

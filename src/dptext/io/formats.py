@@ -51,7 +51,6 @@ class Reading:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The names of all columns to read."""
         return (self.text, *self.columns)
 
 
@@ -74,9 +73,7 @@ class Source(Protocol):
     name: str
 
     @property
-    def position(self) -> int:
-        """Bytes read so far."""
-        ...
+    def position(self) -> int: ...
 
     def batches(self, by_rows: int | None) -> Iterator[Batch]: ...
     def close(self) -> None: ...
@@ -422,7 +419,6 @@ class _Sheet:
         raise DataError(f"{self.name} is not an .xlsx file, or was cut or damaged; copy the file again")
 
     def rows(self) -> Iterator[tuple[int, Row]]:
-        """Numbers of rows in the sheet, and their values by column."""
         width = len(self.header)
         while True:
             number, values = self._guarded(lambda: next(self._filled, (0, ())))
@@ -649,17 +645,14 @@ class FileFormat:
 
     @property
     def format(self) -> Format:
-        """How such files are read and written."""
         return FORMATS[self.kind]
 
     @property
     def is_assembled(self) -> bool:
-        """Whether a file is made when all of its batches are there."""
         return not self.format.is_lines or self.compression != ""
 
     @property
     def is_written(self) -> bool:
-        """Whether such files are written, not only read."""
         return self.format.is_written and self.compression in _WRITTEN
 
 

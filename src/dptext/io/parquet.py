@@ -67,15 +67,12 @@ class ParquetSource:
 
     @property
     def position(self) -> int:
-        """Bytes read so far, by the share of the rows."""
         return self.size if self._done >= self._rows else self.size * self._done // self._rows
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def batches(self, by_rows: int | None) -> Iterator[Batch]:
-        """The rows in batches, in order."""
         max_rows, max_characters = batch_limits(by_rows)
         tables: list[Any] = []
         texts: list[str | None] = []
