@@ -118,20 +118,15 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
             warnings.simplefilter("ignore", ProtectionWarning)  # commands print it before they start
             code = app(args=list(arguments), standalone_mode=False)
         sys.stdout.flush()
-    except ReaderLeftError as error:
-        if getattr(error, "__notes__", ()):  # | head: without notes nothing to say
-            say_error(str(error), error)
-        return error.exit_code
     except DptextError as error:
-        say_error(str(error), error)
+        if not isinstance(error, ReaderLeftError) or getattr(error, "__notes__", None):  # "| head" is no error
+            say_error(str(error), error)
         return error.exit_code
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
         where = f"; see: {context.command_path} --help" if context is not None else ""
-        # pydantic, where typer has it check values, says whose error it was
-        if (
-            message := error.format_message().replace("Value error, ", "").rstrip(".")
-        ):  # none where a group of commands was asked for its help
+        message = error.format_message().replace("Value error, ", "").rstrip(".")  # pydantic's prefix
+        if message:  # a group of commands prints its help alone
             say_error(f"{message}{where}")
         return int(error.exit_code)
     except Stopped as error:
@@ -139,11 +134,12 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except OSError as error:
-        say_error(f"input or output failed: {error.strerror or type(error).__name__}", error)
-        return INPUT_OUTPUT
-    except MemoryError as error:
-        say_error("out of memory: use fewer words (--limit)", error)
+    except (OSError, MemoryError) as error:
+        problem = getattr(error, "strerror", None) or type(error).__name__
+        is_memory = isinstance(error, MemoryError)
+        say_error(
+            "out of memory: use fewer words (--limit)" if is_memory else f"input or output failed: {problem}", error
+        )
         return INPUT_OUTPUT
     except Exception as error:  # noqa: BLE001  a traceback's last line may hold a text
         _say_fault(error)

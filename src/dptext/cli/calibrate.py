@@ -18,7 +18,7 @@ from dptext.calibration import calibration
 from dptext.calibration.calibration import COMPARED, Calibration, Family
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.cli import options
-from dptext.cli.console import print_json, stdout
+from dptext.cli.console import stdout
 from dptext.errors import ParameterError
 from dptext.io.atomic import check_target
 from dptext.privacy.guarantee import rounded_down
@@ -163,10 +163,7 @@ def calibrate(
     if figure is not None:
         output.say(f"Drawing {figure} ...")
         _draw(figure, public, of.mechanism, of_tem, answer, how)
-    if output.as_json:
-        print_json(_as_json(answer, public, figure))
-    elif not output.quiet:
-        _print(answer, public)
+    output.answer(lambda: _as_json(answer, public, figure), lambda: _print(answer, public))
 
 
 def _refuse(flags: Sequence[str], why: str) -> None:
@@ -198,18 +195,15 @@ def _calibrate_bank(asked: BankOptions, epsilon: Sequence[float], seed: int, out
     wanted = sorted({*(epsilon or _EPSILONS), *([found.epsilon] if found is not None else [])})
     profile = None if sample is None else bank.profile_of(sample)
     rows = [bank_epsilon(bank, each, **how, profile=profile) for each in wanted]
-    if output.as_json:
-        print_json(
-            {
-                "bank": bank.parameters(),
-                "found": None
-                if found is None
-                else {each.name: getattr(found, each.name) for each in fields(found) if each.name != "rewriter"},
-                "epsilons": [asdict(each) for each in rows],
-            }
-        )
-    elif not output.quiet:
-        _print_bank(rows, found, bank, like=sample is not None)
+    names = [] if found is None else [part.name for part in fields(found) if part.name != "rewriter"]
+    output.answer(
+        lambda: {
+            "bank": bank.parameters(),
+            "found": {name: getattr(found, name) for name in names} or None,
+            "epsilons": [asdict(row) for row in rows],
+        },
+        lambda: _print_bank(rows, found, bank, like=sample is not None),
+    )
 
 
 def _print_bank(rows: Sequence[BankEpsilon], found: BankCalibration | None, bank: TextBank, *, like: bool) -> None:
@@ -280,13 +274,8 @@ def _as_json(answer: _Answer, vectors: WordVectors, figure: Path | None) -> dict
         "vectors": {"source": vectors.source, "words": len(vectors), "sha256": vectors.fingerprint},
         "found": None
         if found is None
-        else {
-            "epsilon": found.epsilon,
-            "target": found.target,
-            "wanted": found.wanted,
-            "reached": found.reached,
-            "error": found.error if found.target == "keep_rate" else None,
-        },
+        else {name: getattr(found, name) for name in ("epsilon", "target", "wanted", "reached")}
+        | {"error": found.error if found.target == "keep_rate" else None},
         "epsilons": [each.as_dict() for each in answer.epsilons],
         "words": [asdict(each) for row in answer.words for each in row],
         "figure": None if figure is None else str(figure),

@@ -90,11 +90,9 @@ def advise(
         seed=seed,
         **given,
     )
-    if output.as_json:
-        print_json(found.as_dict())
-    elif not output.quiet:
-        console = stdout()
-        typer.echo(page.as_text(found, min(console.width, _WIDEST) if console.is_terminal else page.WIDTH))
+    console = stdout()
+    width = min(console.width, _WIDEST) if console.is_terminal else page.WIDTH
+    output.answer(found.as_dict, lambda: typer.echo(page.as_text(found, width)))
 
 
 def _asked(questions: Sequence[Question]) -> dict[str, str | None]:

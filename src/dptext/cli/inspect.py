@@ -26,20 +26,8 @@ from dptext.io.atomic import check_target, hashed_file
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports import measure
+from dptext.reports import file_audit, measure
 from dptext.reports.answers import recommendation
-from dptext.reports.file_audit import (
-    Check,
-    audit_bank_file,
-    audit_description,
-    audit_device,
-    audit_embeddings,
-    audit_synthetic_file,
-    audit_vector_file,
-    audit_word_file,
-    description_folder,
-    is_of_vectors,
-)
 from dptext.reports.folders import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.reports.grades import grade
 from dptext.reports.measure import Question
@@ -75,7 +63,7 @@ def audit(
     seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
-    """Check a private or synthetic file against its statement, and try to refute the promise itself.
+    """file_audit.Check a private or synthetic file against its statement, and try to refute the promise itself.
 
     Exit code 3: something is refuted.
     """
@@ -93,9 +81,9 @@ def audit(
         raise ParameterError(other_than_audited(folder, kind))
     beside = folder / _IN_A_FOLDER
     name, check, of = {
-        FolderKind.DESCRIPTION: ("description", audit_description, "people"),
-        FolderKind.VECTORS: ("vectors", audit_embeddings, "learned"),
-    }.get(kind, ("encoder", partial(audit_device, **how), "vectors"))
+        FolderKind.DESCRIPTION: ("description", file_audit.audit_description, "people"),
+        FolderKind.VECTORS: ("vectors", file_audit.audit_embeddings, "learned"),
+    }.get(kind, ("encoder", partial(file_audit.audit_device, **how), "vectors"))
     output.say(f"Auditing the {name} ...")
     return _report(_Audited(*check(folder), beside, of), output)
 
@@ -103,7 +91,7 @@ def audit(
 @dataclass(frozen=True)
 class _Audited:
     statement: PrivacyStatement
-    checks: list[Check]
+    checks: list[file_audit.Check]
     verdict: Verdict
     beside: Path
     of: str
@@ -136,21 +124,25 @@ def _of_file(
         _refuse_words(words, vectors, "texts of a bank")
         output.say(f"Auditing {statement.mechanism} ...")
         rewriter = rewriter_from_statement(statement, bank)
-        return _Audited(statement, *audit_bank_file(statement, data, rewriter, text=text, **how), beside, "texts")
+        return _Audited(
+            statement, *file_audit.audit_bank_file(statement, data, rewriter, text=text, **how), beside, "texts"
+        )
     if bank is not None:
         raise ParameterError("the file holds no texts of a bank: leave --bank out")
-    if not is_described(statement) and not is_of_vectors(statement):
+    if not is_described(statement) and not file_audit.is_of_vectors(statement):
         mechanism = mechanism_from_statement(statement, vectors=vectors)
         output.say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...")
-        found = audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
+        found = file_audit.audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
         return _Audited(statement, *found, beside, "words")
-    _refuse_words(words, vectors, "private vectors" if is_of_vectors(statement) else "public or generated texts")
+    _refuse_words(
+        words, vectors, "private vectors" if file_audit.is_of_vectors(statement) else "public or generated texts"
+    )
     output.say(f"Auditing {statement.mechanism} ...")
-    if is_of_vectors(statement):
-        return _Audited(statement, *audit_vector_file(statement, data, **how), beside, "vectors")
-    at = description_folder(data, synthetic.distribution)
+    if file_audit.is_of_vectors(statement):
+        return _Audited(statement, *file_audit.audit_vector_file(statement, data, **how), beside, "vectors")
+    at = file_audit.description_folder(data, synthetic.distribution)
     described = None if at is None else read_description(at)
-    found = audit_synthetic_file(statement, data, text=text, pool=synthetic.pool(), described=described)
+    found = file_audit.audit_synthetic_file(statement, data, text=text, pool=synthetic.pool(), described=described)
     return _Audited(statement, *found, beside, "people")
 
 
@@ -164,10 +156,7 @@ def _refuse_words(words: Sequence[str], vectors: str | None, holds: str) -> None
 
 
 def _report(found: _Audited, output: options.Output) -> None:
-    if output.as_json:
-        print_json(found.as_json())
-    elif not output.quiet:
-        _print(found)
+    output.answer(found.as_json, lambda: _print(found))
     if found.refuted:
         raise RefusedError(f"refuted: {found.beside.name} promises what does not hold")
 
@@ -182,7 +171,7 @@ def _of_files(files: list[Path], given: dict[str, Any], how: dict[str, Any], out
             fitting = dict(given)  # options that speak of a kind of file are for the files of this kind
             if not is_of_bank(its):
                 fitting["bank"] = None
-            if is_of_bank(its) or is_described(its) or is_of_vectors(its):
+            if is_of_bank(its) or is_described(its) or file_audit.is_of_vectors(its):
                 fitting |= {"vectors": None, "words": ()}
             found[file.name] = each = _of_file(file, **fitting, how=how, output=output)
         except DptextError as problem:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from dptext.advice.pasted import LICENCE
-from dptext.cli.console import say
+from dptext.cli.console import print_json, say
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.documents import OnError
 from dptext.io.formats import NAMES_OF_FORMATS
@@ -215,6 +215,13 @@ class Output:
 
     def say(self, text: str) -> None:
         say(text, quiet=self.quiet)
+
+    def answer(self, data: Callable[[], Any], show: Callable[[], object]) -> None:
+        """Print the result: as JSON with --json, else for people unless --quiet."""
+        if self.as_json:
+            print_json(data())
+        elif not self.quiet:
+            show()
 
 
 # -- what is read ----------------------------------------------------------------------------------------------

@@ -113,13 +113,14 @@ def check_kept(columns: Iterable[Column]) -> None:
         return
     listed = "; ".join(f"{each.name!r} ({', and '.join(each.reasons)})" for each in found)
     meant = " ".join(f"--keep {shlex.quote(f'{each.name}!')}" for each in found)
-    what = "this column" if len(found) == 1 else "these columns"
-    raise ParameterError(
-        f"--keep would write {what} as it is, beside texts that are to be private: {listed}. Leave it out, or say that "
-        f"it is meant: {meant} (or --keep-identifying)"
+    which, them, are = (
+        ("this column as it is", "it", "it is")
         if len(found) == 1
-        else f"--keep would write {what} as they are, beside texts that are to be private: {listed}. Leave them out, "
-        f"or say that they are meant: {meant} (or --keep-identifying)"
+        else ("these columns as they are", "them", "they are")
+    )
+    raise ParameterError(
+        f"--keep would write {which}, beside texts that are to be private: {listed}. Leave {them} out, or say that "
+        f"{are} meant: {meant} (or --keep-identifying)"
     )
 
 

@@ -13,35 +13,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dptext.cli import options
+from dptext.cli import options, outputs
 from dptext.cli.console import print_json, stopped_with_notes
 from dptext.cli.options import RedactionOptions
-from dptext.cli.outputs import (
-    as_input,
-    begin,
-    check_columns,
-    check_kept,
-    check_places,
-    is_begun,
-    of_one,
-    places,
-    release_all,
-    say_to_owner,
-)
 from dptext.errors import ParameterError
 from dptext.io.artifacts import file_digest
 from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import DocumentWriter
 from dptext.io.formats import file_format
-from dptext.privacy.wording import (
-    before_ledger,
-    before_people,
-    came_out,
-    cautioned,
-    for_person,
-    in_running_text,
-    unprotected_from,
-)
+from dptext.privacy import wording
 from dptext.release.mechanism import TextMechanism
 from dptext.release.people import promise_to
 from dptext.release.privatize import privatize_file
@@ -164,7 +144,7 @@ class MechanismOptions:
         of_bank = f" --bank {folder}" if self.mechanism == BANK else ""
         raise ParameterError(
             "say how much may be lost, --epsilon NUMBER: there is no usual one. Which way and which size fit these "
-            f"texts: dptext advise {as_input(source)}. What an epsilon does: dptext calibrate{of_bank}"
+            f"texts: dptext advise {outputs.as_input(source)}. What an epsilon does: dptext calibrate{of_bank}"
         )
 
     def build(self, words: WordOptions, bank: BankOptions, sources: Sequence[Path]) -> TextMechanism:
@@ -215,7 +195,7 @@ def privatize(
         mechanism = redact.around(what.build(words, bank, [*map(Path, rows.sources)]))
         _privatize_on_spark(rows, out, mechanism, run, charge, output, yes=yes)
         return
-    to = places(rows, out, out_format=out_format)
+    to = outputs.places(rows, out, out_format=out_format)
     piped = to[0].out == STANDARD
     if charge.ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):
         raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
@@ -225,21 +205,21 @@ def privatize(
         raise ParameterError("what went through a pipe is gone: --resume needs a file as OUT")
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
-    check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
+    outputs.check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
     redact.check_apart(place.out for place in to)
     sources = [each for place in to for each in place.sources]
     if statement is not None:
         check_statement_file(sources, statement, force=run.force)
-    check_columns(to, rows, run)
+    outputs.check_columns(to, rows, run)
     mechanism = redact.around(what.build(words, bank, sources))
     done = {
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }
-    asks = not all(is_begun(place, run) for place in to)
+    asks = not all(outputs.is_begun(place, run) for place in to)
     _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
     how = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
-        release_all(
+        outputs.release_all(
             to,
             done,
             lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **how),
@@ -255,9 +235,9 @@ def privatize(
     output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
     if sent.skipped:
         output.say(f"Left out {sent.skipped:,} rows that could not be read.")
-    counted = came_out(sent.statement, sent.tally, sent.documents)
-    to_one = "" if charge.user is None else of_one([sent], charge.user)
-    say_to_owner(counted, mechanism.warning(sent.tally), output, to_one=to_one)
+    counted = wording.came_out(sent.statement, sent.tally, sent.documents)
+    to_one = "" if charge.user is None else outputs.of_one([sent], charge.user)
+    outputs.say_to_owner(counted, mechanism.warning(sent.tally), output, to_one=to_one)
 
 
 def _say_before(
@@ -270,16 +250,16 @@ def _say_before(
 
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
     found = in_short(inner) if isinstance(inner, WordMechanism) else None
-    promise = [mechanism.promise_before_start(), *([] if found is None else [in_running_text(found)])]
-    promise += [] if charge.user is None else [before_people(charge.user)]
-    promise += [] if charge.ledger is None else filter(None, [before_ledger(mechanism.statement.guarantee)])
-    caution = cautioned(
-        first=unprotected_from(mechanism),
+    promise = [mechanism.promise_before_start(), *([] if found is None else [wording.in_running_text(found)])]
+    promise += [] if charge.user is None else [wording.before_people(charge.user)]
+    promise += [] if charge.ledger is None else filter(None, [wording.before_ledger(mechanism.statement.guarantee)])
+    caution = wording.cautioned(
+        first=wording.unprotected_from(mechanism),
         most_stay=found is not None and found.most_stay,
-        source=as_input(source),
+        source=outputs.as_input(source),
         parts="sentences" if found is None else "words",
     )
-    begin("\n".join(promise), caution, yes=yes, asks=asks, output=output)
+    outputs.begin("\n".join(promise), caution, yes=yes, asks=asks, output=output)
 
 
 def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]) -> None:
@@ -311,7 +291,7 @@ def _privatize_on_spark(
     with stopped_with_notes(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
-        check_kept(look_at_columns(frame, rows.in_doubt))
+        outputs.check_kept(look_at_columns(frame, rows.in_doubt))
         _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=True, output=output)
         release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
         ledger = None if charge.ledger is None else str(charge.ledger)
@@ -320,9 +300,9 @@ def _privatize_on_spark(
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
     most, to_one = release.most_texts, ""
     if charge.user is not None:
-        to_one = for_person(None if most is None else promise_to(most, [statement]), most, user=charge.user)
+        to_one = wording.for_person(None if most is None else promise_to(most, [statement]), most, user=charge.user)
     # the note on its counts is in the log already
-    say_to_owner(came_out(statement, release.tally), None, output, to_one=to_one)
+    outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, to_one=to_one)
     output.say(f"Explained by: dptext explain {beside}")
     if output.as_json:
         print_json({"out": out, "statement": json.loads(statement.to_json())})

@@ -208,10 +208,7 @@ def show(file: FileArgument, output: options.Output) -> None:
     """List the releases, and what is left."""
     opened = Ledger(file)
     summary, releases = opened.summary(), opened.releases()
-    if output.as_json:
-        print_json(_as_data(summary, releases))
-    elif not output.quiet:
-        _print(file, summary, releases)
+    output.answer(lambda: _as_data(summary, releases), lambda: _print(file, summary, releases))
 
 
 @ledger.command()
@@ -234,10 +231,8 @@ def left(
     if value is None:
         value = _read_value()
     balance, terms = opened.left(value), opened.terms()
-    if output.as_json:
-        print_json(asdict(balance))
-    elif not output.quiet:
-        typer.echo(f"in {_count(balance.releases, 'release')}; {_spent(balance, terms)}; {_left(balance, terms)}")
+    said = f"in {_count(balance.releases, 'release')}; {_spent(balance, terms)}; {_left(balance, terms)}"
+    output.answer(lambda: asdict(balance), lambda: typer.echo(said))
 
 
 @ledger.command()
@@ -302,9 +297,8 @@ def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None
     if terms is None:
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("release", no_wrap=True)
-    table.add_column("reserved (UTC)", no_wrap=True)
-    table.add_column("state", no_wrap=True)
+    for name in ("release", "reserved (UTC)", "state"):
+        table.add_column(name, no_wrap=True)
     table.add_column("mechanism", overflow="fold", max_width=12)
     table.add_column("costs each", justify="right", overflow="fold")
     table.add_column("charged", justify="right", no_wrap=True)
@@ -382,17 +376,14 @@ def _as_data(summary: Summary, releases: list[ChargedRelease]) -> dict[str, Any]
         **asdict(summary),
         "releases": [
             {
-                "release_id": each.release_id,
-                "at": each.at,
-                "state": each.state,
-                "mechanism": each.mechanism,
+                **{name: getattr(release, name) for name in ("release_id", "at", "state", "mechanism")},
                 "guarantee": {
                     key: "infinity" if isinstance(value, float) and math.isinf(value) else value
-                    for key, value in guarantee_to_dict(each.guarantee).items()
+                    for key, value in guarantee_to_dict(release.guarantee).items()
                 },
-                "units": each.units,
-                "documents": each.documents,
+                "units": release.units,
+                "documents": release.documents,
             }
-            for each in releases
+            for release in releases
         ],
     }
