@@ -93,13 +93,11 @@ class _Transcoded:
         self._take(start)
 
     def _take(self, data: bytes) -> None:
-        text = None
+        text, expected = None, f"expected text in the encoding {self._encoding}"
         with suppress(UnicodeError):  # such an error holds the data
             text = self._decoder.decode(data, final=self._ended)
         if text is None:
-            raise DataError(
-                f"{self._file.name}: expected text in the encoding {self._encoding}; name the right one (--encoding)"
-            )
+            raise DataError(f"{self._file.name}: {expected}; name the right one (--encoding)")
         *lines, self._rest = (self._rest + text).split("\n")
         self._lines += (line + "\n" for line in lines)
 
@@ -133,14 +131,11 @@ class _Lines(Iterator[str]):
                     self._file = _Transcoded(self._file, "utf-16", line)
                     return self._file.readline(LONGEST + 1)
                 if not self._is_given and len(line) >= 8:
-                    for encoding, zeros, others in (
-                        ("utf-16-le", line[1:40:2], line[0:40:2]),
-                        ("utf-16-be", line[0:40:2], line[1:40:2]),
-                    ):
+                    even, odd = line[0:40:2], line[1:40:2]
+                    for encoding, zeros, others in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
                         if not zeros.strip(b"\0") and 0 not in others:
-                            raise DataError(
-                                f"{self.name}: expected UTF-8, this looks like UTF-16; add --encoding {encoding}"
-                            )
+                            problem = f"expected UTF-8, this looks like UTF-16; add --encoding {encoding}"
+                            raise DataError(f"{self.name}: {problem}")
             return line
         raise DataError(
             f"{self.name}: the compressed data is broken or ends early, after line {self.number}; copy the file again"
@@ -240,9 +235,8 @@ def _json_row(value: Any, source: str) -> Row:
 
 
 def _holds_surrogate(row: dict[str, Any]) -> bool:
-    with suppress(UnicodeEncodeError, RecursionError):
-        json.dumps(row, ensure_ascii=False).encode("utf-8")
-        return False
+    with suppress(RecursionError):
+        return has_lone_surrogate(json.dumps(row, ensure_ascii=False))
     return True
 
 
@@ -332,8 +326,7 @@ class _LineSource:
 
     @property
     def position(self) -> int:
-        position: int = self._file.position
-        return position
+        return int(self._file.position)
 
     def close(self) -> None:
         self._file.close()
@@ -425,15 +418,10 @@ class _Sheet:
             if not number:
                 return
             if any(value is not None for value in values[width:]):
-                yield (
-                    number,
-                    BadRow(
-                        f"expected {width} columns as in the first row, got a value beyond them; name the column or "
-                        "remove the value"
-                    ),
-                )
+                problem = f"expected {width} columns as in the first row, got a value beyond them"
+                yield number, BadRow(f"{problem}; name the column or remove the value")
             else:
-                padded = (*values[:width], *(None for _ in range(width - len(values))))
+                padded = (*values[:width], *[None] * (width - len(values)))
                 yield number, dict(zip(self.header, map(_plain, padded), strict=True))
 
 
@@ -525,11 +513,8 @@ class _LineFormat:
 
     def source(self, path: Path, compression: str, reading: Reading, /) -> Source:
         file = OpenedFile(path, compression)
-
-        def rows() -> Iterator[tuple[int, Row]]:
-            return enumerate(self.read(_Lines(file, reading.encoding), reading, reading.required), 1)
-
-        return _LineSource(file, rows, reading)
+        rows = self.read(_Lines(file, reading.encoding), reading, reading.required)
+        return _LineSource(file, lambda: enumerate(rows, 1), reading)
 
     def rows(self, path: Path, compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         with closing(OpenedFile(path, compression)) as file:
@@ -607,8 +592,7 @@ class _SheetFormat:
     def encode(self, *_: Any) -> bytes:
         raise NotImplementedError
 
-    def finish(self, *_: Any) -> None:
-        raise NotImplementedError
+    finish: Any = encode
 
 
 Format: TypeAlias = _LineFormat | _ParquetFormat | _SheetFormat
