@@ -90,16 +90,8 @@ def bank(
     output.say(f"Use it: dptext privatize IN -o OUT --mechanism bank --bank {shlex.quote(str(out))} --epsilon 8")
     if output.as_json:
         similarity = {name.replace("'s", "").replace(" ", "_"): _as_data(made, each) for name, each in kinds.items()}
-        print_json(
-            {
-                "out": str(out),
-                "texts": len(made),
-                "repeated": texts.repeated,
-                "empty": texts.empty,
-                **made.parameters(),
-                "similarity": similarity,
-            }
-        )
+        counts = {"texts": len(made), "repeated": texts.repeated, "empty": texts.empty}
+        print_json({"out": str(out), **counts, **made.parameters(), "similarity": similarity})
 
 
 def _folder_at(place: Path) -> tuple[int, int] | None:

@@ -63,7 +63,7 @@ def audit(
     seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
-    """file_audit.Check a private or synthetic file against its statement, and try to refute the promise itself.
+    """Check a private or synthetic file against its statement, and try to refute the promise itself.
 
     Exit code 3: something is refuted.
     """

@@ -234,9 +234,5 @@ def say_to_owner(counted: str, note: str | None, output: options.Output, *, to_o
 
 
 def _as_data(release: Release) -> dict[str, Any]:
-    return {
-        "documents": release.documents,
-        "skipped": release.skipped,
-        "out": str(release.out),
-        "statement": json.loads(release.statement.to_json()),
-    }
+    counts = {"documents": release.documents, "skipped": release.skipped}
+    return counts | {"out": str(release.out), "statement": json.loads(release.statement.to_json())}

@@ -303,23 +303,14 @@ def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None
     table.add_column("costs each", justify="right", overflow="fold")
     table.add_column("charged", justify="right", no_wrap=True)
     for each in releases:
-        table.add_row(
-            escape(_short(each.release_id)),
-            each.at[:16].replace("T", " "),
-            each.state,
-            escape(each.mechanism or "-"),
-            _costs(each),
-            f"{each.units:,}",
-        )
+        name, time = escape(_short(each.release_id)), each.at[:16].replace("T", " ")
+        table.add_row(name, time, each.state, escape(each.mechanism or "-"), _costs(each), f"{each.units:,}")
     console.print(table)
     if summary.pending:
-        console.print(
-            f"{_count(summary.pending, 'release')} pending: still running, or died. If nothing of it came out:\n"
-            f"  dptext ledger void {escape(str(file))} RELEASE_ID\n"
-            f"and if its output is there:\n"
-            f"  dptext ledger settle {escape(str(file))} RELEASE_ID",
-            soft_wrap=True,
-        )
+        pending, name = f"{_count(summary.pending, 'release')} pending: still running, or died.", escape(str(file))
+        nothing = f"If nothing of it came out:\n  dptext ledger void {name} RELEASE_ID"
+        is_there = f"and if its output is there:\n  dptext ledger settle {name} RELEASE_ID"
+        console.print(f"{pending} {nothing}\n{is_there}", soft_wrap=True)
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:

@@ -164,17 +164,9 @@ class PrivateTexts:
 
     def _files(self, watch: Callable[[DocumentReader], None], check: LabelCheck | None) -> PrivateFiles:
         found = [path for path, _ in find_files(self.sources or (), any_format=self.in_format is not None)]
-        return _CheckedFiles(
-            paths=found,
-            text=self.text,
-            user=self.user,
-            on_error=self.on_error,
-            suffix=self.in_format,
-            encoding=self.encoding,
-            separator=self.separator,
-            watch=watch,
-            check=check,
-        )
+        layout = {"suffix": self.in_format, "encoding": self.encoding, "separator": self.separator}
+        reading: dict[str, Any] = {"text": self.text, "user": self.user, "on_error": self.on_error, **layout}
+        return _CheckedFiles(paths=found, watch=watch, check=check, **reading)
 
     def _frame(self, labels: Sequence[str]) -> PrivateRows:
         sources = self.sources or ()
