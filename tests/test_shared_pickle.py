@@ -5,7 +5,7 @@ import pytest
 
 import dptext
 from dptext.errors import ParameterError, StorageError
-from dptext.shared_pickle import load_shared, save_shared
+from dptext.processes import load_shared, save_shared
 
 
 def test_the_matrix_is_a_view_of_the_file_and_cannot_be_written(small, tmp_path):

@@ -151,27 +151,6 @@ def test_names_that_a_shell_would_read_are_quoted(notes, run):
                 assert [*params["sources"]] == [f"./{odd.name}"] or [*params["sources"]] == [odd.name]
 
 
-def test_quiet_says_nothing(notes, run, monkeypatch):
-    monkeypatch.setattr("dptext.advice.advice.advise", lambda *_, **__: None)
-    assert run("advise", notes, "--quiet") == (0, "", "")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("nothing.jsonl",), 4, "cannot"),
-        (("notes.jsonl", "--text", "era"), 2, "expected a column 'era'"),
-        (("notes.jsonl", "--purpose", "fun"), 2, "purpose"),
-        (("-",), 2, "name a file"),
-    ],
-)
-def test_one_clear_error(notes, run, arguments, code, message):
-    found, out, err = run("advise", *arguments)
-    assert (found, out) == (code, "")
-    assert message in err
-    assert len(err.strip().split("\n")) == 1
-
-
 # -- a terminal ----------------------------------------------------------------------------------------------------
 
 

@@ -5,10 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dptext.attacks import AttackScore
 from dptext.cli import main
-from dptext.cli.attack import _meaning_of_attribute, _meaning_of_linkage
-from dptext.estimates import Estimate
 
 SECRET = "Zebulon"
 
@@ -77,17 +74,6 @@ def test_linkage_of_a_weak_release_succeeds_and_of_a_strong_one_fails(release, r
     assert found.keys() == scores_of(out).keys()
 
 
-def test_a_telling_layout_is_named(run, tmp_path):
-    texts = [f"the{', the' * n}" for n in range(30)]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    assert run("privatize", "in.jsonl", "-o", "out.jsonl", "--vectors", "small.txt", "--epsilon", 1, "-q")[0] == 0
-    code, out, _ = run("attack", "linkage", "in.jsonl", "out.jsonl")
-    assert code == 0
-    assert "The layout alone does much of it" in out
-    assert "share linked at first guess      1.000" in out
-    assert max(map(len, out.splitlines())) <= 110
-
-
 def test_recovery_says_what_the_best_attacker_gets(release, run):
     code, out, err = run("attack", "recovery", *release(3), "--json", "--seed", 1)
     assert code == 0, err
@@ -149,19 +135,6 @@ def test_an_attribute_of_texts_and_of_vectors(run, tmp_path):
     assert "No attacker learnt it" in out
 
 
-def test_an_attacker_who_succeeds_in_another_number_did_not_fail():
-    def score(measure, low, high, baseline, attack="attribute inference (linear)"):
-        estimate = Estimate((low + high) / 2, low, high, 100, "people")
-        return AttackScore(attack=attack, measure=measure, score=estimate, baseline=baseline, baseline_name="blind")
-
-    said = _meaning_of_attribute([score("accuracy", 0.9, 0.96, 0.95), score("macro-F1", 0.7, 0.8, 0.5)])
-    assert "they tell people apart: macro-F1 0.75, against 0.50 without looking" in said[0]
-    layout = "linkage (layout alone)"
-    first, near = score("share linked at first guess", 0.0, 0.01, 0.001, layout), "mean reciprocal rank"
-    assert "nearer to the top" in _meaning_of_linkage([first, score(near, 0.02, 0.03, 0.008, layout)])[0]
-    assert "no better than at random" in _meaning_of_linkage([first, score(near, 0.004, 0.03, 0.008, layout)])[0]
-
-
 def test_no_text_is_ever_shown(release, run):
     shown = []
     for arguments in (
@@ -174,51 +147,3 @@ def test_no_text_is_ever_shown(release, run):
         _, out, err = run("attack", *arguments, "--seed", 1)
         shown.append(out + err)
     assert not any(SECRET in each or SECRET.lower() in each for each in shown)
-
-
-def test_quiet_says_nothing(release, run):
-    assert run("attack", "linkage", *release(3), "--quiet") == (0, "", "")
-    assert run("attack", "recovery", *release(3), "-q") == (0, "", "")
-
-
-def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
-    release(3)
-    lines = (tmp_path / "in.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "short.jsonl").write_text("".join(lines[:-1]))
-    (tmp_path / "other.jsonl").write_text(
-        "".join([*lines[:5], '{"text": "the, of", "author": "a", "side": "left"}\n', *lines[6:]])
-    )
-    (tmp_path / "one.jsonl").write_text(lines[0])
-    (tmp_path / "null.jsonl").write_text(lines[0] + '{"text": "the", "author": null, "side": null}\n')
-    for arguments, code, message in (
-        (("linkage", "short.jsonl", "out.jsonl"), 1, "must have as many rows as short.jsonl, 59, got 60"),
-        (("linkage", "one.jsonl", "one.jsonl"), 1, "at least two rows"),
-        (("linkage", "in.jsonl", "out.jsonl", "--top", "0"), 2, "each of top must be an integer of at least 1"),
-        (("linkage", "in.jsonl", "none.jsonl"), 4, "none.jsonl"),
-        (("linkage", "in.jsonl", "in.jsonl", "--informed"), 4, "in.jsonl.privacy.json"),
-        (
-            ("linkage", "null.jsonl", "null.jsonl", "--user", "author"),
-            1,
-            "null.jsonl, row 2: expected a value in the column 'author'",
-        ),
-        (("recovery", "in.jsonl", "in.jsonl"), 4, "in.jsonl.privacy.json"),
-        (("recovery", "other.jsonl", "out.jsonl"), 1, "out.jsonl, row 6: the private text does not have the layout"),
-        (("attribute", "out.jsonl", "--label", "age"), 1, "expected a column 'age'"),
-        (("attribute", "null.jsonl", "--label", "side"), 1, "null.jsonl, row 2: expected a value in the column 'side'"),
-        (("attribute", "one.jsonl", "--label", "side"), 2, "labels must be of at least two kinds"),
-        (("attribute", "out.jsonl", "--label", "side", "--folds", "40"), 2, "fewer than 40 folds"),
-        (("attribute", "out.jsonl", "--label", "side", "--attacker", "me"), 2, "attackers must be some of"),
-        (("attribute", "out.jsonl"), 2, "--label"),
-    ):
-        got, out, err = run("attack", *arguments, "-q")
-        assert (got, out) == (code, ""), arguments
-        assert message in err
-        assert err.count("\n") == 1
-
-
-def test_options_come_from_a_config_file(release, run, tmp_path):
-    release(3)
-    (tmp_path / "run.toml").write_text("[attack.linkage]\ntop = [3]\nseed = 1\n")
-    code, out, _ = run("attack", "linkage", "in.jsonl", "out.jsonl", "--config", "run.toml", "--json", "-q")
-    assert code == 0
-    assert ("linkage (cosine)", "share linked within 3 guesses") in scores_of(out)

@@ -55,17 +55,3 @@ def test_of_vectors_the_noise_says_what_is_allowed_and_why_there_is_no_attack(ru
     code, out, _ = run("attack", "membership", folder / "learned")
     assert code == 0
     assert "dptext audit learned" in out
-
-
-@pytest.mark.parametrize(
-    ("name", "more", "message"),
-    [
-        ("made.jsonl.distribution", [], "--members FILE (people who are in it) and --others FILE"),
-        ("made.jsonl.distribution", ["--members", "a", "--others", "b"], "say which column names them, --user COLUMN"),
-        ("made.jsonl", [], "dptext attack linkage ORIGINAL PRIVATE"),
-    ],
-)
-def test_what_is_missing_is_asked_for(run, folder, name, more, message):
-    code, out, err = run("attack", "membership", folder / name, *more)
-    assert (code, out) == (2, "")
-    assert message in err

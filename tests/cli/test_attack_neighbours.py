@@ -63,24 +63,3 @@ def test_what_is_hidden_is_not_and_no_word_of_a_pair_is_printed(run, folder):
     assert "no better than at random, where the control shows that they could have" in " ".join(out.split())
     assert not any(word in out + err for word in (*NAMES, *SECRETS, "qsecretq"))
     assert max(map(len, out.splitlines())) <= 118
-
-
-def test_vectors_without_statement_and_a_control_of_ones_own(run, folder):
-    dptext.save_vectors(dptext.load_vectors(folder / "public.txt"), folder / "bare")
-    code, out, _ = attack(run, folder, "bare", "--control", folder / "told")
-    assert code == 0
-    assert "Nothing is promised to who wrote the texts" in " ".join(out.split())
-
-
-@pytest.mark.parametrize(
-    ("name", "more", "message"),
-    [
-        ("pairs.csv", [], "no folder of word vectors: name one that dptext embed or dptext.save_vectors wrote"),
-        ("told", ["--name", "who"], "column 'who'"),
-        ("told", ["--top", "0"], "top must be an integer from 1 to 810, got 0"),
-    ],
-)
-def test_what_cannot_be_asked_is_named(run, folder, name, more, message):
-    code, out, err = attack(run, folder, name, *more)
-    assert (code, out) == (1 if "--name" in more else 2, "")
-    assert message in err

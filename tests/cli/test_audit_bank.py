@@ -113,32 +113,3 @@ def test_a_text_of_another_origin_refutes_the_file_and_is_named_by_its_row_alone
     assert code == 3
     assert f"1 of them otherwise, the first in row {place + 1}" in " ".join(text.split())
     assert "sentence of its own" not in text + err
-
-
-def test_what_the_release_has_not_is_refused(made, run, tmp_path):
-    out = made("whole.jsonl", unit="document")
-    code, _, err = run("audit", out)
-    assert code == 1
-    assert "in which folder the bank is" in err
-    code, _, err = run("audit", out, "--bank", made.folder / "bank", "--word", "tea")
-    assert code == 2
-    assert "leave --word and --vectors out" in err
-    public = tmp_path / "vectors.txt"
-    public.write_text("tea 0 1\nmilk 1 0\n")
-    (tmp_path / "in.txt").write_text("tea milk\n")
-    mechanism = dptext.TEM(dptext.load_vectors(str(public)), epsilon=3.0)
-    dptext.privatize_file(tmp_path / "in.txt", tmp_path / "out.txt", mechanism)
-    code, _, err = run("audit", tmp_path / "out.txt", "--bank", made.folder / "bank")
-    assert code == 2
-    assert "leave --bank out" in err
-
-
-def test_another_bank_is_named(made, run):
-    folder = made.folder / "another bank"
-    if not folder.exists():
-        dptext.TextBank(["tea", "milk", "law"], encoder="words", cache=False).save(folder)
-    for command, *options in ["audit"], ["report", "-o", made.folder / "page.html"]:
-        code, _, err = run(command, made(), *options, "--bank", folder, "-q")
-        assert code == 2
-        assert "this bank (3 texts) is not the bank of the statement (" in err
-        assert "pass that one as --bank" in err

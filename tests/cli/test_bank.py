@@ -1,11 +1,6 @@
 """``dptext bank``: public texts in, a folder out that ``dptext privatize --mechanism bank`` takes."""
 
 import json
-import os
-import re
-import shlex
-from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
@@ -100,44 +95,8 @@ def test_a_bank_is_thinned_and_replaced_when_it_is_asked_for(work, run):
     assert dptext.TextBank.load("bank").name == "a public pool, thinned"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["nothing.jsonl", "-o", "bank"], 4, "cannot open 'nothing.jsonl'"),
-        (["pool.jsonl"], 2, "--out"),
-        (["pool.jsonl", "-o", "nowhere/bank"], 4, "its folder does not exist"),
-        (["pool.jsonl", "-o", "."], 2, "is there already"),
-        (["pool.jsonl", "-o", ".", "--force"], 2, "holds something besides a bank"),
-        (["pool.jsonl", "-o", "bank", "--text", "body"], 1, "expected a column 'body'"),
-        (["pool.jsonl", "-o", "bank", "--encoder", "nothing"], 2, "features"),
-        (["pool.jsonl", "-o", "bank", "--thin", "0", *USED], 2, "epsilon must be a number above 0"),
-        (["two.jsonl", "-o", "bank", *USED], 2, "a bank needs at least 3 distinct texts to choose from, got 2"),
-        (["pool.jsonl", "-o", "bank", "--like", "no.jsonl", *USED], 4, "cannot open 'no.jsonl'"),
-    ],
-)
-def test_bad_usage_gets_one_line_and_leaves_nothing(work, run, arguments, code, message):
-    write("two.jsonl", PUBLIC[:2])
-    found, out, err = run("bank", *arguments, "-q")
-    assert (found, out, err.count("\n")) == (code, "", 1)
-    assert message in err
-    assert sorted(os.listdir()) == ["pool.jsonl", "two.jsonl"]
-
-
 def test_a_bank_does_not_take_the_place_of_what_it_is_made_of(work, run):
     assert run("bank", "pool.jsonl", "-o", "bank", "-q", *USED)[0] == 0
     code, _, err = run("bank", "bank/texts.txt", "-o", "bank", "--force", *USED)
     assert (code, "holds a file of POOL" in err) == (2, True)
     assert list(dptext.TextBank.load("bank").texts) == PUBLIC
-
-
-@pytest.mark.slow
-def test_the_page_shows_what_the_command_says(tmp_path, monkeypatch, run):
-    monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "mechanisms" / "sentences.md").read_text(encoding="utf-8")
-    [command, shown] = re.search(r"^\$ (dptext bank (?:.*\\\n)*.*)\n((?:(?!```).*\n)*)", page, re.MULTILINE).groups()
-    os.mkdir("dptext-demo")
-    bundled = str(files("dptext.cli") / "sample" / "snips-train.jsonl.gz")
-    write("dptext-demo/pool.jsonl", [each.text for each in dptext.read_documents(bundled)][1::2])  # as the demo does
-    code, _, err = run(*shlex.split(command.replace("\\\n", " "))[1:])
-    assert code == 0
-    assert err.startswith(shown)

@@ -67,37 +67,10 @@ def test_epsilons_that_were_asked_for_are_shown_and_nothing_is_advised(run):
     assert "Use --epsilon" not in out
 
 
-def test_madlib_is_sampled_and_says_so(run):
-    code, out, _ = run("--mechanism", "madlib", "--epsilon", 8, "--word", "government", "--rows", 40, "--draws", 100)
-    assert code == 0
-    assert "From 100 draws of each of" in out
-    assert max(map(len, out.splitlines())) <= 80
-
-
-def test_the_same_question_gets_the_same_answer(run):
-    asked = ("--mechanism", "madlib", "--rows", 20, "--draws", 30, "--word", "government", "--json", "-q")
-    once = json.loads(run(*asked, "--keep-rate", 0.5)[1])
-    assert once["found"]["reached"] == pytest.approx(0.5, abs=once["found"]["error"])
-    assert json.loads(run(*asked)[1]) == once  # a half is what is looked for where nothing is said
-
-
-def test_quiet_says_nothing(run):
-    assert run("--epsilon", 3, "--quiet") == (0, "", "")
-
-
 def test_a_pure_epsilon_is_the_worst_case_that_is_promised(run):
     code, out, _ = run("--pure-epsilon", 16, "--keep-rate", 0.3)
     assert code == 0
     assert "never more than e^16." in " ".join(out.split())
-
-
-def test_options_come_from_a_config_file(run, tmp_path):
-    (tmp_path / "run.toml").write_text('[calibrate]\nkeep-rate = 0.3\nword = ["government"]\n')
-    code, out, _ = run("--config", "run.toml", "--json", "-q")
-    assert code == 0
-    answer = json.loads(out)
-    assert answer["found"]["wanted"] == 0.3
-    assert {each["word"] for each in answer["words"]} == {"government"}
 
 
 @pytest.mark.slow
@@ -106,31 +79,3 @@ def test_a_figure_is_drawn(run, tmp_path):
     code, _, _ = run("--epsilon", 3, "--figure", "out.png", "--rows", 20, "--draws", 20, "-q")
     assert code == 0
     assert (tmp_path / "out.png").read_bytes()[:4] == b"\x89PNG"
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (["--keep-rate", "0.99999"], 2, "out of reach of TEM"),
-        (["--keep-rate", "1e-9"], 2, "1 in 501"),
-        (["--keep-rate", "2"], 2, "keep_rate must be a number above 0 and below 1"),
-        (["--support", "5000"], 2, "support must be a number from 2 to"),
-        (["--support", "500", "--mechanism", "madlib"], 2, "cannot be seen in 200 draws"),
-        (["--keep-rate", "0.5", "--support", "5"], 2, "give one of --epsilon, --keep-rate and --support"),
-        (["--epsilon", "3", "--support", "5"], 2, "give one of --epsilon, --keep-rate and --support"),
-        (["--epsilon", "0"], 2, "epsilon must be a finite number above 0"),
-        (["--epsilon", "nan"], 2, "epsilon must be a finite number above 0"),
-        (["--mechanism", "madlib", "--beta", "0.1"], 2, "the mechanism madlib has no --beta"),
-        (["--mechanism", "madlib", "--pure-epsilon", "3"], 2, "the mechanism madlib has no --pure-epsilon"),
-        (["--pure-epsilon", "1"], 2, "out of reach"),
-        (["--metric", "cosine"], 2, "use 'angular'"),
-        (["--figure", "x.jpg"], 2, "ends in .png"),
-        (["--rows", "1", "--epsilon", "3"], 2, "rows must be an integer of at least 2"),
-        (["--eta", "0", "--epsilon", "3"], 2, "eta must be a number above 0 and below 1"),
-    ],
-)
-def test_errors_are_one_line(run, options, code, message):
-    got, out, err = run(*options, "-q")
-    assert (got, out) == (code, "")
-    assert message in err
-    assert err.count("\n") == 1

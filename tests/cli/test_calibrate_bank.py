@@ -41,35 +41,3 @@ def test_the_same_as_json_and_epsilons_that_are_named(run, folder):
     code, out, _ = run(*asked, "--epsilon", 3, "--epsilon", 2)
     assert [each["epsilon"] for each in json.loads(out)["epsilons"]] == [2.0, 3.0]
     assert json.loads(out)["found"] is None
-
-
-def test_a_target_that_every_epsilon_keeps_recommends_none(run, folder):
-    code, out, _ = run("calibrate", "--bank", folder / "bank", "--relinking", 0.9, "--people", 1000)
-    said = " ".join(out.split())
-    assert code == 0
-    assert "No epsilon is too large for this target" in said
-    assert "Use --epsilon" not in said
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--relinking", 0.01, "--people", 60], "which a blind guess reaches"),
-        (["--relinking", 0.1, "--people", 300, "--like", "public.txt"], "at least 300 distinct ones"),
-        (["--relinking", 0.1, "--epsilon", 3], "give one of --epsilon and --relinking"),
-        (["--relinking", 0.1, "--keep-rate", 0.5], "--keep-rate: for words: leave it out with a bank"),
-        (["--relinking", 0.1, "--mechanism", "madlib"], "--mechanism: for words: leave it out with a bank"),
-        (["--rows", 5], "--rows: for words: leave it out with a bank"),
-    ],
-)
-def test_what_is_not_for_a_bank_is_refused(run, folder, monkeypatch, options, said):
-    monkeypatch.chdir(folder)
-    code, _, err = run("calibrate", "--bank", "bank", *options)
-    assert code == 2
-    assert said in err
-
-
-def test_what_is_for_a_bank_alone_is_refused_without(run):
-    code, _, err = run("calibrate", "--relinking", 0.1, "--unit", "document")
-    assert code == 2
-    assert "--relinking, --unit: for texts of a bank: name it with --bank" in err

@@ -1,8 +1,6 @@
 """``dptext classify``: predicted labels of texts, from a release that was made before."""
 
-import io
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -108,20 +106,6 @@ def test_rows_without_a_text_get_no_label_and_broken_ones_are_listed(work, relea
     assert [each["first"] for each in rows("out.jsonl.rejects.jsonl")] == [3]
 
 
-def test_several_files_and_standard_input(work, release, run, monkeypatch):
-    Path("more.csv").write_text("text\nmilk and sugar\n")
-    code, _, _ = run("classify", "--distribution", release, "in.jsonl", "more.csv", "-o", "out.jsonl")
-    assert (code, len(rows("out.jsonl")), rows("out.jsonl")[-1]) == (0, COUNT + 1, {"predicted_topic": "drinks"})
-
-    class Pipe:
-        buffer = io.BytesIO(b'{"body": "tax law"}\n')
-
-    monkeypatch.setattr(sys, "stdin", Pipe)
-    how = ("--format", ".jsonl", "--text", "body", "-o", "piped.jsonl")
-    assert run("classify", "--distribution", release, "-", *how)[0] == 0
-    assert rows("piped.jsonl") == [{"predicted_topic": "rules"}]
-
-
 def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, release, run):
     how = ("classify", "--distribution", release, "in.jsonl", "-o", "out.jsonl")
     Path("out.jsonl").write_text("precious")
@@ -138,17 +122,3 @@ def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, relea
     code, _, err = run(*how[:-1], release / "out.jsonl")
     assert code == 2
     assert "lies in the folder of the release" in err
-
-
-def test_a_release_of_two_label_columns_and_one_of_none(work, run, tmp_path):
-    two = released(tmp_path / "two", {"topic": ["drinks", "rules"], "stars": ["0", "1"]})
-    code, _, err = run("classify", "--distribution", two, "in.jsonl", "-o", "out.jsonl", "--probabilities")
-    assert code == 0, err
-    assert list(rows("out.jsonl")[0])[:3] == ["predicted_topic", "predicted_stars", "probability_drinks / 0"]
-    assert [each["predicted_topic"] for each in rows("out.jsonl")] == ["drinks", "rules"] * (COUNT // 2)
-    none = released(tmp_path / "none", None)
-    code, _, err = run("classify", "--distribution", none, "in.jsonl", "-o", "none.jsonl")
-    assert code == 2
-    assert "has no labels to predict" in err
-    code, _, err = run("classify", "--distribution", "in.jsonl", "in.jsonl", "-o", "none.jsonl")
-    assert code == 1, err

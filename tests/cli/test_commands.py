@@ -1,6 +1,5 @@
 """The command line as a user meets it: files in, files and statement out, exit codes, one line an error."""
 
-import csv
 import gzip
 import json
 import os
@@ -14,7 +13,6 @@ import pytest
 import dptext
 from dptext.cli import main
 from dptext.io.artifacts import file_digest
-from dptext.privacy.statement import SCHEMA_VERSION
 
 SECRET = "Zebulon"
 
@@ -91,23 +89,6 @@ def test_formats_may_change_on_the_way(work, privatize, name):
     assert len(lines) - 1 == len(TEXTS) + (".csv" in name)
 
 
-def test_csv_columns(work, privatize):
-    with open("in.csv", "w", newline="") as stream:
-        csv.writer(stream).writerows(
-            [["id", "review", "stars"], ["7", 'the "good"\ndoctor', "5"], ["8", "the bad", "1"]]
-        )
-    code, _, _ = privatize(
-        "in.csv", "-o", "out.csv", "--text", "review", "--keep", "stars", "--keep", "id!", "--epsilon", 5
-    )
-    assert code == 0
-    with open("out.csv", newline="") as stream:
-        rows = list(csv.reader(stream))
-    assert rows[0] == ["review", "stars", "id"]
-    assert [row[1:] for row in rows[1:]] == [["5", "7"], ["1", "8"]]
-    assert '"' in rows[1][0]
-    assert "\n" in rows[1][0]
-
-
 def test_json_prints_one_object_and_quiet_says_nothing(work, privatize):
     code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--json", "--quiet")
     assert (code, err) == (0, "")
@@ -135,27 +116,6 @@ def test_options_come_from_a_config_file_and_the_command_line_wins(work, privati
     assert statement.guarantee == dptext.PureDP(20.0)
     assert statement.parameters["epsilon"] == 3.0
     assert statement.parameters["max_words"] == 5
-
-
-def test_a_config_file_names_options_as_the_command_line_does(work, privatize):
-    (work / "in.data").write_bytes((work / "in.jsonl").read_bytes())
-    (work / "run.toml").write_text(
-        '[privatize]\nepsilon = 3\nformat = ".jsonl"\nmechanism = "vickrey"\nset = ["t=0.3"]\nout = "out.jsonl"\n'
-    )
-    assert privatize("in.data", "--config", "run.toml", "-q") == (0, "", "")
-    statement = dptext.PrivacyStatement.from_json((work / "out.jsonl.privacy.json").read_text())
-    assert statement.parameters["t"] == 0.3
-
-
-def test_madlib_and_its_options(work, privatize):
-    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--mechanism", "madlib")
-    assert code == 0
-    assert "Madlib" in err
-    code, _, err = privatize(
-        "in.jsonl", "-o", "more.jsonl", "--epsilon", 5, "--mechanism", "madlib", "--beta", 0.1, "--max-words", 3
-    )
-    assert code == 2
-    assert "madlib has no --beta, --max-words" in err
 
 
 def write(name, content):
@@ -223,24 +183,6 @@ def test_bad_input_gets_one_line_and_leaves_nothing_behind(work, privatize, case
     assert sorted(os.listdir()) == before
 
 
-BAD_VECTORS = {
-    "NaN": ("the 0.1 nan\n", "line 1: the vector holds NaN"),
-    "duplicate": ("the 0.1 0.2\nthe 0.3 0.4\n", "lines 1 and 2 hold the same word"),
-    "unequal": ("the 0.1 0.2\nof 0.3\n", "line 2: expected a word and 2 numbers"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_VECTORS, ids=str)
-def test_bad_vectors_are_bad_data(work, run, case):
-    content, message = BAD_VECTORS[case]
-    write("vectors.txt", content)
-    code, _, err = run("privatize", "in.jsonl", "-o", "out.jsonl", "--epsilon", "5", "--vectors", "vectors.txt", "-q")
-    assert code == 1
-    assert message in err
-    assert err.count("\n") == 1
-    assert not os.path.exists("out.jsonl")
-
-
 def test_nothing_is_overwritten_without_force(work, privatize):
     write("out.jsonl", "precious")
     code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5)
@@ -265,20 +207,6 @@ def test_the_output_cannot_be_the_input(work, privatize):
     assert code == 2
     assert "the same file as IN" in err
     assert (work / "in.jsonl").read_bytes() == before
-
-
-def test_a_folder_that_is_not_there_is_an_input_output_error(work, privatize):
-    code, _, err = privatize("in.jsonl", "-o", "nowhere/out.jsonl", "--epsilon", 5, "-q")
-    assert code == 4
-    assert "cannot write 'nowhere/out.jsonl'" in err
-
-
-def test_a_line_break_cannot_go_to_txt(work, privatize):
-    write("in2.jsonl", '{"text": "a\\nb"}\n')
-    code, _, err = privatize("in2.jsonl", "-o", "out.txt", "--epsilon", 5, "-q")
-    assert code == 1
-    assert "row 1 holds a line break" in err
-    assert not os.path.exists("out.txt")
 
 
 @pytest.mark.slow
@@ -326,36 +254,6 @@ def test_explain_notices_changed_data(work, privatize, run):
     assert "its SHA-256 differs" in err
 
 
-def test_explain_without_the_data_says_that_nothing_was_verified(work, privatize, run):
-    privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "-q")
-    os.remove("out.jsonl")
-    code, out, _ = run("explain", "out.jsonl.privacy.json", "--json")
-    assert code == 0
-    assert json.loads(out)["data_agrees"] is None
-    code, out, _ = run("explain", "out.jsonl.privacy.json")
-    assert "Not verified: out.jsonl is not beside it" in out
-
-
-@pytest.mark.parametrize(
-    ("content", "code", "message"),
-    [
-        (None, 4, "cannot read"),
-        ("{", 1, "must be JSON"),
-        ("[]", 1, "must be a JSON object"),
-        ('{"schema": 99}', 1, f"schema version {SCHEMA_VERSION}"),
-        (f'{{"schema": {SCHEMA_VERSION}}}', 1, "lacks assumptions"),
-        (b"\xff\xfe", 1, "expected UTF-8"),
-    ],
-)
-def test_explain_refuses_what_is_no_statement(work, run, content, code, message):
-    if content is not None:
-        write("x.jsonl.privacy.json", content)
-    got, out, err = run("explain", "x.jsonl.privacy.json")
-    assert (got, out) == (code, "")
-    assert message in err
-    assert err.count("\n") == 1
-
-
 # -- the program -------------------------------------------------------------------------------------------------
 
 
@@ -372,24 +270,6 @@ def test_version_help_and_usage(run):
     assert "No such command" in err
 
 
-@pytest.mark.parametrize(
-    ("content", "code", "message"),
-    [
-        ("[privatize]\nepsilons = 3\n", 2, "unknown options: epsilons"),
-        ("[other]\n", 2, "expected a table [privatize]"),
-        ("epsilon = \n", 1, "expected TOML"),
-        (None, 4, "cannot read 'run.toml'"),
-    ],
-)
-def test_a_bad_config_file_is_named(work, privatize, content, code, message):
-    if content is not None:
-        write("run.toml", content)
-    got, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--config", "run.toml")
-    assert got == code
-    assert message in err
-    assert err.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_python_dash_m_is_the_same_program(work):
     done = subprocess.run([sys.executable, "-m", "dptext", "--version"], capture_output=True, text=True, check=True)
@@ -400,20 +280,6 @@ def dptext_version():
     from importlib.metadata import version
 
     return version("dptext")
-
-
-def test_a_folder_in_place_of_the_output_is_named_before_the_work(work, privatize):
-    (work / "out.jsonl.privacy.json").mkdir()
-    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--force", "-q")
-    assert code == 2
-    assert "is a folder" in err
-    assert not (work / "out.jsonl").exists()
-
-
-def test_the_text_cannot_be_kept(work, privatize):
-    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--keep", "text", "-q")
-    assert code == 2
-    assert "would release it unchanged" in err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")

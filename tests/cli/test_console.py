@@ -80,17 +80,3 @@ def test_a_long_line_goes_on_between_words_on_a_terminal(streams, monkeypatch):
     assert len(first) <= 60
     assert all(each.startswith("    ") for each in more)
     assert " ".join(shown.getvalue().split()) == f"{LONG} short"  # nothing is broken, names of files least of all
-
-
-def test_a_wide_terminal_is_not_filled(streams, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")
-    shown = streams(Terminal(), Terminal())
-    say("word " * 100)
-    assert max(map(len, shown.getvalue().splitlines())) <= 80
-
-
-def test_without_a_terminal_a_message_is_one_line(streams, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
-    shown = streams(Terminal(), io.StringIO())
-    say(LONG)
-    assert shown.getvalue() == f"{LONG}\n"

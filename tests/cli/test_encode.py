@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dptext
-from dptext.errors import DataError, StorageError
 from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.representations.files import vectors_in
@@ -176,84 +175,11 @@ def test_a_folder_goes_to_a_folder(work, encode):
     assert (code, "is of another run" in err) == (2, True)
 
 
-@pytest.mark.slow
-def test_standard_input_and_other_formats(work, vectors):
-    command = [sys.executable, "-m", "dptext", "encode", "-", "-o", "out.parquet", "--format", ".jsonl", "-q"]
-    with open("in.jsonl", "rb") as stream:
-        done = subprocess.run(
-            [*command, "--epsilon", "8", "--encoder", vectors, "--keep", "id!"], stdin=stream, capture_output=True
-        )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert pq.read_table("out.parquet").num_rows == 6
-
-
-def test_options_may_stand_in_a_file(work, run, vectors):
-    Path("run.toml").write_text(f'[encode]\nepsilon = 4\nencoder = "{vectors}"\nkeep = ["id!"]\ndimension = 3\n')
-    assert run("encode", "in.jsonl", "-o", "out.parquet", "--config", "run.toml", "-q")[0] == 0
-    assert statement_of("out.parquet").epsilon == 4.0
-    assert pq.read_schema("out.parquet").names == ["vector", "id"]
-
-
 def test_a_seed_is_said(work, encode):
     encode("in.jsonl", "-o", "a.parquet", "--seed", 3, "-q")
     encode("in.jsonl", "-o", "b.parquet", "--seed", 3, "-q")
     assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
     assert statement_of("a.parquet").seeded
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["in.jsonl", "-o", "out.jsonl"], 2, "expected a name that ends in .parquet"),
-        (["in.jsonl", "-o", "-"], 2, "which no pipe can hold"),
-        (["in.jsonl", "-o", "o.parquet", "--epsilon", "0"], 2, "epsilon must be a number above 0"),
-        (["in.jsonl", "-o", "o.parquet", "--epsilon", "nan"], 2, "epsilon must be a number above 0"),
-        (["in.jsonl", "-o", "o.parquet", "--dimension", "0"], 2, "dimension must be an integer of at least 1"),
-        (["in.jsonl", "-o", "o.parquet", "--randomizer", "gauss"], 2, "expected a randomizer (PrivUnit"),
-        (["in.jsonl", "-o", "o.parquet", "--randomizer", "privunti"], 2, "did you mean 'PrivUnit'?"),
-        (["in.jsonl", "-o", "o.parquet", "--randomizer", "ome"], 3, "add --unsafe-as-published"),
-        (["in.jsonl", "-o", "o.parquet", "--unsafe-as-published"], 2, "PrivUnit keeps what it promises"),
-        (
-            ["in.jsonl", "-o", "o.parquet", "--randomizer", "OME", "--set", "rate=2"],
-            2,
-            "OME has no option rate to set: besides --epsilon, bits, code, integer_bits, lambda_, scores",
-        ),
-        (
-            ["in.jsonl", "-o", "o.parquet", "--randomizer", "DPNR", "--unsafe-as-published", "--save", "device"],
-            2,
-            "leave --save out",
-        ),
-        (["in.jsonl", "-o", "o.parquet", "--delta", "1e-5"], 2, "PrivUnit has no option delta to set"),
-        (["in.jsonl", "-o", "o.parquet", "--set", "sigma=1"], 2, "PrivUnit has no option sigma to set"),
-        (["in.jsonl", "-o", "o.parquet", "--set", "epsilon=1"], 2, "PrivUnit has no option epsilon to set"),
-        (["in.jsonl", "-o", "o.parquet", "--set", "sigma"], 2, "--set expects NAME=VALUE"),
-        (["in.jsonl", "-o", "o.parquet", "--projection", "supervised"], 2, "belong together"),
-        (["in.jsonl", "-o", "o.parquet", "--public-label", "label"], 2, "give these too, with --public FILE"),
-        (
-            ["in.jsonl", "-o", "o.parquet", "--public", "public.jsonl", "--public-label", "label"],
-            2,
-            "belong together",
-        ),
-        (["in.jsonl", "-o", "o.parquet", "--public", "in.jsonl"], 2, "'in.jsonl' is among the inputs"),
-        (["in.jsonl", "-o", "o.parquet", "--public", "none.jsonl"], 4, "none.jsonl"),
-        (["in.jsonl", "-o", "o.parquet", "--public", "public.jsonl", "--public-text", "t"], 1, "expected a column 't'"),
-        (["in.jsonl", "-o", "o.parquet", "--keep", "text"], 2, "keeping it would release it unchanged"),
-        (["in.jsonl", "-o", "o.parquet", "--keep", "vector"], 2, "cannot be named 'vector'"),
-        (["in.jsonl", "-o", "o.parquet", "--keep", "stars"], 1, "expected a column 'stars'"),
-        (["in.jsonl", "-o", "o.parquet", "--encoder", "no-such", "--epsilon", "8"], 2, "no-such"),
-        (["in.jsonl", "-o", "o.parquet", "--encoder", "no-such"], 2, "'no-such' is no folder that --save wrote"),
-        (["in.jsonl", "-o", "o.parquet", "--user", "who"], 1, "expected a column 'who'"),
-        (["-", "--format", ".jsonl", "-o", "o.parquet", "--ledger", "l"], 2, "a ledger reads the input twice"),
-        (["in.jsonl", "-o", "o.parquet", "--bound", "clip"], 2, "choose another bound"),
-    ],
-)
-def test_bad_usage_gets_one_line(work, encode, arguments, code, message):
-    found, out, err = encode(*arguments, "-q")
-    assert (found, out) == (code, ""), err
-    assert message in err
-    assert err.count("\n") == 1
-    assert MARKER not in err
-    assert sorted(os.listdir()) == ["in.jsonl", "public.jsonl"]
 
 
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)
@@ -270,41 +196,6 @@ def test_a_protocol_as_published_is_refused_with_its_true_epsilon_and_runs_when_
     statement = statement_of("out.parquet")
     assert (statement.claimed_epsilon, statement.epsilon) == (2.0, true)
     assert statement.parameters["unsafe_as_published"] is True
-
-
-def test_a_setting_of_a_published_protocol_may_have_the_name_of_the_paper(work, encode):
-    command = ["in.jsonl", "-o", "out.parquet", "--randomizer", "OME", "--unsafe-as-published", "--dimension", "4"]
-    assert encode(*command, "--epsilon", "1", "--set", "lambda=7", "--set", "bits=8")[0] == 0
-    statement = statement_of("out.parquet")
-    assert (statement.parameters["lambda_"], statement.parameters["bits"]) == (7, 8)
-
-
-def test_no_epsilon_is_asked_for(work, run, vectors):
-    code, _, err = run("encode", "in.jsonl", "-o", "out.parquet", "--encoder", vectors)
-    assert (code, "--epsilon 8" in err) == (2, True)
-
-
-def test_an_output_is_not_overwritten_without_force(work, encode):
-    assert encode("in.jsonl", "-o", "out.parquet", "-q")[0] == 0
-    before = file_digest("out.parquet")
-    code, _, err = encode("in.jsonl", "-o", "out.parquet")
-    assert (code, "is there already" in err) == (2, True)
-    assert file_digest("out.parquet") == before
-    assert encode("in.jsonl", "-o", "out.parquet", "--force", "-q")[0] == 0
-    assert file_digest("out.parquet") != before
-
-
-def test_bad_rows_are_told_and_listed(work, encode):
-    with open("in.jsonl", "a") as stream:
-        stream.write(f'{{"text": "{MARKER}\n')
-    code, _, err = encode("in.jsonl", "-o", "out.parquet")
-    assert code == 1
-    assert "row 7: expected a JSON object" in err
-    code, out, err = encode("in.jsonl", "-o", "out.parquet", "--on-error", "skip", "--json")
-    assert code == 0
-    assert "Left out 1 rows" in err
-    assert json.loads(out)["skipped"] == 1
-    assert MARKER not in err + out + Path("out.parquet.rejects.jsonl").read_text()
 
 
 # -- interruptions and ledgers --------------------------------------------------------------------------------
@@ -422,42 +313,6 @@ def test_vectors_that_no_randomizer_sends_are_refuted(release, run):
     assert "6 vectors, 1 of them otherwise" in " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"other": [1]}, "expected a column 'vector'"),
-        ({"vector": [[1.0], [1.0, 2.0]]}, "expected a column 'vector'"),
-        ({"vector": pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2))}, "a vector is missing"),
-    ],
-)
-def test_what_holds_no_vectors_is_said(work, table, message):
-    pq.write_table(pa.table(table), "x.parquet")
-    with pytest.raises(DataError, match=message):
-        list(vectors_in("x.parquet"))
-    Path("y.parquet").write_bytes(b"PAR1 no more PAR1")
-    with pytest.raises(DataError):
-        list(vectors_in("y.parquet"))
-    with pytest.raises(StorageError):
-        list(vectors_in("none.parquet"))
-
-
-def test_options_for_words_are_refused_for_vectors(release, run):
-    out = release()
-    code, _, err = run("audit", out, "--word", "the")
-    assert (code, "leave --word and --vectors out" in err) == (2, True)
-
-
-def test_a_statement_without_its_parameters_is_named(release, run):
-    out = release()
-    change(out, parameters={"epsilon": 8.0})
-    code, _, err = run("audit", out)
-    assert (code, "lacks the width of its vectors" in err) == (1, True)
-    change(out, parameters={"epsilon": "8", "dimension": 4})
-    assert run("audit", out)[0] == 1
-    change(out, parameters={"dimension": 4})
-    assert run("audit", out)[0] == 1
-
-
 # -- several epsilons, on public texts alone -----------------------------------------------------------------------
 
 
@@ -471,30 +326,3 @@ def test_several_epsilons_are_compared_on_public_texts(work, run, vectors):
     found = json.loads(run(*command, "--compare", "8", "--json")[1])
     assert (found["texts"], found["rows"][0]["epsilon"]) == (40, 8.0)
     assert sorted(os.listdir()) == ["in.jsonl", "public.jsonl"]
-
-
-@pytest.mark.parametrize(
-    ("further", "said"),
-    [
-        (["in.jsonl"], "leave out IN"),
-        (["public.jsonl"], "leave out IN"),
-        (["-o", "out.parquet"], "leave out IN"),
-        (["--epsilon", "3"], "leave out IN"),
-        (["--compare", "a"], "expects numbers with commas"),
-        (["--compare", "0"], "epsilon must be"),
-        (["--compare", "2,2"], "epsilons must be different"),
-    ],
-)
-def test_a_comparison_takes_no_private_file(work, run, vectors, further, said):
-    command = ["encode", "--encoder", vectors, "--public", "public.jsonl", "--public-label", "label", "--compare", "2"]
-    code, _, err = run(*command, *further)
-    assert (code, said in err) == (2, True)
-
-
-def test_a_comparison_needs_labels_and_an_encoding_texts(work, run):
-    code, _, err = run("encode", "--compare", "2", "--public", "public.jsonl")
-    assert (code, "--public-label COLUMN" in err) == (2, True)
-    code, _, err = run("encode", "--epsilon", "2")
-    assert (code, "dptext encode IN -o OUT.parquet" in err) == (2, True)
-    code, _, err = run("encode", "in.jsonl", "-o", "o.parquet")
-    assert (code, "dptext advise FILE" in err) == (2, True)

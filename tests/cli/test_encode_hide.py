@@ -122,65 +122,6 @@ def test_csv_and_parquet_and_a_recurrent_encoder(work, run):
     assert code == 0, err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--task", "topic"], "--task speak of a training that hides something: add --hide"),
-        (["--train", "public.jsonl", "--epochs", "2"], "--train, --epochs speak of a training"),
-        (["--hide", "gender"], "--hide needs a task"),
-        (["--hide", "gender", "--task", "gender"], "must be different columns"),
-        (["--hide", "gender", "--task", "topic", "--keep", "gender"], "--keep gender would write what --hide gender"),
-        (["--hide", "gender", "--task", "topic", "--public", "public.jsonl"], "--public and --hide do not go together"),
-        (["--hide", "gender", "--task", "topic", "--resume"], "--hide trains a new one"),
-        (["--hide", "gender", "--task", "topic", "--train", "in.jsonl"], "is among the inputs"),
-        (["--hide", "gender", "--task", "topic", "--alpha", "-1"], "alpha must be a finite number"),
-        (["--hide", "gender", "--task", "topic", "--save", "public.jsonl"], "is there already: choose another name"),
-        (["--hide", "gender", "--task", "topic", "--ledger", "book.jsonl"], "a ledger cannot charge for a training on"),
-        (["--hide", "gender", "--task", "topic", "--randomizer", "OptimizedUnary"], "sends something else"),
-    ],
-)
-def test_options_that_do_not_go_together(work, run, options, message):
-    code, _, err = run(
-        "encode", "in.jsonl", "-o", "out.parquet", "--encoder", "small.txt", "--epsilon", 8, "--yes", *options
-    )
-    assert code == 2
-    assert message in err
-    assert not Path("out.parquet").exists()
-
-
-def test_bad_labels_are_one_line_without_a_value(work, run):
-    code, _, err = run(
-        "encode", "in.jsonl", "-o", "out.parquet", "--encoder", "small.txt", "--epsilon", 8, "--hide", "nothing",
-        "--task", "topic", "--yes",
-    )  # fmt: skip
-    assert code == 1, err
-    assert SECRET not in err
-    rows = [json.loads(line) for line in Path("in.jsonl").read_text().splitlines()]
-    Path("same.jsonl").write_text("".join(json.dumps(row | {"gender": -row["topic"]}) + "\n" for row in rows))
-    code, _, err = hide(run, name="same.jsonl")
-    assert code == 1
-    assert "'gender' says the same as the task" in err
-    code, _, err = run("encode", "-", "-o", "out.parquet", "--epsilon", 8, "--encoder", "small.txt", "--hide", "gender",
-                       "--task", "topic", "--format", ".jsonl")  # fmt: skip
-    assert code == 2
-    assert "the input is read twice" in err
-
-
-def test_a_saved_encoder_is_not_trained_again(work, run):
-    assert hide(run, "--save", "device")[0] == 0
-    code, _, err = hide(run, "--encoder", "device", "--force")
-    assert code == 2
-    assert "is a fitted encoder, and --hide trains one" in err
-
-
-def test_a_folder_that_is_there_is_no_surprise_after_the_training(work, run):
-    assert hide(run, "--save", "device")[0] == 0
-    code, _, err = hide(run, "--save", "device", "--force")
-    assert code == 2
-    assert "'device' is there already" in err
-    assert "Training" not in err
-
-
 def test_an_interrupted_training_says_where_it_is_kept_and_goes_on(work, run, monkeypatch):
     from dptext.hiding.game import Game
 

@@ -147,50 +147,11 @@ def test_a_file_that_cannot_be_audited_keeps_no_other_from_it(own, run):
     assert [each["refuted"] for each in json.loads(out).values()] == [False, None]
 
 
-@pytest.mark.parametrize(
-    ("command", "folder", "code", "message"),
-    [
-        ("audit", "bank", 2, "nothing is promised to who wrote them. Audit what was made with it"),
-        ("audit", "public", 1, "vectors without a statement"),
-        ("audit", "empty", 2, "no folder that dptext wrote"),
-        ("explain", "public", 1, "vectors without a statement"),
-        ("explain", "empty", 1, "no folder that dptext wrote"),
-        ("report", "bank", 2, "a report is about what was made with it"),
-        ("report", "learned", 2, "dptext attack membership learned"),
-        ("report", "device", 2, "a report is about the vectors that it made"),
-        ("report", "outs", 2, "holds 2 private files, and a report is about one: dptext report "),
-        ("report", "empty", 2, "no folder that dptext wrote"),
-    ],
-)
-def test_what_has_no_answer_is_told_what_to_run(made, run, tmp_path, command, folder, code, message):
-    more = ["-o", tmp_path / "page.html"] if command == "report" else ["-q"]
-    found, out, err = run(command, made / folder, *more)
-    assert (found, out) == (code, ""), err
-    assert message in err
-    assert err.count("\n") == 1
-
-
 def test_a_bank_is_explained(made, run):
     code, out, _ = run("explain", made / "bank")
     assert code == 0
     assert "public texts" in out
     assert "verified" in out
-
-
-def test_the_folder_one_is_in_is_answered_too(made, run, monkeypatch):
-    monkeypatch.chdir(made / "outs")
-    assert run("explain", ".")[0] == 0
-    assert run("audit", ".", "-q", "--vectors", made / "public", "--seed", 1)[0] == 0
-    assert "a report is about one" in run("report", ".", "-o", "page.html")[2]
-
-
-def test_a_bank_that_is_not_there_is_one_short_line(made, run):
-    options = ["-o", made / "z.jsonl", "--mechanism", "bank", "--epsilon", 5]
-    _, _, err = run("privatize", made / "in.jsonl", *options, "--bank", made / "nobank")
-    assert "there is no such folder" in err
-    _, _, err = run("privatize", made / "in.jsonl", *options, "--bank", made / "empty")
-    assert "config.json is missing" in err
-    assert "features.safetensors" not in err
 
 
 def test_vectors_that_are_not_whole_are_not_called_verified(made, run, tmp_path):
@@ -200,11 +161,3 @@ def test_vectors_that_are_not_whole_are_not_called_verified(made, run, tmp_path)
     code, out, _ = run("explain", part)
     assert code == 0
     assert "Not verified: the statement names no data, and no whole folder" in " ".join(out.split())
-
-
-def test_data_without_its_statement_is_answered_with_what_is_missing(run, tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
-    for command in ("explain", "audit"):
-        code, _, err = run(command, tmp_path / "a.jsonl")
-        assert code == 4
-        assert "without its statement nothing says what was promised" in " ".join(err.split())

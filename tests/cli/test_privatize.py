@@ -101,38 +101,6 @@ def test_a_folder_may_change_the_format(work, privatize):
     assert sorted(os.listdir("private")) == ["a.csv.gz", "a.csv.gz.privacy.json"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["in.jsonl", "in.jsonl", "-o", "o.jsonl"], 2, "a file is named twice among the inputs"),
-        (["*.parquet", "-o", "o.jsonl"], 1, "no file of a known format matches '*.parquet'"),
-        (["empty", "-o", "o.jsonl"], 1, "the folder 'empty' holds no file of a known format"),
-        (["in.jsonl", "-o", "o.xml"], 2, "expected a file name that ends in .txt, .jsonl, .csv, .tsv"),
-        (["in.jsonl", "-o", "-"], 2, "a pipe has no place for the statement: say where with --statement FILE"),
-        (["-", "-o", "o.jsonl"], 2, "expected a file name that ends in"),
-        (["-", "-o", "folder/", "--format", ".jsonl"], 2, "standard input cannot go to a folder"),
-        (
-            ["in.jsonl", "-o", "-", "--statement", "s.json", "--out-format", ".parquet"],
-            2,
-            "cannot be written to a pipe",
-        ),
-        (["in.jsonl", "-o", "o.jsonl", "--format", ".xml"], 2, "expected a file name that ends in"),
-        (["in.jsonl", "-o", "o.jsonl", "--processes", "0"], 2, "processes must be an integer of at least 1"),
-        (["in.jsonl", "-o", "o.jsonl", "--ledger", "no.ledger"], 4, "no.ledger"),
-        (["in.jsonl", "-o", "o.jsonl", "--user", "who"], 1, "expected a column 'who'"),
-        (["-", "--format", ".jsonl", "-o", "o.jsonl", "--ledger", "l"], 2, "a ledger reads the input twice"),
-        (["in.jsonl", "-o", "o.jsonl", "--on-error", "ignore"], 2, "Invalid value for '--on-error'"),
-    ],
-)
-def test_bad_usage_gets_one_line(work, privatize, arguments, code, message):
-    os.mkdir("empty")
-    found, out, err = privatize(*arguments, "-q")
-    assert (found, out) == (code, "")
-    assert message in err
-    assert err.count("\n") == 1
-    assert sorted(os.listdir()) == ["empty", "in.jsonl"]
-
-
 # -- pipes ----------------------------------------------------------------------------------------------------
 
 
@@ -249,30 +217,6 @@ def test_a_run_that_stopped_as_it_ended_is_found_by_its_rerun(work, privatize, m
     assert privatize("in.jsonl", "-o", "out.jsonl", "-q", "--resume")[0] == 0
 
 
-def test_a_folder_that_is_done_in_part_names_the_way_on(work, privatize, monkeypatch):
-    for name in ("a", "b"):
-        write(f"texts/{name}.jsonl", 3)
-    with monkeypatch.context() as patch:
-        stopped_at(patch, "b.jsonl")
-        assert privatize("texts", "-o", "private", "-q")[0] == 4
-    code, _, err = privatize("texts", "-o", "private", "-q")
-    assert code == 2
-    assert "--resume" in err
-    assert privatize("texts", "-o", "private", "-q", "--resume")[0] == 0
-
-
-def test_an_error_of_the_system_says_how_to_go_on_as_others_do(work, privatize, monkeypatch):
-    def fail(*_):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("dptext.release.run.write_statement", fail)
-        code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")
-    assert code == 4
-    assert err.splitlines()[0] == f"dptext: input or output failed: {os.strerror(errno.EIO)}"
-    assert "6 rows are done and kept: run the same command with --resume to go on" in err
-
-
 # -- ledgers --------------------------------------------------------------------------------------------------
 
 
@@ -361,42 +305,6 @@ def test_a_killed_run_is_charged_once(work, vectors):
     assert release.state == "released"
 
 
-@pytest.mark.slow
-def test_starting_over_is_a_second_release_for_the_ledger(work, vectors):
-    ledger("create", "l.db", "--releases", 1)
-    write("big.jsonl", BIG, word=LONG)
-    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--ledger", "l.db", "-q"]
-    command += ["--epsilon", "4", "--vectors", vectors]
-    with held(*command[3:]) as process:
-        process.kill()
-    assert subprocess.run([*command, "--force"]).returncode == 3
-    book = dptext.ledger.ledger.Ledger("l.db")
-    (pending,) = book.releases()
-    book.void(pending.release_id)
-    assert subprocess.run(command).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [('"u": 1.0', '"u": "1"'), ('"u": 7', '"u": " 7"'), ('"u": "ann"', '"u": "ann "')],
-)
-def test_a_person_has_one_name_in_the_ledger_whatever_the_format(work, privatize, first, second):
-    ledger("create", "l.db", "--releases", 1)
-    for name, key in (("a", first), ("b", second)):
-        (work / f"{name}.jsonl").write_text(f'{{"text": "the man of {name}", {key}}}\n')
-    assert privatize("a.jsonl", "-o", "oa.jsonl", "--ledger", "l.db", "--user", "u", "-q")[0] == 0
-    assert privatize("b.jsonl", "-o", "ob.jsonl", "--ledger", "l.db", "--user", "u", "-q")[0] == 3
-
-
-@pytest.mark.parametrize("key", ["null", '""', '" "', "true", "1.5", "[1]", "NaN"])
-def test_what_can_be_no_key_is_an_error(work, privatize, key):
-    ledger("create", "l.db", "--releases", 1)
-    (work / "a.jsonl").write_text(f'{{"text": "the", "u": {key}}}\n')
-    code, _, err = privatize("a.jsonl", "-o", "oa.jsonl", "--ledger", "l.db", "--user", "u", "-q")
-    assert code == 1
-    assert "row 1 has no 'u' that could be a key" in err
-
-
 def test_an_empty_file_in_a_folder_is_left_out_and_said(work, privatize):
     for name in ("a", "c"):
         write(f"texts/{name}.jsonl", 2)
@@ -405,16 +313,6 @@ def test_an_empty_file_in_a_folder_is_left_out_and_said(work, privatize):
     assert code == 0
     assert "texts/b.jsonl holds no documents: left out" in err
     assert not os.path.exists("private/b.jsonl")
-
-
-def test_a_folder_is_not_resumed_with_other_options(work, privatize):
-    write("texts/a.jsonl", 2)
-    write("texts/b.jsonl", 2)
-    assert privatize("texts", "-o", "private", "-q")[0] == 0
-    os.remove("private/b.jsonl")
-    code, _, err = privatize("texts", "-o", "private", "--resume", "--beta", "0.01")
-    assert code == 2
-    assert "is of another run" in err
 
 
 def test_outputs_within_the_folder_of_inputs_are_no_inputs(work, privatize):

@@ -122,27 +122,6 @@ def test_a_ledger_charges_the_sentences_that_a_document_may_have(work, privatize
     assert (code, "would be overspent" in err) == (3, True)
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (["--vectors", "x.txt", "--max-words", "3"], 2, "--vectors, --max-words: for mechanisms that replace words"),
-        (["--unknown", "uniform"], 2, "--unknown: for mechanisms that replace words"),
-        (["--mechanism", "tem"], 2, "--bank: for --mechanism bank, not for tem; give that, or leave it out"),
-        (["--set", "beta=3"], 2, "the mechanism bank has no --beta: leave it out (it has size)"),
-        (["--set", "size=15"], 2, "size must be an integer from 1 to 14, got 15"),
-        (["--bank", "nowhere"], 1, "nowhere: expected a folder that TextBank.save wrote"),
-        (["--epsilon", "50"], 2, "epsilon must be a number above 0 and at most 36.74"),
-        (["--max-sentences", "0"], 2, "max_sentences must be an integer from 1 to 1,000,000, got 0"),
-        (["--unit", "user"], 2, "Invalid value for '--unit'"),
-    ],
-)
-def test_bad_usage_gets_one_line_and_leaves_nothing(work, privatize, options, code, message):
-    found, out, err = privatize("in.jsonl", "-o", "out.jsonl", "-q", *options)
-    assert (found, out, err.count("\n")) == (code, "", 1)
-    assert message in err
-    assert sorted(os.listdir()) == ["in.jsonl"]
-
-
 def test_the_private_file_is_no_bank(work, run):
     """Nothing else than the file is known: a copy of its texts under another form is not recognised."""
     os.rename("in.jsonl", "notes.jsonl")

@@ -121,18 +121,6 @@ def test_no_folder_is_named_on_what_is_shared(release, run, tmp_path):
         assert str(tmp_path) not in text
 
 
-def test_no_folder_of_vectors_is_named_on_what_is_shared(release, run, tmp_path):
-    secret = tmp_path / "of-somebody"
-    secret.mkdir()
-    (tmp_path / "small.txt").rename(secret / "small.txt")
-    options = ("-o", "page.html", "--card", "CARD.md", "--vectors", secret / "small.txt", "-q")
-    assert run("report", "out.jsonl", *options) == (0, "", "")
-    for name in ("page.html", "CARD.md"):
-        text = (tmp_path / name).read_text()
-        assert "--vectors small.txt" in text
-        assert "of-somebody" not in text
-
-
 def test_a_refuted_promise_is_exit_code_3_and_the_page_says_so(release, run, tmp_path):
     beside = tmp_path / "out.jsonl.privacy.json"
     statement = dptext.PrivacyStatement.from_json(beside.read_text())
@@ -153,28 +141,6 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(release, run, tmp_path,
     assert run("report", "out.jsonl", "-o", "page.html", "--force", "-q")[0] == 130
     assert (tmp_path / "page.html").read_text() == "mine"
     assert not list(tmp_path.glob(".*part*"))
-
-
-def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
-    (tmp_path / "x.html").write_text("")
-    (tmp_path / "folder.html").mkdir()
-    for arguments, code, message in (
-        (("out.jsonl",), 2, "--out"),
-        (("out.jsonl", "-o", "page.pdf"), 2, "ends in .html"),
-        (("out.jsonl", "-o", "page.html", "--card", "card.txt"), 2, "ends in .md"),
-        (("out.jsonl", "-o", "folder.html", "--force"), 2, "is a folder: name a file in it"),
-        (("out.jsonl", "-o", "none/page.html"), 4, "create it first"),
-        (("out.jsonl", "-o", "page.html", "--attacker", "me"), 2, "attacker must be one of"),
-        (("out.jsonl", "-o", "page.html", "--group", "side"), 2, "group needs a label"),
-        (("out.jsonl", "-o", "page.html", "--label", "none"), 1, "expected a column 'none'"),
-        (("in.jsonl", "-o", "page.html"), 4, "in.jsonl.privacy.json"),
-        (("out.jsonl", "-o", "page.html", "--original", "none.jsonl"), 4, "none.jsonl"),
-    ):
-        got, out, err = run("report", *arguments, "-q")
-        assert (got, out) == (code, ""), (arguments, err)
-        assert message in err
-        assert err.count("\n") == 1
-        assert not (tmp_path / "page.html").exists()
 
 
 def test_all_missing_packages_are_named_at_once_before_any_work(release, run, monkeypatch):

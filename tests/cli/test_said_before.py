@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -148,14 +147,6 @@ def test_a_no_writes_nothing(work, at_terminal, capsys):
     assert {each for each in os.listdir() if not each.startswith("cache")} == {"in.jsonl", "pool.txt"}
 
 
-@pytest.mark.parametrize("flag", ["--yes", "-y", "--quiet"])
-def test_scripts_are_not_asked(work, at_terminal, capsys, flag):
-    assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", flag) == (0, 0)
-    said = capsys.readouterr().err
-    assert ("NOT PROTECTED" in said) is (flag != "--quiet")
-    assert not said or flag != "--quiet"
-
-
 def test_what_protects_is_not_asked_about(work, at_terminal):
     options = ("--document-epsilon", 2, "--max-words", 3)
     assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", *options, epsilon=0.5) == (0, 0)
@@ -180,13 +171,6 @@ def test_a_run_that_goes_on_was_decided_about(work, at_terminal, monkeypatch):
     assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", "--keep", "author", "--resume") == (0, 0)
 
 
-def test_with_yes_in_a_file_of_options_nothing_is_asked(work, at_terminal):
-    Path("run.toml").write_text("[privatize]\nyes = true\nkeep = ['author!', 'stars']\n")
-    assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", "--config", "run.toml") == (0, 0)
-    Path("all.toml").write_text("[privatize]\nkeep = ['author']\nkeep-identifying = true\n")
-    assert at_terminal(True, "privatize", "in.jsonl", "-o", "two.jsonl", "--config", "all.toml") == (0, 1)
-
-
 def test_how_much_came_out_as_it_was_is_for_the_owner(work, public, capsys):
     certain = ["--epsilon", "60", "--beta", "1e-8", "--seed", "1"]  # a seed: a word in a hundred million moves
     assert main(["privatize", "in.jsonl", "-o", "o.jsonl", *certain, "--vectors", str(public / "small.txt")]) == 0
@@ -197,15 +181,6 @@ def test_how_much_came_out_as_it_was_is_for_the_owner(work, public, capsys):
     for written in (each.read_text() for each in Path().glob("o.*")):
         assert "came out" not in written
         assert not re.search(r"\b360\b", written)  # as a number: the name of a release is of random digits
-
-
-def test_of_a_bound_that_protects_nothing_follows_from_the_counts(work, public, capsys):
-    options = ["--epsilon", "1", "--document-epsilon", "2", "--max-words", "6", "--vectors", str(public / "small.txt")]
-    assert main(["privatize", "in.jsonl", "-o", "o.jsonl", *options]) == 0
-    said = capsys.readouterr().err
-    assert "texts came out as they were." in said
-    assert "in clear" not in said
-    assert "NOT PROTECTED" not in said
 
 
 # -- kept columns ---------------------------------------------------------------------------------------------------
@@ -229,21 +204,6 @@ def test_a_kept_column_that_looks_like_an_identifier_is_refused(work, at_termina
     assert "the column 'author', as it was" in statement.exposed
 
 
-def test_a_column_whose_name_ends_in_an_exclamation_mark_takes_one_more(work, at_terminal):
-    Path("in.jsonl").write_text('{"text": "the tea", "wow!": 1, "wow": 2}\n')
-    for given, kept in (("wow", "wow"), ("wow!", "wow"), ("wow!!", "wow!")):
-        assert at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", "--keep", given, "--force")[0] == 0
-        assert [*json.loads(Path("out.jsonl").read_text())] == ["text", kept]
-
-
-def test_of_a_pipe_the_name_alone_is_looked_at(work, at_terminal, capsys, monkeypatch):
-    options = ("-", "-o", "out.jsonl", "--format", ".jsonl")
-    with Path("in.jsonl").open("rb") as stream:
-        monkeypatch.setattr(sys, "stdin", stream)
-        assert at_terminal(True, "privatize", *options, "--keep", "author")[0] == 2
-    assert "its name says" in capsys.readouterr().err
-
-
 def test_the_column_of_the_ledger_is_not_written(work, at_terminal):
     assert main(["ledger", "create", "book.db", "--epsilon", "100000"]) == 0
     options = ("--ledger", "book.db", "--user", "author", "--max-words", 3, "--document-epsilon", 30)
@@ -251,18 +211,6 @@ def test_the_column_of_the_ledger_is_not_written(work, at_terminal):
 
 
 # -- no epsilon, pure epsilon ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "last"),
-    [([], "calibrate"), (["--mechanism", "bank", "--bank", "my bank"], "calibrate --bank 'my bank'")],
-)
-def test_without_an_epsilon_the_error_says_what_finds_one(work, capsys, options, last):
-    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", *options]) == 2
-    said = capsys.readouterr().err
-    assert "--epsilon NUMBER" in said
-    assert "dptext advise in.jsonl" in said
-    assert said.endswith(f"dptext {last}\n")
 
 
 def test_a_pure_epsilon_is_that_of_calibrate(work, public, capsys):
@@ -274,20 +222,6 @@ def test_a_pure_epsilon_is_that_of_calibrate(work, public, capsys):
     assert "the mechanism madlib has no --pure-epsilon" in capsys.readouterr().err
     assert main(["privatize", "in.jsonl", "-o", "o.jsonl", "-q", *options, "--threshold", "1"]) == 2
     assert "give one of them" in capsys.readouterr().err
-
-
-def test_documents_that_the_bound_does_protect_are_set_apart(work, public, capsys):
-    options = ["--mechanism", "bank", "--bank", str(public / "bank"), "--set", "size=1"]
-    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "--epsilon", "3", *options]) == 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert "NOT PROTECTED where a document has 4 sentences or more: there the bound does not" in said
-    assert (
-        main(
-            ["privatize", "in.jsonl", "-o", "out.jsonl", "--epsilon", "3", *options, "--max-sentences", "3", "--force"]
-        )
-        == 0
-    )
-    assert "NOT PROTECTED" not in capsys.readouterr().err
 
 
 # -- people with several texts --------------------------------------------------------------------------------------
@@ -331,13 +265,6 @@ def test_of_a_pipe_the_texts_of_a_person_are_counted_too(work, at_terminal, caps
     assert b"The 'author' with the most texts has 9." in captured.err
     assert captured.out.count(b"\n") == 60
     assert b"author" not in captured.out
-
-
-def test_a_ledger_and_the_count_go_by_the_same_people(work, at_terminal, capsys):
-    assert main(["ledger", "create", "book.db", "--epsilon", "100000"]) == 0
-    options = ("--ledger", "book.db", "--user", "author", "--max-words", 3, "--document-epsilon", 1)
-    assert at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", *options)[0] == 0
-    assert "has 9. The promise for all of them together: epsilon at most 9" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("wrong", [["--text", "txet"], ["--keep", "strs"]])

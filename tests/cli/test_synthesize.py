@@ -125,7 +125,7 @@ def test_one_label_is_enough_for_a_script_and_it_reads_no_count(synthesize):
 
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
 def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkeypatch, answer, code):
-    monkeypatch.setattr("dptext.cli.label_check.can_ask", lambda: True)
+    monkeypatch.setattr("dptext.cli.synthesize.can_ask", lambda: True)
     monkeypatch.setattr("dptext.cli.console.can_ask", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{answer}\n"))
     found, out, err = synthesize(*MADE, how=with_labels("drinks,Rules"))

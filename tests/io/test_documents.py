@@ -82,7 +82,7 @@ def test_rows_that_cannot_be_read_are_left_out_in_order_and_listed(tmp_path):
 
 
 def test_many_rejects_leave_in_batches_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr("dptext.io.formats.BATCH_REJECTS", 2)
+    monkeypatch.setattr("dptext.io.batches.BATCH_REJECTS", 2)
     monkeypatch.setattr("dptext.io.documents._REJECTS_KEPT", 3)
     path = raw(tmp_path / "a.jsonl", "x\n\n" * 5 + '{"text": "a"}\n')
     reader = read_documents(path, on_error="skip")

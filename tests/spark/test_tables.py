@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.privacy.randomness import RandomBits
-from dptext.shared_pickle import load_shared, save_shared
+from dptext.processes import load_shared, save_shared
 from dptext.words.registry import MECHANISMS
 
 OPTIONS = {"custext": {"size": 8}, "santext+": {}, "mahalanobis": {}}

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     came: list[int] = []
     held = _hold_interrupts(came)  # before anything that takes time is imported, here and above
     try:
-        from dptext.cli.streams import standard_streams
+        from dptext.cli.console import standard_streams
 
         with standard_streams():
             try:

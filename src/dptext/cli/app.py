@@ -17,8 +17,7 @@ from typing import Any
 
 import typer
 
-from dptext.cli.console import Stopped, say, say_error
-from dptext.cli.streams import ReaderLeftError
+from dptext.cli.console import ReaderLeftError, Stopped, say, say_error
 from dptext.errors import DptextError, ProtectionWarning
 from dptext.progress import switch_off
 
@@ -30,30 +29,15 @@ INPUT_OUTPUT = 4
 # Typer carries a copy of click in some versions and imports it in others: its own BadParameter knows which.
 UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
 
-_COMMANDS = (
-    "demo",
-    "advise",
-    "synthesize",
-    "classify",
-    "privatize",
-    "bank",
-    "encode",
-    "embed",
-    "explain",
-    "audit",
-    "report",
-    "calibrate",
-    "attack",
-    "ledger",
-    "playground",
-)
+_COMMANDS = {  # each command and its module
+    "demo": "demo", "advise": "choose", "synthesize": "synthesize", "classify": "classify", "privatize": "privatize",
+    "bank": "bank", "encode": "encode", "embed": "embed", "explain": "records", "audit": "inspect",
+    "report": "inspect", "calibrate": "calibrate", "attack": "attack", "ledger": "records", "playground": "choose",
+}  # fmt: skip
 
 
 def program(arguments: Sequence[str] = ()) -> typer.Typer:
-    """The program, for these arguments: with the command that they begin with, which starts sooner alone, or with all.
-
-    A command is in the module of its name, which is imported here.
-    """
+    """Return the program with the command that the arguments begin with, which starts faster alone, or with all."""
     app = typer.Typer(
         name="dptext",
         help="Differentially private text: private data out, and a statement beside it that says what was promised.",
@@ -64,7 +48,7 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_common)
     for name in arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS:
-        command = getattr(import_module(f"dptext.cli.{name}"), name)
+        command = getattr(import_module(f"dptext.cli.{_COMMANDS[name]}"), name)
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:
@@ -116,7 +100,6 @@ def _say_fault(error: Exception) -> None:
 
 @contextmanager
 def _logging_as_it_was() -> Iterator[None]:
-    """``--verbose`` is for one command."""
     logger = logging.getLogger("dptext")
     level, handlers = logger.level, logger.handlers[:]
     try:
@@ -128,31 +111,22 @@ def _logging_as_it_was() -> Iterator[None]:
 
 @_logging_as_it_was()
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
-    """Run one command of the program and return its exit code (`dptext.cli.main`).
-
-    Raises:
-        KeyboardInterrupt: it was interrupted, and there is nothing to go on with.
-    """
+    """Run one command of the program and return its exit code (`dptext.cli.main`)."""
     switch_off()  # commands show their own progress
     try:
         with _terminated_like_interrupted(), warnings.catch_warnings():
             warnings.simplefilter("ignore", ProtectionWarning)  # commands print it before they start
             code = app(args=list(arguments), standalone_mode=False)
         sys.stdout.flush()
-    except ReaderLeftError as error:
-        if getattr(error, "__notes__", ()):  # | head: without notes nothing to say
-            say_error(str(error), error)
-        return error.exit_code
     except DptextError as error:
-        say_error(str(error), error)
+        if not isinstance(error, ReaderLeftError) or getattr(error, "__notes__", None):  # "| head" is no error
+            say_error(str(error), error)
         return error.exit_code
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
         where = f"; see: {context.command_path} --help" if context is not None else ""
-        # pydantic, where typer has it check values, says whose error it was
-        if (
-            message := error.format_message().replace("Value error, ", "").rstrip(".")
-        ):  # none where a group of commands was asked for its help
+        message = error.format_message().replace("Value error, ", "").rstrip(".")  # pydantic's prefix
+        if message:  # a group of commands prints its help alone
             say_error(f"{message}{where}")
         return int(error.exit_code)
     except Stopped as error:
@@ -160,11 +134,12 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except OSError as error:
-        say_error(f"input or output failed: {error.strerror or type(error).__name__}", error)
-        return INPUT_OUTPUT
-    except MemoryError as error:
-        say_error("out of memory: use fewer words (--limit)", error)
+    except (OSError, MemoryError) as error:
+        problem = getattr(error, "strerror", None) or type(error).__name__
+        is_memory = isinstance(error, MemoryError)
+        say_error(
+            "out of memory: use fewer words (--limit)" if is_memory else f"input or output failed: {problem}", error
+        )
         return INPUT_OUTPUT
     except Exception as error:  # noqa: BLE001  a traceback's last line may hold a text
         _say_fault(error)

@@ -27,23 +27,12 @@ from dptext.attacks.neighbours import NO_ROW
 from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
 from dptext.cli.attackers import ATTACKERS, Attackers
-from dptext.cli.console import print_json
-from dptext.cli.redaction import RedactedList
+from dptext.cli.options import RedactedList
 from dptext.embeddings.refinement import public_base
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.release.redaction import read_terms
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports.file_attacks import (
-    aligned,
-    as_seen_by,
-    by_layout,
-    by_likelihood,
-    channel_of,
-    drawn_as_said,
-    link_bank,
-    rebuilt,
-    rebuilt_bank,
-)
+from dptext.reports import file_attacks
 from dptext.reports.file_audit import audit_embeddings
 from dptext.reports.folders import FolderKind, folder_kind
 from dptext.reports.inputs import Rows, read_rows
@@ -54,8 +43,6 @@ from dptext.synthesis.distribution import read_description
 from dptext.text.tokens import fold
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
-
-__all__ = ["attack"]
 
 attack = typer.Typer(
     name="attack",
@@ -74,15 +61,13 @@ class PairOptions:
     private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="What came out, row by row.")]
     text: options.Text = "text"
     user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals."),
+        str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
     ] = None
     vectors: options.MovedVectors = None
     redact_list: RedactedList = None
     seed: options.AnalysisSeed = None
 
     def read(self) -> tuple[Rows, Rows]:
-        """Both."""
         before = read_rows(self.original, text=self.text, user=self.user, vector=None)
         after = read_rows(self.private, text=self.text, vector=None)
         if before.size != after.size:
@@ -93,7 +78,7 @@ class PairOptions:
         if before.size < 2:
             raise DataError(f"{self.original.name}: expected at least two rows to choose from, got {before.size}")
         words = [] if self.redact_list is None else read_terms(self.redact_list)
-        return as_seen_by(before, self.private, words=words), after
+        return file_attacks.as_seen_by(before, self.private, words=words), after
 
 
 @attack.command("linkage")
@@ -114,14 +99,14 @@ def linkage_command(
     One attacker looks at the layout only, which no word mechanism hides; one at the words; with --informed a third
     knows the mechanism and compares likelihoods. Of texts of a bank (--bank) nobody does better than by likelihoods.
     """
-    rewriter = rebuilt_bank(files.private, bank)
+    rewriter = file_attacks.rebuilt_bank(files.private, bank)
     if rewriter is not None and files.vectors is not None:
         raise ParameterError("the private texts are texts of a bank, without word vectors: leave --vectors out")
     before, after = files.read()
     how: dict[str, Any] = {"top": top or (1, 10), "people": before.people, "seed": files.seed}
     output.say(f"Linking {after.size:,} private rows to their originals ...")
     if rewriter is not None:
-        scores, likely = link_bank(before, after, rewriter, files.private, how)
+        scores, likely = file_attacks.link_bank(before, after, rewriter, files.private, how)
         _answer(
             scores,
             did=(
@@ -134,10 +119,10 @@ def linkage_command(
             output=output,
         )
         return
-    scores = [*by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
+    scores = [*file_attacks.by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
     if informed:
-        mechanism = rebuilt(files.private, files.vectors)
-        found = by_likelihood(before, after, mechanism, files.private, how)
+        mechanism = file_attacks.rebuilt(files.private, files.vectors)
+        found = file_attacks.by_likelihood(before, after, mechanism, files.private, how)
         if found is None:
             raise ParameterError(f"what {mechanism.name} draws from has no formula: leave out --informed")
         scores += found
@@ -162,15 +147,15 @@ def recovery_command(files: PairOptions, output: options.Output) -> None:
     (1 / rank); a simple one takes every word as it stands.
     """
     before, after = files.read()
-    mechanism = rebuilt(files.private, files.vectors)
+    mechanism = file_attacks.rebuilt(files.private, files.vectors)
     output.say(f"Recovering the words that {mechanism.name} replaced ...")
-    true, observed, whose = aligned(before, after, mechanism, files.private)
+    true, observed, whose = file_attacks.aligned(before, after, mechanism, files.private)
     if len(set(whose)) < 2:
         raise DataError(f"{files.original.name}: expected words of at least two rows (or groups), got fewer")
     prior = zipf_weights(len(mechanism.vectors))
     points = np.asarray(mechanism.vectors.matrix)
     scores = [nearest_recovery(points[observed], points, true, prior=prior, people=whose, seed=files.seed)]
-    channel = channel_of(mechanism)
+    channel = file_attacks.channel_of(mechanism)
     if channel is not None:
         scores.insert(0, bayes_recovery(channel, prior, true, observed, people=whose))
     _answer(
@@ -200,8 +185,7 @@ def attribute_command(
     ],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="The attribute that the attacker wants.")],
     user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once."),
+        str | None, typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once.")
     ] = None,
     text: options.Text = "text",
     vector: Annotated[str, typer.Option(help="The column that holds the private vector (.parquet).")] = "vector",
@@ -330,12 +314,8 @@ def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
         f"Whether the noise is enough for the promise: dptext audit {folder.name}. What they tell of pairs of words: "
         f"dptext attack neighbours {folder.name} --pairs FILE."
     )
-    if output.as_json:
-        print_json({"attack": None, "why": why, **found})
-    elif not output.quiet:
-        typer.echo("WHAT AN ATTACKER CAN GET AT MOST")
-        for line in (*lines, why, run):
-            _say(line)
+    lines = ["WHAT AN ATTACKER CAN GET AT MOST", *map(_filled, (*lines, why, run))]
+    output.answer(lambda: {"attack": None, "why": why, **found}, lambda: typer.echo("\n".join(lines)))
 
 
 @attack.command("neighbours")
@@ -343,41 +323,27 @@ def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
 def neighbours_command(
     *,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Word vectors learned from people.")],
-    pairs: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", help="Names and their secrets, a row each: planted, or known to stand in the texts."
-        ),
-    ],
+    pairs: Path,
     name: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the word that is asked for.")] = "name",
-    secret: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column of the word that must not be found.")
-    ] = "secret",  # noqa: S107 (a column)
-    kind: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Which secrets an attacker chooses among. Default: all are of one kind."),
-    ] = None,
+    secret: str = "secret",  # noqa: S107 (a column)
+    kind: str | None = None,
     top: Annotated[int, typer.Option(help="How many of the nearest words the attacker may name.")] = 10,
-    public: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|PATH", help="What was known before. Default: the public vectors that the statement names."
-        ),
-    ] = None,
-    control: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Vectors of the same texts without protection, on which the attack must succeed. Default: FOLDER with "
-            "each secret moved to its name.",
-        ),
-    ] = None,
+    public: str | None = None,
+    control: str | None = None,
     seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
     """Which secret belongs to a name? The nearest one, by the vectors alone.
 
     The pairs are their owner's: what is computed from them is not covered by the promise. No word is printed.
+
+    Args:
+        pairs (FILE): Names and their secrets, a row each: planted, or known to stand in the texts.
+        secret (COLUMN): The column of the word that must not be found.
+        kind (COLUMN): Which secrets an attacker chooses among. Default: all are of one kind.
+        public (NAME|PATH): What was known before. Default: the public vectors that the statement names.
+        control (PATH): Vectors of the same texts without protection, on which the attack must succeed. Default: FOLDER
+            with each secret moved to its name.
     """
     if not folder.is_dir() or folder_kind(folder) is not FolderKind.VECTORS:
         raise ParameterError(
@@ -421,18 +387,15 @@ class _Pairs:
     how: dict[str, Any]
 
     def rows(self, vectors: WordVectors) -> tuple[list[int], list[int]]:
-        """Of names and of secrets."""
         return _rows_of(vectors, self.names), _rows_of(vectors, self.secrets)
 
     def scores(self, vectors: WordVectors, **more: Any) -> list[AttackScore]:
-        """Of the attack on these vectors."""
         names, secrets = self.rows(vectors)
         left_out = [vectors.vocabulary.unknown_row]
         how: dict[str, Any] = {"kinds": self.kinds, "left_out": left_out, **self.how, **more}
         return nearest_secrets(vectors.matrix, names, secrets, **how)
 
     def told(self, vectors: WordVectors) -> WordVectors:
-        """The control."""
         return WordVectors(vectors.words, with_secrets_told(vectors.matrix, *self.rows(vectors)))
 
 
@@ -469,27 +432,20 @@ def _same_words(shared: WordVectors, before: WordVectors) -> Any:
 
 
 def _answer(scores: Sequence[AttackScore], *, did: str, meaning: list[str], output: options.Output) -> None:
-    if output.as_json:
-        found = [{**asdict(each), "succeeded": each.succeeded, "advantage": each.advantage} for each in scores]
-        print_json({"did": did, "scores": found, "meaning": meaning})
-        return
-    if output.quiet:
-        return
-    typer.echo("WHAT THE ATTACKER DID")
-    _say(did)
-    typer.echo("\nHOW WELL (95% intervals)")
-    for name in dict.fromkeys(each.attack for each in scores):
-        typer.echo(f"  {name}")
-        for each in (each for each in scores if each.attack == name):
-            mark = "better" if each.succeeded else "no better"
-            typer.echo(f"    {each.measure:<32} {each.score!s:<24} {mark} than {each.baseline:.3f} ({_short(each)})")
-    typer.echo("\nWHAT THIS MEANS")
-    for line in meaning:
-        _say(line)
+    found = [{**asdict(score), "succeeded": score.succeeded, "advantage": score.advantage} for score in scores]
+    lines = ["WHAT THE ATTACKER DID", _filled(did), "\nHOW WELL (95% intervals)"]
+    for name in dict.fromkeys(score.attack for score in scores):
+        lines.append(f"  {name}")
+        for score in (score for score in scores if score.attack == name):
+            mark = "better" if score.succeeded else "no better"
+            value = f"{score.measure:<32} {score.score!s:<24}"
+            lines.append(f"    {value} {mark} than {score.baseline:.3f} ({_short(score)})")
+    lines += ["\nWHAT THIS MEANS", *map(_filled, meaning)]
+    output.answer(lambda: {"did": did, "scores": found, "meaning": meaning}, lambda: typer.echo("\n".join(lines)))
 
 
-def _say(text: str) -> None:
-    typer.echo(textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  "))
+def _filled(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _short(score: AttackScore) -> str:
@@ -528,7 +484,7 @@ def _meaning_of_linkage(scores: Sequence[AttackScore]) -> list[str]:
 
 
 def _meaning_of_draws(rewriter: BankRewriter, likely: Likelihoods) -> list[str]:
-    seen, wanted, agree = drawn_as_said(rewriter, likely)
+    seen, wanted, agree = file_attacks.drawn_as_said(rewriter, likely)
     if agree:
         return []
     return [

@@ -18,8 +18,6 @@ from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
 from dptext.release.run import noted_in_place
 from dptext.sentences.bank import TextBank, check_place
 
-__all__ = ["bank"]
-
 _EPSILONS = (4.0, 8.0, 12.0)  # of one draw
 _WIDTH = 22
 
@@ -31,18 +29,9 @@ def bank(
         tuple[str, ...],
         typer.Argument(metavar="POOL...", help="Public files, folders or patterns, chosen without regard to IN."),
     ],
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="FOLDER", help="A new folder (--force: or one that this command wrote)."),
-    ],
+    out: Path,
     text: options.Text = "text",
-    sentences: Annotated[
-        bool,
-        typer.Option(
-            "--sentences",
-            help="Cut documents into sentences, as private ones are cut. Without it each text is one of the bank.",
-        ),
-    ] = False,
+    sentences: bool = False,
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -51,21 +40,8 @@ def bank(
             f"Default: {DEFAULT_IN_WORDS}.",
         ),
     ] = None,
-    thin: Annotated[
-        float | None,
-        typer.Option(
-            metavar="EPSILON",
-            help="Keep the texts that stand best for others at this epsilon of a draw: more similar, less varied.",
-        ),
-    ] = None,
-    like: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="FILE",
-            help="Public texts of the kind of the private ones, to see how near the bank comes to them (may be "
-            "repeated). Never private ones.",
-        ),
-    ] = (),
+    thin: float | None = None,
+    like: tuple[str, ...] = (),
     name: Annotated[str | None, typer.Option(help="What statement and card call the source of the texts.")] = None,
     licence: options.Licence = None,
     force: options.Force = False,
@@ -74,6 +50,13 @@ def bank(
     """Make a bank of public texts, which private ones become (privatize --mechanism bank), and say how near it comes.
 
     Nothing is promised to those who wrote POOL: its texts come out as they are.
+
+    Args:
+        out (--out -o FOLDER): A new folder (--force: or one that this command wrote).
+        sentences: Cut documents into sentences, as private ones are cut. Without it each text is one of the bank.
+        thin (EPSILON): Keep the texts that stand best for others at this epsilon of a draw: more similar, less varied.
+        like (FILE): Public texts of the kind of the private ones, to see how near the bank comes to them (may be
+            repeated). Never private ones.
     """
     target = check_place(out, replace=force)
     before = _folder_at(target)
@@ -107,20 +90,11 @@ def bank(
     output.say(f"Use it: dptext privatize IN -o OUT --mechanism bank --bank {shlex.quote(str(out))} --epsilon 8")
     if output.as_json:
         similarity = {name.replace("'s", "").replace(" ", "_"): _as_data(made, each) for name, each in kinds.items()}
-        print_json(
-            {
-                "out": str(out),
-                "texts": len(made),
-                "repeated": texts.repeated,
-                "empty": texts.empty,
-                **made.parameters(),
-                "similarity": similarity,
-            }
-        )
+        counts = {"texts": len(made), "repeated": texts.repeated, "empty": texts.empty}
+        print_json({"out": str(out), **counts, **made.parameters(), "similarity": similarity})
 
 
 def _folder_at(place: Path) -> tuple[int, int] | None:
-    """Which folder stands there."""
     try:
         found = place.lstat()
     except OSError:
@@ -129,7 +103,6 @@ def _folder_at(place: Path) -> tuple[int, int] | None:
 
 
 def _said(made: TextBank, documents: Pool, texts: Pool, out: Path, *, sentences: bool) -> list[str]:
-    """What was done, and what is missing."""
     lines = []
     if sentences:
         lines.append(f"Cut {len(documents):,} documents into {texts.given:,} sentences.")

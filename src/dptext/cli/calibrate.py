@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,7 +18,7 @@ from dptext.calibration import calibration
 from dptext.calibration.calibration import COMPARED, Calibration, Family
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.cli import options
-from dptext.cli.console import print_json, stdout
+from dptext.cli.console import stdout
 from dptext.errors import ParameterError
 from dptext.io.atomic import check_target
 from dptext.privacy.guarantee import rounded_down
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
     from dptext.calibration.reidentification import BankCalibration, BankEpsilon
     from dptext.sentences.bank import TextBank
 
-__all__ = ["calibrate"]
-
 _WIDTH = 78  # of what is printed
 _SHOWN = (0.05, 0.5, 0.95)
 _LONGEST_WORD = 14
+_OF_TEM = ("metric", "beta", "pure_epsilon")
 
 _AROUND = (0.5, 0.7, 0.85, 1.2, 1.4, 2.0)  # epsilons beside the one that was found
 _CURVE = (0.4, 0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.9)  # the same, for a figure
@@ -68,11 +67,9 @@ class FamilyOptions:
 
     @property
     def of_tem(self) -> dict[str, Any]:
-        """Its further options, by the names that it has for them."""
-        found = {"metric": self.metric, "beta": self.beta, "pure_epsilon": self.pure_epsilon}
-        given = {name: value for name, value in found.items() if value is not None}
+        given = {name: value for name in _OF_TEM if (value := getattr(self, name)) is not None}
         if given and self.mechanism != "tem":
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            names = ", ".join(map(options.flag, given))
             raise ParameterError(f"the mechanism {self.mechanism} has no {names}: leave it out, or use --mechanism tem")
         return given
 
@@ -89,34 +86,24 @@ class MeasureOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BankOptions:
-    """Texts of a bank, of which the epsilon is open, and how rarely they are to be traced back."""
+    """Texts of a bank, of which the epsilon is open, and how rarely they are to be traced back.
 
-    bank: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Of texts of a bank, in place of words: its folder.")
-    ] = None
-    relinking: Annotated[
-        float | None,
-        typer.Option(
-            help="bank: find the epsilon at which somebody who knows the texts of --people people names the right one "
-            "with this chance at most."
-        ),
-    ] = None
+    Attributes:
+        bank (FOLDER): Of texts of a bank, in place of words: its folder.
+        relinking: bank: find the epsilon at which somebody who knows the texts of --people people names the right one
+            with this chance at most.
+        unit: bank: what epsilon is for, as in privatize.
+        max_sentences: bank: as in privatize; the attacker sees so many sentences of a document (default: one).
+        like (FILE): bank: public texts of the kind of the private ones (may be repeated), one a person, for what holds
+            among these. Never private ones.
+    """
+
+    bank: Path | None = None
+    relinking: float | None = None
     people: Annotated[int, typer.Option(help="bank: among how many people.")] = 300
-    unit: Annotated[
-        Literal["sentence", "document"], typer.Option(help="bank: what epsilon is for, as in privatize.")
-    ] = "sentence"
-    max_sentences: Annotated[
-        int | None,
-        typer.Option(help="bank: as in privatize; the attacker sees so many sentences of a document (default: one)."),
-    ] = None
-    like: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="FILE",
-            help="bank: public texts of the kind of the private ones (may be repeated), one a person, for what holds "
-            "among these. Never private ones.",
-        ),
-    ] = ()
+    unit: Literal["sentence", "document"] = "sentence"
+    max_sentences: int | None = None
+    like: tuple[str, ...] = ()
     text: options.Text = "text"
 
 
@@ -126,46 +113,45 @@ def calibrate(
     of: FamilyOptions,
     texts: BankOptions,
     epsilon: Annotated[tuple[float, ...], typer.Option(help="Show this epsilon (may be repeated).")] = (),
-    keep_rate: Annotated[
-        float | None, typer.Option(help="Find the epsilon at which words of running text stay so often (mean).")
-    ] = None,
-    support: Annotated[
-        float | None, typer.Option(help="Find the epsilon at which half of them could become so many words.")
-    ] = None,
+    keep_rate: float | None = None,
+    support: float | None = None,
     word: Annotated[tuple[str, ...], typer.Option(help="Show what this word becomes (may be repeated).")] = (),
-    figure: Annotated[
-        Path | None, typer.Option(metavar="OUT.png", help="Draw it (.png, .pdf, .svg; needs the extra report).")
-    ] = None,
+    figure: Path | None = None,
     measure: MeasureOptions,
     output: options.Output,
 ) -> None:
     """Say what an epsilon does to words, and find the one that reaches a target (default: half of the words stay).
 
     With --bank: how often a text of a bank is traced back at an epsilon, and which one keeps --relinking.
+
+    Args:
+        keep_rate: Find the epsilon at which words of running text stay so often (mean).
+        support: Find the epsilon at which half of them could become so many words.
+        figure (OUT.png): Draw it (.png, .pdf, .svg; needs the extra report).
     """
     if texts.bank is not None:
-        others = {"keep-rate": keep_rate, "support": support, "word": word, "figure": figure}
-        others |= {each.name.replace("_", "-"): _given(of, each.name) for each in fields(of)}
-        others |= {each.name: _given(measure, each.name) for each in fields(measure) if each.name != "seed"}
+        targets = {"keep_rate": keep_rate, "support": support, "word": word, "figure": figure}
+        others = [options.flag(name) for name, value in targets.items() if value not in (None, ())]
+        others += options.given_flags(of) + options.given_flags(measure, "rows", "draws", "eta")
         _refuse(others, "for words: leave it out with a bank")
         _calibrate_bank(texts, epsilon, measure.seed, output)
         return
-    _refuse({each.name: _given(texts, each.name) for each in fields(texts)}, "for texts of a bank: name it with --bank")
+    _refuse(options.given_flags(texts), "for texts of a bank: name it with --bank")
     if sum(each not in (None, ()) for each in (epsilon, keep_rate, support)) > 1:
         raise ParameterError("give one of --epsilon, --keep-rate and --support")
     if figure is not None:
         figure_format(figure)
         check_target(figure, replace=True, apart_from={"the vectors": [of.vectors]})
-    options = of.of_tem
+    of_tem = of.of_tem
     public = load_vectors(of.vectors, limit=of.limit)
-    family = Family(public, of.mechanism, **options)
+    family = Family(public, of.mechanism, **of_tem)
     how = asdict(measure)
     output.say(f"Measuring {family.name} on {public.source} ({len(public):,} words) ...")
     if epsilon:
         answer = _Answer(epsilons=[deniability(family(each), **how) for each in sorted(set(epsilon))])
     else:
         wanted = keep_rate if keep_rate is not None or support is not None else _USUAL_KEEP_RATE
-        found = calibration.calibrate(public, of.mechanism, keep_rate=wanted, support=support, **how, **options)
+        found = calibration.calibrate(public, of.mechanism, keep_rate=wanted, support=support, **how, **of_tem)
         beside = [rounded_down(found.epsilon * factor, 3) for factor in _AROUND]
         measured = [found.found, *(deniability(family(each), **how) for each in beside)]
         answer = _Answer(epsilons=sorted(measured, key=lambda each: each.epsilon), found=found)
@@ -176,24 +162,13 @@ def calibrate(
     ]
     if figure is not None:
         output.say(f"Drawing {figure} ...")
-        _draw(figure, public, of.mechanism, options, answer, how)
-    if output.as_json:
-        print_json(_as_json(answer, public, figure))
-    elif not output.quiet:
-        _print(answer, public)
+        _draw(figure, public, of.mechanism, of_tem, answer, how)
+    output.answer(lambda: _as_json(answer, public, figure), lambda: _print(answer, public))
 
 
-def _given(options: Any, name: str) -> Any:
-    """The value of an option that is not the usual one."""
-    [usual] = (each.default for each in fields(options) if each.name == name)
-    value = getattr(options, name)
-    return None if value == usual else value
-
-
-def _refuse(options: Mapping[str, Any], why: str) -> None:
-    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, (), False)]
-    if given:
-        raise ParameterError(f"{', '.join(given)}: {why}")
+def _refuse(flags: Sequence[str], why: str) -> None:
+    if flags:
+        raise ParameterError(f"{', '.join(flags)}: {why}")
 
 
 def _calibrate_bank(asked: BankOptions, epsilon: Sequence[float], seed: int, output: options.Output) -> None:
@@ -220,18 +195,15 @@ def _calibrate_bank(asked: BankOptions, epsilon: Sequence[float], seed: int, out
     wanted = sorted({*(epsilon or _EPSILONS), *([found.epsilon] if found is not None else [])})
     profile = None if sample is None else bank.profile_of(sample)
     rows = [bank_epsilon(bank, each, **how, profile=profile) for each in wanted]
-    if output.as_json:
-        print_json(
-            {
-                "bank": bank.parameters(),
-                "found": None
-                if found is None
-                else {each.name: getattr(found, each.name) for each in fields(found) if each.name != "rewriter"},
-                "epsilons": [asdict(each) for each in rows],
-            }
-        )
-    elif not output.quiet:
-        _print_bank(rows, found, bank, like=sample is not None)
+    names = [] if found is None else [part.name for part in fields(found) if part.name != "rewriter"]
+    output.answer(
+        lambda: {
+            "bank": bank.parameters(),
+            "found": {name: getattr(found, name) for name in names} or None,
+            "epsilons": [asdict(row) for row in rows],
+        },
+        lambda: _print_bank(rows, found, bank, like=sample is not None),
+    )
 
 
 def _print_bank(rows: Sequence[BankEpsilon], found: BankCalibration | None, bank: TextBank, *, like: bool) -> None:
@@ -267,7 +239,6 @@ def _few_of(epsilons: list[float]) -> list[float]:
 
 
 def _usual_words(vectors: WordVectors) -> tuple[str, ...]:
-    """Words that everybody knows; where the vocabulary does not, some of its own."""
     known = tuple(each for each in _WORDS if each in vectors)
     return known or vectors.words[: len(_WORDS)]
 
@@ -303,13 +274,8 @@ def _as_json(answer: _Answer, vectors: WordVectors, figure: Path | None) -> dict
         "vectors": {"source": vectors.source, "words": len(vectors), "sha256": vectors.fingerprint},
         "found": None
         if found is None
-        else {
-            "epsilon": found.epsilon,
-            "target": found.target,
-            "wanted": found.wanted,
-            "reached": found.reached,
-            "error": found.error if found.target == "keep_rate" else None,
-        },
+        else {name: getattr(found, name) for name in ("epsilon", "target", "wanted", "reached")}
+        | {"error": found.error if found.target == "keep_rate" else None},
         "epsilons": [each.as_dict() for each in answer.epsilons],
         "words": [asdict(each) for row in answer.words for each in row],
         "figure": None if figure is None else str(figure),
@@ -367,7 +333,6 @@ def _how_measured(found: Sequence[Deniability]) -> str:
 
 
 def _print_words(console: Console, words: Sequence[Sequence[Replacements]]) -> None:
-    """Some words and what they become at some epsilons."""
     if not words:
         return
     console.print("\nWhat a word becomes")
@@ -390,7 +355,6 @@ def _outputs(each: Replacements) -> str:
 
 
 def _print_found(console: Console, found: Calibration) -> None:
-    """One sentence with the epsilon to use, and what it is not."""
     if found.target == "keep_rate":
         error = f" (+-{found.error:.3f})" if found.error > 0 else ""
         what = f"words of running text stay {found.reached:.3f} of the time{error}"

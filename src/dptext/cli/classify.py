@@ -20,29 +20,17 @@ from dptext.release.release import rejects_path, statement_path, write_rejects
 from dptext.release.run import check_output
 from dptext.synthesis.distribution import TextDistribution
 
-__all__ = ["classify"]
-
 
 @options.collected
 def classify(
     *,
     inputs: options.Inputs,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="The file of predicted labels.")],
-    distribution: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="The release: the folder CORPUS.distribution of dptext synthesize.")
-    ],
-    keep: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="NAME", help="A column of IN to write next to the labels (may be repeated)."),
-    ] = (),
+    distribution: Path,
+    keep: tuple[str, ...] = (),
     with_text: Annotated[bool, typer.Option("--with-text", help="Write the texts of IN as well.")] = False,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Write the probability of each label as well.")
-    ] = False,
-    on_error: Annotated[
-        OnError,
-        typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl."),
-    ] = "fail",
+    probabilities: bool = False,
+    on_error: OnError = "fail",
     force: options.Force = False,
     output: options.Output,
 ) -> None:
@@ -51,6 +39,12 @@ def classify(
     OUT has a column predicted_NAME for each label column of the release. Treat OUT like IN: the
     guarantee of the release covers the people it was made from, and it does not cover the texts
     of IN or their predicted labels.
+
+    Args:
+        distribution (FOLDER): The release: the folder CORPUS.distribution of dptext synthesize.
+        keep (NAME): A column of IN to write next to the labels (may be repeated).
+        probabilities: Write the probability of each label as well.
+        on_error: A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.
     """
     files = [path for path, _ in find_files(inputs.sources, any_format=inputs.in_format is not None)]
     check_output(files, out, force=force, by="add --force")

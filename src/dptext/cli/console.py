@@ -1,35 +1,110 @@
-"""What a command shows: lines on standard error, tables on standard output, progress on a terminal."""
+"""The console: standard streams that may be closed, messages, tables, questions and progress bars."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from dptext.errors import StorageError
 from dptext.io.documents import DocumentReader
 from dptext.progress import columns
 
-__all__ = [
-    "Bar",
-    "Stopped",
-    "can_ask",
-    "confirm",
-    "print_json",
-    "progress_bar",
-    "say",
-    "say_error",
-    "stdout",
-    "stopped_with_notes",
-]
+
+class ReaderLeftError(StorageError):
+    """Nobody reads standard output any more (``| head``)."""
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Within it standard output raises a `StorageError` where it cannot be written, and standard error nothing."""
+    _occupy_descriptors()
+    before: tuple[Any, Any] = sys.stdout, sys.stderr
+    for stream in before:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal or pipe may know fewer letters than we print
+    output: Any = _Stream(before[0] or _closed(1), _refuse)
+    messages: Any = _Stream(before[1] or _closed(2), _ignore)
+    sys.stdout, sys.stderr = output, messages
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _occupy_descriptors() -> None:
+    """A standard descriptor that is closed would become the next file that is opened, and take what is printed."""
+    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, mode)  # the lowest that is free
+            os.set_inheritable(opened, True)  # for workers
+
+
+def _closed(descriptor: int) -> Any:
+    """A stream that cannot be written, in place of the None that Python has for one that was closed."""
+    raw = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115  a descriptor has no path
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    if isinstance(error, BrokenPipeError):
+        raise ReaderLeftError("the reader of the output went away") from None
+    raise StorageError(f"cannot write to standard output: {error.strerror or type(error).__name__}") from None
+
+
+def _ignore(_error: OSError) -> None:
+    pass
+
+
+class _Stream:
+    """A standard stream that calls ``failed`` whenever it is used after it failed, and goes to the null device then."""
+
+    def __init__(self, stream: Any, failed: Callable[[OSError], None]) -> None:
+        self._stream, self._failed = stream, failed
+        self._error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        self._try(self._stream.write, data)
+        return len(data)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    @property
+    def buffer(self) -> _Stream:
+        return _Stream(self._stream.buffer, self._failed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _try(self, use: Callable[..., object], *arguments: Any) -> None:
+        if self._error is None:
+            try:
+                use(*arguments)
+            except OSError as error:
+                self._error = error
+                self._give_up()
+        if self._error is not None:
+            self._failed(self._error)
+
+    def _give_up(self) -> None:
+        with suppress(OSError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())
+            os.close(null)
+            self._stream.flush()
 
 
 def stdout() -> Console:
@@ -45,12 +120,7 @@ def print_json(found: object) -> None:
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """Lines for the person who runs the command; standard output stays clean.
-
-    On a terminal what is longer than a line goes on in the next one, between words; in a pipe or a log it stays one
-    line, which a program can search. What comes from elsewhere (names of files, values) can neither steer a terminal
-    nor fill it.
-    """
+    """Lines for the person who runs the command; standard output stays clean."""
     if not quiet:
         sys.stderr.write("".join(f"{_fitting(_shown(line))}\n" for line in text.split("\n")))
 
@@ -75,18 +145,6 @@ _WIDTH = 80
 
 
 def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
-    """Whether to go on; it never waits where nobody can answer.
-
-    Args:
-        question: in one line, without a question mark's answers: ``Write it all the same?``.
-        yes: ``--yes`` was given.
-        quiet: ``--quiet`` was given.
-
-    Returns:
-        True with ``--yes``, with ``--quiet``, and where standard input or standard error is no terminal (a script, a
-        pipe) or the run is in the background: what there is to know was said before, and it goes on. On a terminal the
-        question is asked, and only ``y`` or ``yes`` is a yes.
-    """
     if yes or quiet or not can_ask():
         return True
     sys.stderr.write(f"{_fitting(f'{_shown(question)} [y/N]')} ")
@@ -135,7 +193,6 @@ def stopped_with_notes() -> Iterator[None]:
 
 
 def say_error(text: str, error: BaseException | None = None) -> None:
-    """The one line that an error becomes; what is known about how to go on stands on another."""
     say(f"dptext: {' '.join(text.split())}")
     for note in getattr(error, "__notes__", ()):
         say(f"dptext: {note}")
@@ -151,12 +208,10 @@ class Bar:
 
     @property
     def shown(self) -> bool:
-        """Whether anybody sees it."""
         return self._progress is not None
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Nothing is shown meanwhile, so that a question can be read and answered."""
         if self._progress is not None:
             self._progress.stop()
         yield
@@ -164,18 +219,15 @@ class Bar:
             self._progress.start()
 
     def rows(self, reader: DocumentReader, count: int) -> None:
-        """How far the reader is, and how many rows are done."""
         self._show(f"{count:,} documents", completed=reader.position, total=reader.size or None)
 
     def reading(self, reader: DocumentReader, then: str, what: str = "reading") -> None:
-        """How far the reader is, or what comes when all is read; without a count."""
         if reader.size and reader.position >= reader.size:
             self._go_on(then)
         else:
             self._show(what, completed=reader.position, total=reader.size or None)
 
     def step(self, done: int, steps: int, description: str) -> None:
-        """How many steps are done."""
         self._go_on("steps")
         self._show(description, completed=done, total=steps)
 
@@ -192,10 +244,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(first: str, *, quiet: bool) -> Iterator[Bar]:
-    """What is shown of a task that begins with ``first``; nothing without a terminal.
-
-    A model that is fitted takes a pass over the documents, and maybe steps after it.
-    """
+    """What is shown of a task that begins with ``first``; nothing without a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield Bar(None, first)

@@ -41,8 +41,6 @@ from dptext.threads import one_blas_thread
 from dptext.vectors.formats import load_vectors
 from dptext.words.tem import TEM
 
-__all__ = ["demo"]
-
 _TEXTS = 3000
 _SHOWN = 2  # of each intent
 _HINTS = 6
@@ -96,8 +94,6 @@ class _Utterance(NamedTuple):
 
 
 class _Sample:
-    """The bundled utterances, and where they go."""
-
     def __init__(self, folder: Path) -> None:
         train, self.test = _bundled("train"), _bundled("test")
         self.people, self.public = train[::2], train[1::2]
@@ -220,7 +216,6 @@ def _use(sample: _Sample, made: Release, description: TextDistribution) -> Table
 
 
 def _accuracy(sample: _Sample, made: Release, description: TextDistribution) -> dict[_Trained, float]:
-    """How many real intents a classifier finds."""
     texts, labels = [text or "" for text in made.texts], np.array(made.labels)
     real = [each.text for each in sample.people], [each.intent for each in sample.people]
     dealt = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]

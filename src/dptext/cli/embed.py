@@ -37,49 +37,34 @@ from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabular
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["embed"]
-
 Model: TypeAlias = Cooccurrence | SkipGram
 _SHOWN = 20  # times in a training, what was spent is worked out: each takes some tenths of a second
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectionOptions:
-    """Who is protected, and how well."""
+    """Who is protected, and how well.
 
-    user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text: who is protected.")
-    ] = None
-    unit: Annotated[
-        Unit,
-        typer.Option(
-            help="What is protected: a user; or a document, or (skip-gram) a pair of words, no promise to a person."
-        ),
-    ] = "user"
+    Attributes:
+        user (COLUMN): The column that says who wrote a text: who is protected.
+        unit: What is protected: a user; or a document, or (skip-gram) a pair of words, no promise to a person.
+        level (COLUMN): A public column that says how strictly a user wants to be protected.
+        levels (NAME=EPSILON,...): What these levels are (instead of --epsilon).
+        default_level (NAME): The level of users who chose none. Default: the strictest.
+        public_users (N): A public number that the users do not exceed, to check delta; for skip-gram about as many as
+            there are, by which sums are divided. Never a count.
+    """
+
+    user: str | None = None
+    unit: Unit = "user"
     epsilon: Annotated[float | None, typer.Option(help="Nats: what a user may lose (or --levels).")] = None
     delta: Annotated[float, typer.Option(help="Delta: added to the bound on every probability.")] = 1e-6
-    level: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="A public column that says how strictly a user wants to be protected."),
-    ] = None
-    levels: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="NAME=EPSILON,...", help="What these levels are (instead of --epsilon)."),
-    ] = ()
-    default_level: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The level of users who chose none. Default: the strictest.")
-    ] = None
-    public_users: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="A public number that the users do not exceed, to check delta; for skip-gram about as many as there "
-            "are, by which sums are divided. Never a count.",
-        ),
-    ] = None
+    level: str | None = None
+    levels: tuple[str, ...] = ()
+    default_level: str | None = None
+    public_users: int | None = None
 
     def check(self, method: str) -> None:
-        """Which of them belong together."""
         options.check_user(self.unit, self.user)
         if self.unit == "pair" and method != "skip-gram":
             raise ParameterError("--unit pair is for --method skip-gram; one release protects users or documents")
@@ -97,53 +82,35 @@ class ProtectionOptions:
 
     @property
     def budgets(self) -> Any:
-        """One epsilon, or one for each level."""
         return parse_levels(self.levels) if self.levels else self.epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionOptions:
-    """How users who declared no level come by theirs: `dptext.BudgetPolicy`."""
+    """How users who declared no level come by theirs: `dptext.BudgetPolicy`.
 
-    predict_levels: Annotated[
-        PredictedFrom | None,
-        typer.Option(
-            help="How who declared no level comes by one: read off public columns, or off their texts; or the column "
-            "holds what their devices drew and sent. Default: --default-level for all of them."
-        ),
-    ] = None
-    volunteers: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="People who said, for publication, how much they care: to learn the prediction from (extra sklearn).",
-        ),
-    ] = None
-    concern: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Of volunteers: how much they care, 0 (not at all) to 1 (most).")
-    ] = "concern"
-    features: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="COLUMN", help="public: a column of numbers in IN and in FILE (may be repeated)."),
-    ] = ()
+    Attributes:
+        predict_levels: How who declared no level comes by one: read off public columns, or off their texts; or the
+            column holds what their devices drew and sent. Default: --default-level for all of them.
+        volunteers (FILE): People who said, for publication, how much they care: to learn the prediction from (extra
+            sklearn).
+        concern (COLUMN): Of volunteers: how much they care, 0 (not at all) to 1 (most).
+        features (COLUMN): public: a column of numbers in IN and in FILE (may be repeated).
+        level_epsilon (EPSILON): device: of the randomised response that a device sent.
+    """
+
+    predict_levels: PredictedFrom | None = None
+    volunteers: Path | None = None
+    concern: str = "concern"
+    features: tuple[str, ...] = ()
     margin: Annotated[float, typer.Option(help="Added to each predicted concern: rather too strict than not.")] = 0.0
-    level_epsilon: Annotated[
-        float | None, typer.Option(metavar="EPSILON", help="device: of the randomised response that a device sent.")
-    ] = None
+    level_epsilon: float | None = None
 
     @property
     def given(self) -> list[str]:
-        """Those that say how, beside which way."""
-        said = {
-            "--volunteers": self.volunteers is not None,
-            "--features": bool(self.features),
-            "--margin": self.margin != 0,
-            "--level-epsilon": self.level_epsilon is not None,
-        }
-        return [name for name, there in said.items() if there]
+        return options.given_flags(self, "volunteers", "features", "margin", "level_epsilon")
 
     def check(self, protection: ProtectionOptions, training: TrainingOptions) -> None:
-        """Which of them belong together."""
         source = self.predict_levels
         if source is None:
             if self.given:
@@ -199,21 +166,18 @@ class PredictionOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NewWordsOptions:
-    """The learning of words that no public list holds."""
+    """The learning of words that no public list holds.
 
-    new_words: Annotated[
-        float | None,
-        typer.Option(
-            metavar="EPSILON", help="Learn words first that no public list holds; this budget comes on top (opendp)."
-        ),
-    ] = None
+    Attributes:
+        new_words (EPSILON): Learn words first that no public list holds; this budget comes on top (opendp).
+        words_per_user: How many new words a user may bring. Default: 100.
+    """
+
+    new_words: float | None = None
     new_words_delta: Annotated[float | None, typer.Option(help="The delta for that. Default: --delta.")] = None
-    words_per_user: Annotated[int | None, typer.Option(help="How many new words a user may bring. Default: 100.")] = (
-        None
-    )
+    words_per_user: int | None = None
 
     def check(self, *, unit: Unit, seed: int | None) -> None:
-        """Whether new words can be learned in this way."""
         if self.new_words is None:
             if self.new_words_delta is not None or self.words_per_user is not None:
                 raise ParameterError(
@@ -230,7 +194,6 @@ class NewWordsOptions:
             raise ParameterError("the noise on new words takes no seed: leave out --new-words or --seed")
 
     def budget(self, delta: float) -> ApproxDP | None:
-        """What they cost, if they are learned; ``delta`` where they have none of their own."""
         if self.new_words is None:
             return None
         return ApproxDP(self.new_words, delta if self.new_words_delta is None else self.new_words_delta)
@@ -238,38 +201,31 @@ class NewWordsOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Those of skip-gram alone, by the names that `SkipGram` has for them."""
+    """Those of skip-gram alone, by the names that `SkipGram` has for them.
+
+    Attributes:
+        sampling_rate (RATE): The chance of a user to take part in a step of skip-gram. Default: 0.05.
+        dimension: Start skip-gram at random in so many dimensions, with the words of --vectors alone.
+        trained_words (N): The most frequent words that skip-gram trains. Default: 5000.
+        pairs: Pairs of words of a user in a step of skip-gram. Default: 500.
+        checkpoint (FILE): Keep where skip-gram has come to: private, deleted at the end.
+    """
 
     steps: Annotated[int | None, typer.Option(help="Of skip-gram. Default: 1000.")] = None
-    sampling_rate: Annotated[
-        float | None,
-        typer.Option(metavar="RATE", help="The chance of a user to take part in a step of skip-gram. Default: 0.05."),
-    ] = None
-    dimension: Annotated[
-        int | None,
-        typer.Option(help="Start skip-gram at random in so many dimensions, with the words of --vectors alone."),
-    ] = None
-    trained_words: Annotated[
-        int | None, typer.Option(metavar="N", help="The most frequent words that skip-gram trains. Default: 5000.")
-    ] = None
-    pairs: Annotated[
-        int | None, typer.Option(help="Pairs of words of a user in a step of skip-gram. Default: 500.")
-    ] = None
-    checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep where skip-gram has come to: private, deleted at the end.")
-    ] = None
+    sampling_rate: float | None = None
+    dimension: int | None = None
+    trained_words: int | None = None
+    pairs: int | None = None
+    checkpoint: Path | None = None
 
     @property
     def given(self) -> dict[str, Any]:
-        """Those that were given."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def check(self, method: str, *, resume: bool, new_words: bool) -> None:
-        """Whether there is such a training."""
-        said = [*self.given, *["resume"] * resume]
-        if said and method != "skip-gram":
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in said)
-            raise ParameterError(f"{names}: for --method skip-gram, which goes step by step; give that too")
+        flags = [*options.given_flags(self), *["--resume"] * resume]
+        if flags and method != "skip-gram":
+            raise ParameterError(f"{', '.join(flags)}: for --method skip-gram, which goes step by step; give that too")
         if resume and self.checkpoint is None:
             raise ParameterError("--resume goes on from a checkpoint: say which, --checkpoint FILE")
         if self.checkpoint is not None and new_words:
@@ -288,45 +244,32 @@ class Texts(options.Inputs):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """What is known before a budget is spent: public numbers and public texts."""
+    """What is known before a budget is spent: public numbers and public texts.
+
+    Attributes:
+        public (FILE): For --plan: public texts that play people's (may be repeated); --user names a column of theirs.
+    """
 
     plan: options.Plan = False
     people: options.People = None
-    public: Annotated[
-        tuple[Path, ...],
-        typer.Option(
-            metavar="FILE",
-            help="For --plan: public texts that play people's (may be repeated); --user names a column of theirs.",
-        ),
-    ] = ()
+    public: tuple[Path, ...] = ()
 
 
 @options.collected
 def embed(
     *,
     texts: Texts,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="A new folder (--force: or one that this command wrote)."),
-    ] = None,
+    out: str | None = None,
     planning: PlanOptions,
-    method: Annotated[
-        Literal["co-occurrences", "skip-gram"],
-        typer.Option(help="One noisy release; or skip-gram, step by step, for many users (extra skipgram)."),
-    ] = "co-occurrences",
+    method: Literal["co-occurrences", "skip-gram"] = "co-occurrences",
     protection: ProtectionOptions,
     prediction: PredictionOptions,
     vectors: options.Vectors = "glove-6b-50d",
     limit: options.Limit = 50_000,
     new: NewWordsOptions,
-    window: Annotated[
-        int | None,
-        typer.Option(help="How many words on either side count as context. Default: 10; for skip-gram 5."),
-    ] = None,
+    window: int | None = None,
     training: TrainingOptions,
-    word2vec: Annotated[
-        Literal["binary", "text", "none"], typer.Option(help="A copy for gensim: vectors.bin, vectors.txt, or none.")
-    ] = "binary",
+    word2vec: Literal["binary", "text", "none"] = "binary",
     run: options.Run,
     processes: options.Processes = 1,
     ledger: options.Ledger = None,
@@ -336,6 +279,12 @@ def embed(
     """Learn word vectors from texts of people, and write a FOLDER that can be shared: vectors, statement, card.
 
     All files of IN together make one release.
+
+    Args:
+        out (--out -o FOLDER): A new folder (--force: or one that this command wrote).
+        method: One noisy release; or skip-gram, step by step, for many users (extra skipgram).
+        window: How many words on either side count as context. Default: 10; for skip-gram 5.
+        word2vec: A copy for gensim: vectors.bin, vectors.txt, or none.
     """
     if planning.plan:
         if prediction.predict_levels is not None:
@@ -442,7 +391,6 @@ def _learn(
     *,
     quiet: bool,
 ) -> PrivateVocabulary:
-    """The words that no public list holds."""
     with progress_bar("new words", quiet=quiet) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already, of all together
         reader.watch(lambda _block: bar.reading(reader, "choosing new words", "new words"))
@@ -603,7 +551,6 @@ def _plan(
     training: TrainingOptions,
     output: options.Output,
 ) -> None:
-    """From public numbers and public texts alone."""
     if texts.sources:
         raise ParameterError("--plan reads no private text: leave out IN")
     if asked.people is None:
@@ -713,7 +660,6 @@ def _written(model: Model, out: str) -> str:
 
 
 def _summary(model: Model, out: str) -> dict[str, Any]:
-    """For ``--json``."""
     statements = {level: json.loads(each.to_json()) for level, each in model.statements_.items()}
     return {
         "out": out,

@@ -33,18 +33,29 @@ if TYPE_CHECKING:
     from dptext.hiding.training import HidingEpoch
     from dptext.representations.device_encoder import DeviceEncoder
 
-__all__ = ["encode"]
-
 _SAVED = ("config.json", "encoder.safetensors", "privacy.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
-    """How a text becomes a vector, and the noise on it."""
+    """How a text becomes a vector, and the noise on it.
 
-    epsilon: Annotated[
-        float | None, typer.Option(help="Nats: what a text may lose (left out where --encoder is a saved folder).")
-    ] = None
+    Attributes:
+        epsilon: Nats: what a text may lose (left out where --encoder is a saved folder).
+        public (FILE): Public texts to fit centre and projection on (may be repeated): nothing is promised to who is in
+            them. Without any: texts made up of the public words, which keep less.
+        public_label (COLUMN): The column of public labels, for --projection supervised.
+        unsafe_as_published: For comparisons: a protocol as its paper prints it, which does not keep the epsilon that is
+            printed. The statement has the true one.
+        dimension: Project to so many dimensions: at a small epsilon, few are better. Default: chosen from --epsilon by
+            the public texts; with --hide 64.
+        projection: Which dimensions. Default: pca, those along which the public texts vary most.
+        bound: How vectors get a known size. Default: what the randomizer takes.
+        settings (--set NAME=VALUE): A further option of the randomizer. May be repeated.
+        save (FOLDER): Keep the fitted encoder there, for devices: numpy is all they need.
+    """
+
+    epsilon: float | None = None
     encoder: Annotated[
         str,
         typer.Option(
@@ -54,18 +65,9 @@ class EncoderOptions:
             "folder that --save wrote; with --hide also gru, a recurrent network.",
         ),
     ] = "glove-6b-50d"
-    public: Annotated[
-        tuple[Path, ...],
-        typer.Option(
-            metavar="FILE",
-            help="Public texts to fit centre and projection on (may be repeated): nothing is promised to who is in "
-            "them. Without any: texts made up of the public words, which keep less.",
-        ),
-    ] = ()
+    public: tuple[Path, ...] = ()
     public_text: Annotated[str, typer.Option(help="The column that holds the public text.")] = "text"
-    public_label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of public labels, for --projection supervised.")
-    ] = None
+    public_label: str | None = None
     randomizer: Annotated[
         str | None,
         typer.Option(
@@ -74,71 +76,33 @@ class EncoderOptions:
             f"{', '.join(PUBLISHED_ONLY)}.",
         ),
     ] = None
-    unsafe_as_published: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe-as-published",
-            help="For comparisons: a protocol as its paper prints it, which does not keep the epsilon that is printed. "
-            "The statement has the true one.",
-        ),
-    ] = False
+    unsafe_as_published: bool = False
     delta: Annotated[float | None, typer.Option(help="For a randomizer that has one.")] = None
-    dimension: Annotated[
-        int | None,
-        typer.Option(
-            help="Project to so many dimensions: at a small epsilon, few are better. Default: chosen from --epsilon by "
-            "the public texts; with --hide 64."
-        ),
-    ] = None
-    projection: Annotated[
-        Literal["pca", "random", "supervised", "none"] | None,
-        typer.Option(help="Which dimensions. Default: pca, those along which the public texts vary most."),
-    ] = None
-    bound: Annotated[
-        Literal["auto", "normalise", "lift", "clip", "cube", "one-hot"] | None,
-        typer.Option(help="How vectors get a known size. Default: what the randomizer takes."),
-    ] = None
-    settings: Annotated[
-        tuple[str, ...],
-        typer.Option("--set", metavar="NAME=VALUE", help="A further option of the randomizer. May be repeated."),
-    ] = ()
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the fitted encoder there, for devices: numpy is all they need."),
-    ] = None
+    dimension: int | None = None
+    projection: Literal["pca", "random", "supervised", "none"] | None = None
+    bound: Literal["auto", "normalise", "lift", "clip", "cube", "one-hot"] | None = None
+    settings: tuple[str, ...] = ()
+    save: Path | None = None
 
     @property
     def shape(self) -> dict[str, Any]:
-        """Dimension and bound, by the names that encoders have for them."""
         return {"dimension": self.dimension, "bound": self.bound or "auto"}
-
-    @property
-    def decided_in_a_saved_one(self) -> list[str]:
-        """Those options that were given and that a saved encoder leaves no choice of."""
-        names = ("randomizer", "delta", "dimension", "projection", "bound", "settings", "public", "public_label")
-        given = [name for name in names if getattr(self, name) not in (None, ())]
-        return ["set" if name == "settings" else name.replace("_", "-") for name in given]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HidingOptions:
-    """What a training hides, and what it keeps."""
+    """What a training hides, and what it keeps.
 
-    hide: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="COLUMN", help="Train an encoder that hides this column (may be repeated; needs --task)."),
-    ] = ()
-    task: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="With --hide: the column that the vectors are to tell.")
-    ] = None
-    train: Annotated[
-        tuple[Path, ...],
-        typer.Option(
-            metavar="FILE",
-            help="With --hide: public rows to train on (may be repeated). Without any, IN: its documents are then not "
-            "protected by the training, and it asks first (or wants --yes).",
-        ),
-    ] = ()
+    Attributes:
+        hide (COLUMN): Train an encoder that hides this column (may be repeated; needs --task).
+        task (COLUMN): With --hide: the column that the vectors are to tell.
+        train (FILE): With --hide: public rows to train on (may be repeated). Without any, IN: its documents are then
+            not protected by the training, and it asks first (or wants --yes).
+    """
+
+    hide: tuple[str, ...] = ()
+    task: str | None = None
+    train: tuple[Path, ...] = ()
     alpha: Annotated[float | None, typer.Option(help="With --hide: weight of hiding against the task.")] = None
     epochs: Annotated[int | None, typer.Option(help="With --hide: how often training sees every row.")] = None
 
@@ -154,25 +118,22 @@ class Texts(options.Rows):
 def encode(
     *,
     rows: Texts,
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="OUT", help="A .parquet file; a folder (one for each IN).")
-    ] = None,
+    out: str | None = None,
     asked: EncoderOptions,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EPSILON,...",
-            help="Say what vectors at these epsilons are good for, by public texts alone (--public FILE "
-            "--public-label COLUMN), and stop.",
-        ),
-    ] = None,
+    compare: str | None = None,
     hiding: HidingOptions,
     run: options.Run,
     charge: options.Charge,
     output: options.Output,
     yes: options.Yes = False,
 ) -> None:
-    """Turn every text into a private vector, and write OUT.parquet and OUT.parquet.privacy.json."""
+    """Turn every text into a private vector, and write OUT.parquet and OUT.parquet.privacy.json.
+
+    Args:
+        out (--out -o OUT): A .parquet file; a folder (one for each IN).
+        compare (EPSILON,...): Say what vectors at these epsilons are good for, by public texts alone (--public FILE
+            --public-label COLUMN), and stop.
+    """
     if compare is not None:
         _compare(compare, asked, [*rows.sources, *([] if out is None else ["-o"])], hiding, output)
         return
@@ -232,7 +193,6 @@ NOT PROTECTED by the training: the documents that the encoder was trained on,
 def _compare(
     epsilons: str, asked: EncoderOptions, released: Sequence[str], hiding: HidingOptions, output: options.Output
 ) -> None:
-    """The table of `dptext.evaluation.epsilons`."""
     if released or hiding.hide or asked.save is not None or asked.epsilon is not None:
         raise ParameterError(
             "--compare encodes public texts at several epsilons, and releases nothing: leave out IN, --out, --epsilon, "
@@ -282,7 +242,6 @@ def _compare(
 
 
 def _fit(asked: EncoderOptions, sources: Sequence[Path], output: options.Output) -> DeviceEncoder:
-    """Fit centre and projection."""
     texts: list[str | None] | None = None
     labels: list[Any] | None = None
     if asked.public:
@@ -344,9 +303,12 @@ def _load(asked: EncoderOptions) -> DeviceEncoder:
     from dptext.representations.device_encoder import DeviceEncoder
 
     folder, epsilon = asked.encoder, asked.epsilon
-    if asked.decided_in_a_saved_one:
-        given = ", ".join(f"--{each}" for each in asked.decided_in_a_saved_one)
-        raise ParameterError(f"{folder!r} is a fitted encoder: what {given} would say is decided in it; leave it out")
+    decided = ("randomizer", "delta", "dimension", "projection", "bound", "settings", "public", "public_label")
+    flags = options.given_flags(asked, *decided)
+    if flags:
+        raise ParameterError(
+            f"{folder!r} is a fitted encoder: what {', '.join(flags)} would say is decided in it; leave it out"
+        )
     device = DeviceEncoder.load(folder)
     promised = device.randomizer.epsilon
     if epsilon is not None and not math.isclose(epsilon, promised, rel_tol=1e-12):
@@ -396,7 +358,6 @@ def _randomizer_named(name: str) -> Any:
 
 
 def _as_published(build: Any, asked: EncoderOptions, settings: options.Settings) -> Randomizer:
-    """A protocol as its paper prints it."""
     if asked.delta is not None:
         raise ParameterError(f"{build.name} has no delta: leave --delta out")
     has = {each.name for each in fields(build)} - {"epsilon", "dimension", "unsafe_as_published"}
@@ -447,8 +408,7 @@ def _check_hiding(
 ) -> None:
     """Refuse options that do not go together, before anything is read."""
     if not hiding.hide:
-        given = {"task": hiding.task, "train": hiding.train or None, "alpha": hiding.alpha, "epochs": hiding.epochs}
-        lonely = [f"--{name}" for name, value in given.items() if value is not None]
+        lonely = options.given_flags(hiding)
         if lonely:
             raise ParameterError(f"{', '.join(lonely)} speak of a training that hides something: add --hide COLUMN")
         return
@@ -460,8 +420,7 @@ def _check_hiding(
     shown = [name for name in rows.keep if name in hiding.hide]
     if shown:
         raise ParameterError(f"--keep {shown[0]} would write what --hide {shown[0]} hides: leave one of them out")
-    others = {"projection": asked.projection, "public": asked.public or None, "public-label": asked.public_label}
-    foreign = [f"--{name}" for name, value in others.items() if value is not None]
+    foreign = options.given_flags(asked, "projection", "public", "public_label")
     if foreign:
         raise ParameterError(f"{', '.join(foreign)} and --hide do not go together: training finds the projection")
     if resume:
@@ -561,7 +520,6 @@ def _checkpoint(save: Path) -> Path:
 
 
 def _files_of(checkpoint: Path) -> tuple[Path, Path]:
-    """Of the training, and of that of an auto-encoder before it."""
     return checkpoint, checkpoint.with_name(f"{checkpoint.name}.gru")
 
 
@@ -586,7 +544,6 @@ def _epoch(epoch: HidingEpoch, task: str) -> str:
 
 
 def _kept(epochs: Sequence[HidingEpoch], best: int, task: str) -> str:
-    """Which epoch it was, and what the numbers are not."""
     hiding = [each for each in epochs if each.phase == "hide"]
     kept = _epoch(hiding[best - 1], task).split(": ", 1)[1]
     return (

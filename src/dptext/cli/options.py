@@ -1,14 +1,15 @@
-"""The options that several commands have, each defined once, and how a command takes them: collected into objects."""
+"""The options that several commands share, each defined once, and their collection into objects."""
 
 from __future__ import annotations
 
 import logging
+import re
 import tomllib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -18,7 +19,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from dptext.advice.pasted import LICENCE
-from dptext.cli.console import say
+from dptext.cli.console import print_json, say
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.documents import OnError
 from dptext.io.formats import NAMES_OF_FORMATS
@@ -26,6 +27,8 @@ from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
     from dptext.features.pool import Pool
+    from dptext.release.mechanism import TextMechanism
+
 
 # -- from options to objects -----------------------------------------------------------------------------------
 
@@ -38,27 +41,29 @@ class OneOf:
 
 
 def collected(command: Callable[..., None]) -> Callable[..., None]:
-    """A command as typer takes it: with every single option as a parameter, those without which it cannot run first."""
+    """A command as typer takes it: with every single option as a parameter, those without which it cannot run first.
+
+    Docstrings may describe options: ``name (--flags METAVAR): help`` under ``Args:``, in a dataclass ``Attributes:``.
+    """
     options: list[Parameter] = []
     objects: dict[str, tuple[Any, list[str]]] = {}
     hints = get_type_hints(command, include_extras=True)
     for parameter in signature(command).parameters.values():
         kind = hints[parameter.name]
-        of_object = is_dataclass(kind)
-        found = _options_of(kind) if of_object else [parameter.replace(annotation=kind)]
-        objects[parameter.name] = kind if of_object else _itself, [each.name for each in found]
-        options += found
-    options.sort(key=lambda each: each.default is not Parameter.empty)
-    defaults = {each.name: each.default for each in options}
+        parts = _parameters(kind) if is_dataclass(kind) else [_described(parameter, kind, _documented(command)[1])]
+        objects[parameter.name] = kind if is_dataclass(kind) else _itself, [part.name for part in parts]
+        options += parts
+    options.sort(key=lambda option: option.default is not Parameter.empty)
+    defaults = {option.name: option.default for option in options}
 
     @wraps(command)
     def run(**given: Any) -> None:
         values = {name: _plain(value, defaults[name]) for name, value in given.items()}
-        command(**{name: build(**{each: values[each] for each in names}) for name, (build, names) in objects.items()})
+        command(**{name: build(**{part: values[part] for part in names}) for name, (build, names) in objects.items()})
 
     shown: Any = run
     shown.__signature__ = Signature(list(map(_shown_to_typer, options)))
-    shown.__annotations__ = {}
+    shown.__annotations__, shown.__doc__ = {}, _documented(command)[0]
     return run
 
 
@@ -67,9 +72,29 @@ def _itself(**option: Any) -> Any:
     return value
 
 
-def _options_of(kind: Any) -> list[Parameter]:
+def _parameters(kind: Any) -> list[Parameter]:
     hints = get_type_hints(kind, include_extras=True)
-    return [each.replace(annotation=hints[each.name]) for each in signature(kind).parameters.values()]
+    described = {name: about for base in kind.__mro__[::-1] for name, about in _documented(base)[1].items()}
+    return [_described(option, hints[option.name], described) for option in signature(kind).parameters.values()]
+
+
+def _documented(owner: Any) -> tuple[str, dict[str, tuple[list[str], str]]]:
+    """A docstring without its section of options, and the flags and the help of each of these."""
+    text, *sections = re.split(r"\n\n(?:Args|Attributes):\n", cleandoc(owner.__doc__ or ""), maxsplit=1)
+    entries = [" ".join(entry.split()) for section in sections for entry in re.split(r"\n(?= {4}\w)", section)]
+    matches = [match for entry in entries if (match := re.fullmatch(r"(\w+)(?: \(([^)]+)\))?: (.*)", entry))]
+    return text, {name: ((flags or "").split(), about) for name, flags, about in (match.groups() for match in matches)}
+
+
+def _described(parameter: Parameter, kind: Any, described: Mapping[str, tuple[list[str], str]]) -> Parameter:
+    if get_origin(kind) is not Annotated:
+        words, about = described[parameter.name]
+        flags = [word for word in words if word.startswith("-")]
+        metavar = next((word for word in words if word not in flags), None)
+        if kind is bool and not flags:
+            flags = [f"--{parameter.name.replace('_', '-')}"]
+        kind = Annotated[kind, typer.Option(*flags, metavar=metavar, help=about)]
+    return parameter.replace(annotation=kind)
 
 
 def _shown_to_typer(option: Parameter) -> Parameter:
@@ -96,12 +121,22 @@ def _shown_to_typer(option: Parameter) -> Parameter:
 
 
 def _plain(value: Any, default: Any) -> Any:
-    """What typer found, as the type that the option is declared with."""
     if value is None:
         return () if default == () else None
     if isinstance(value, StrEnum):
         return value.value
     return tuple(value) if isinstance(value, list) else value
+
+
+def flag(name: str) -> str:
+    """The flag of an option, by the name of its parameter."""
+    return "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+
+
+def given_flags(group: Any, *names: str) -> list[str]:
+    """The flags of those options of a group (by default all) whose values are not the default ones."""
+    parts = [part for part in fields(group) if not names or part.name in names]
+    return [flag(part.name) for part in parts if getattr(group, part.name) != part.default]
 
 
 # -- a file of options, and what is said -----------------------------------------------------------------------
@@ -179,8 +214,14 @@ class Output:
     _config: ConfigOption = None
 
     def say(self, text: str) -> None:
-        """Lines for the person who runs the command, unless they want none."""
         say(text, quiet=self.quiet)
+
+    def answer(self, data: Callable[[], Any], show: Callable[[], object]) -> None:
+        """Print the result: as JSON with --json, else for people unless --quiet."""
+        if self.as_json:
+            print_json(data())
+        elif not self.quiet:
+            show()
 
 
 # -- what is read ----------------------------------------------------------------------------------------------
@@ -213,29 +254,23 @@ class Inputs:
 
     @property
     def layout(self) -> dict[str, Any]:
-        """Format, encoding and separator, by the parameter names of the library."""
         return {"suffix": self.in_format, "encoding": self.encoding, "separator": self.separator}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Inputs):
-    """Which rows a command reads, and what it keeps of them."""
+    """Which rows a command reads, and what it keeps of them.
 
-    keep: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="NAME",
-            help="A column to keep as it is (may be repeated); it is exposed. All others are dropped. One that looks "
-            "like an identifier is kept if NAME! says that it is meant (so a name that ends in ! takes one more).",
-        ),
-    ] = ()
-    keep_identifying: Annotated[
-        bool, typer.Option("--keep-identifying", help="Keep columns that look like identifiers without NAME!.")
-    ] = False
-    on_error: Annotated[
-        OnError,
-        typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl."),
-    ] = "fail"
+    Attributes:
+        keep (NAME): A column to keep as it is (may be repeated); it is exposed. All others are dropped. One that looks
+            like an identifier is kept if NAME! says that it is meant (so a name that ends in ! takes one more).
+        keep_identifying: Keep columns that look like identifiers without NAME!.
+        on_error: A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.
+    """
+
+    keep: tuple[str, ...] = ()
+    keep_identifying: bool = False
+    on_error: OnError = "fail"
 
     def __post_init__(self) -> None:
         plain = tuple(each.removesuffix("!") for each in self.keep)
@@ -245,13 +280,11 @@ class Rows(Inputs):
 
     @property
     def in_doubt(self) -> tuple[str, ...]:
-        """Those of the kept columns that are to be refused where they look like identifiers."""
         doubted: tuple[str, ...] = self.__dict__["_in_doubt"]
         return doubted
 
     @property
     def reading(self) -> dict[str, Any]:
-        """How the library reads them, by the names of its parameters."""
         return {"text": self.text, "keep": self.keep, "on_error": self.on_error, **self.layout}
 
 
@@ -295,17 +328,15 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """What charges the rows."""
+    """What charges the rows.
+
+    Attributes:
+        user (COLUMN): Who wrote a text: their texts add up, and what that comes to is said to you alone. A ledger
+            charges them (else the text itself).
+    """
 
     ledger: Ledger = None
-    user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Who wrote a text: their texts add up, and what that comes to is said to you alone. A ledger charges "
-            "them (else the text itself).",
-        ),
-    ] = None
+    user: str | None = None
 
 
 # -- public word vectors, mechanisms ---------------------------------------------------------------------------
@@ -392,7 +423,6 @@ class SyntheticInputs:
     ] = None
 
     def pool(self) -> Pool | None:
-        """The public texts, if any are named."""
         from dptext.features.pool import Pool  # not every command starts with it
 
         return Pool([Path(each) for each in self.public], text=self.public_text) if self.public else None
@@ -409,3 +439,49 @@ BankBehind = Annotated[
 Folds = Annotated[int, typer.Option(help="Into how many parts rows are cut for training and test.")]
 Samples = Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")]
 AnalysisSeed = Annotated[int | None, typer.Option(help="Make the same random choices again.")]
+
+
+RedactedList = Annotated[
+    Path | None,
+    typer.Option(
+        "--redact-list",
+        metavar="FILE",
+        help="Terms to look for, one a line; of texts that were redacted by a list, that list.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedactionOptions:
+    """What is recognised, and by what.
+
+    Attributes:
+        redact: First replace addresses, phone numbers, cards, long numbers and dates, found by patterns, by
+            placeholders such as <email>. Patterns find no names. Recognition promises nothing.
+        redact_presidio: Also replace names, places and other entities that Presidio recognises in English texts (extra
+            presidio). Implies --redact.
+        redact_list (FILE): Also redact these terms: UTF-8, one a line. No statement says which.
+    """
+
+    redact: bool = False
+    redact_presidio: bool = False
+    redact_list: Path | None = None
+
+    def check_apart(self, outs: Iterable[Path]) -> None:
+        if self.redact_list is not None and self.redact_list.resolve() in (out.resolve() for out in outs):
+            raise ParameterError(
+                f"{self.redact_list.name!r} is the list of what to redact: choose another name for OUT"
+            )
+
+    def around(self, mechanism: TextMechanism) -> TextMechanism:
+        if not (self.redact or self.redact_presidio or self.redact_list):
+            return mechanism
+        from dptext.release.redaction import PRESIDIO, Redacted, read_terms
+        from dptext.text.patterns import KINDS
+
+        return Redacted(
+            mechanism,
+            kinds=KINDS if self.redact or self.redact_presidio else (),
+            words=() if self.redact_list is None else read_terms(self.redact_list),
+            analyzer=PRESIDIO if self.redact_presidio else None,
+        )

@@ -28,19 +28,6 @@ from dptext.release.release import Release, Tally, rejects_path, statement_path
 from dptext.release.run import check_output
 from dptext.text.identifiers import Column, columns_of
 
-__all__ = [
-    "as_input",
-    "begin",
-    "check_columns",
-    "check_kept",
-    "check_places",
-    "is_begun",
-    "of_one",
-    "places",
-    "release_all",
-    "say_to_owner",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -52,13 +39,7 @@ class Place:
 
 
 def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Place]:
-    """One place for all inputs if OUT names a file or a pipe, one for each if it names a folder.
-
-    Raises:
-        ParameterError: OUT is neither; a format that no reader knows; two inputs that would go to one file.
-        DataError: no inputs.
-        StorageError: a folder of inputs cannot be read.
-    """
+    """One place for all inputs if OUT names a file or a pipe, one for each if it names a folder."""
     files = find_files(rows.sources, any_format=rows.in_format is not None)
     target = Path(out)
     for suffix in (rows.in_format, out_format):
@@ -102,10 +83,7 @@ def check_places(
     charge: options.Charge,
     check_out: Callable[[Path], object],
 ) -> None:
-    """Let what can fail do so before the work starts; a pipe can be opened once only.
-
-    ``check_out`` refuses an output that cannot hold the columns. `check_columns` looks at the rows.
-    """
+    """Let what can fail do so before the work starts; a pipe can be opened once only."""
     every = [each for place in to for each in place.sources]
     for place in to:
         read_documents([each for each in place.sources if not is_pipe(each)], **rows.reading).close()
@@ -118,12 +96,7 @@ def check_places(
 
 
 def check_columns(to: Sequence[Place], rows: options.Rows, run: options.Run) -> None:
-    """Look at the first rows, when nothing else is left to refuse, before a mechanism is loaded and a question asked.
-
-    A column that is not there is said: of several files the first alone is looked at, for a folder may hold thousands,
-    and each is looked at again in its turn. A kept column that looks like an identifier is refused (`check_kept`),
-    unless the run was begun before.
-    """
+    """Look at the first rows, when nothing else is left to refuse, before a mechanism is loaded or a question asked."""
     for place in to:
         if place.sources and not is_pipe(place.sources[0]):
             with closing(read_documents(place.sources[0], **rows.reading)) as reader, suppress(NoDocumentsError):
@@ -134,42 +107,27 @@ def check_columns(to: Sequence[Place], rows: options.Rows, run: options.Run) -> 
 
 
 def check_kept(columns: Iterable[Column]) -> None:
-    """Refuse to keep columns that look like identifiers, unless somebody said that they are meant.
-
-    Raises:
-        ParameterError: there is one; all of them are named, with the reasons.
-    """
+    """Refuse to keep columns that look like identifiers, unless somebody said that they are meant."""
     found = [each for each in columns if each.identifies]
     if not found:
         return
     listed = "; ".join(f"{each.name!r} ({', and '.join(each.reasons)})" for each in found)
     meant = " ".join(f"--keep {shlex.quote(f'{each.name}!')}" for each in found)
-    what = "this column" if len(found) == 1 else "these columns"
-    raise ParameterError(
-        f"--keep would write {what} as it is, beside texts that are to be private: {listed}. Leave it out, or say that "
-        f"it is meant: {meant} (or --keep-identifying)"
+    which, them, are = (
+        ("this column as it is", "it", "it is")
         if len(found) == 1
-        else f"--keep would write {what} as they are, beside texts that are to be private: {listed}. Leave them out, "
-        f"or say that they are meant: {meant} (or --keep-identifying)"
+        else ("these columns as they are", "them", "they are")
+    )
+    raise ParameterError(
+        f"--keep would write {which}, beside texts that are to be private: {listed}. Leave {them} out, or say that "
+        f"{are} meant: {meant} (or --keep-identifying)"
     )
 
 
 def begin(
     promise: str, caution: str, *, yes: bool, asks: bool, output: options.Output, what: str = "Nothing was"
 ) -> None:
-    """Say what is promised before anything is written, and ask whether to go on where it is not to be relied upon.
-
-    Args:
-        promise: what is promised, and what is known of its effect.
-        caution: why it does not protect (`dptext.privacy.wording.cautioned`); empty where it does.
-        yes: ``--yes`` was given.
-        asks: whether there is anything left to decide: a run that only goes on was decided about when it began.
-        output: how to say so.
-        what: was not written where the answer is no.
-
-    Raises:
-        typer.Exit: the person at the terminal said no.
-    """
+    """Say what is promised before anything is written, and ask whether to go on where it is not to be relied upon."""
     output.say(promise)
     if not caution:
         return
@@ -199,17 +157,7 @@ def release_all(
     user: str | None = None,
     warning: Callable[[Tally], str | None] = lambda _: None,
 ) -> None:
-    """Release place after place, with a progress bar on a terminal, and say what was done.
-
-    Args:
-        to: where from and where to.
-        done: the outputs that are there already, as they are to be; they are left.
-        release: release one.
-        what: the rows are.
-        output: how to say so.
-        user: the column that says who wrote a text, if there is one: those of all releases add up.
-        warning: what the owner of the rows should know of their counts.
-    """
+    """Release place after place, with a progress bar on a terminal, and say what was done."""
     releases: list[Release] = []
     with stopped_with_notes(), progress_bar("privatizing", quiet=output.quiet) as bar, _noted(releases, len(to)):
         for place in to:
@@ -255,13 +203,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def of_one(releases: Sequence[Release], user: str, *, uncounted: int = 0) -> str:
-    """What the person with the most texts is promised for all of theirs in some releases, for the owner alone.
-
-    Args:
-        releases: of this run.
-        user: the column that says whose they are.
-        uncounted: how many releases of earlier runs are beside them.
-    """
+    """What the person with the most texts is promised for all of theirs in some releases, for the owner alone."""
     counted = [each.people for each in releases if each.people is not None]
     uncounted += len(releases) - len(counted)
     if not counted:
@@ -283,14 +225,7 @@ def _say_what_was_done(release: Release, what: str, output: options.Output, note
 
 
 def say_to_owner(counted: str, note: str | None, output: options.Output, *, to_one: str = "") -> None:
-    """What was counted in the private texts, which no statement holds.
-
-    Args:
-        counted: how many came out as they were (`dptext.privacy.wording.came_out`).
-        note: what the mechanism says of the counts.
-        output: how to say so.
-        to_one: what is promised to the person with the most texts (`of_one`).
-    """
+    """What was counted in the private texts, which no statement holds."""
     lines = [each for each in (counted, to_one) if each]
     if note is not None:
         lines += textwrap.wrap(f"{note[:1].upper()}{note[1:]}.", 79, subsequent_indent="  ")
@@ -299,9 +234,5 @@ def say_to_owner(counted: str, note: str | None, output: options.Output, *, to_o
 
 
 def _as_data(release: Release) -> dict[str, Any]:
-    return {
-        "documents": release.documents,
-        "skipped": release.skipped,
-        "out": str(release.out),
-        "statement": json.loads(release.statement.to_json()),
-    }
+    counts = {"documents": release.documents, "skipped": release.skipped}
+    return counts | {"out": str(release.out), "statement": json.loads(release.statement.to_json())}

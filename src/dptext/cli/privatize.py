@@ -7,41 +7,21 @@ import shlex
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from dptext.cli import options
+from dptext.cli import options, outputs
 from dptext.cli.console import print_json, stopped_with_notes
-from dptext.cli.outputs import (
-    as_input,
-    begin,
-    check_columns,
-    check_kept,
-    check_places,
-    is_begun,
-    of_one,
-    places,
-    release_all,
-    say_to_owner,
-)
-from dptext.cli.redaction import RedactionOptions
+from dptext.cli.options import RedactionOptions
 from dptext.errors import ParameterError
 from dptext.io.artifacts import file_digest
 from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import DocumentWriter
 from dptext.io.formats import file_format
-from dptext.privacy.wording import (
-    before_ledger,
-    before_people,
-    came_out,
-    cautioned,
-    for_person,
-    in_running_text,
-    unprotected_from,
-)
+from dptext.privacy import wording
 from dptext.release.mechanism import TextMechanism
 from dptext.release.people import promise_to
 from dptext.release.privatize import privatize_file
@@ -49,9 +29,6 @@ from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import UnknownWords, WordMechanism
 from dptext.words.registry import MECHANISMS, options_of
-
-__all__ = ["privatize"]
-
 
 BANK = "bank"
 _WITH_A_NAME = ("metric", "beta", "threshold", "pure_epsilon", "document_epsilon", "max_words")
@@ -63,7 +40,13 @@ _BY_SET = ", ".join(f"{', '.join(settings)} ({name})" for name, settings in _SET
 
 @dataclass(frozen=True, kw_only=True)
 class WordOptions:
-    """Those of mechanisms that replace words."""
+    """Those of mechanisms that replace words.
+
+    Attributes:
+        document_epsilon: TEM: a pure budget for a document (with --max-words).
+        max_words: TEM, SubsetSelection: how many words of a document are looked at, which bounds what it costs; later
+            ones become <unk>.
+    """
 
     vectors: options.Vectors = "glove-6b-50d"
     limit: options.Limit = 50_000
@@ -71,20 +54,11 @@ class WordOptions:
     beta: options.Beta = None
     threshold: Annotated[float | None, typer.Option(help="TEM: distances count up to here.")] = None
     pure_epsilon: options.PureEpsilon = None
-    document_epsilon: Annotated[
-        float | None, typer.Option(help="TEM: a pure budget for a document (with --max-words).")
-    ] = None
-    max_words: Annotated[
-        int | None,
-        typer.Option(
-            help="TEM, SubsetSelection: how many words of a document are looked at, which bounds what it costs; later "
-            "ones become <unk>."
-        ),
-    ] = None
+    document_epsilon: float | None = None
+    max_words: int | None = None
     unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
 
     def build(self, name: str, epsilon: float, settings: options.Settings) -> WordMechanism:
-        """The word mechanism of a name."""
         given = {option: getattr(self, option) for option in _WITH_A_NAME} | settings
         given = {option: value for option, value in given.items() if value is not None}
         build: Any = MECHANISMS[name]
@@ -96,25 +70,20 @@ class WordOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BankOptions:
-    """Those of a bank of public texts."""
+    """Those of a bank of public texts.
 
-    bank: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="bank: public texts, as dptext bank writes them.")
-    ] = None
-    unit: Annotated[
-        Literal["sentence", "document"],
-        typer.Option(help="bank: what --epsilon is for, each sentence or a document with all of them."),
-    ] = "sentence"
-    max_sentences: Annotated[
-        int | None,
-        typer.Option(
-            help="bank: how many sentences of a document are replaced. With --unit document always so many come out; "
-            "without it one text stands for a document."
-        ),
-    ] = None
+    Attributes:
+        bank (FOLDER): bank: public texts, as dptext bank writes them.
+        unit: bank: what --epsilon is for, each sentence or a document with all of them.
+        max_sentences: bank: how many sentences of a document are replaced. With --unit document always so many come
+            out; without it one text stands for a document.
+    """
+
+    bank: Path | None = None
+    unit: Literal["sentence", "document"] = "sentence"
+    max_sentences: int | None = None
 
     def build(self, epsilon: float, settings: options.Settings, sources: Iterable[Path]) -> TextMechanism:
-        """What replaces the texts of files by those of the bank."""
         from dptext.sentences.bank import TextBank  # with all that makes vectors of texts: words do without
         from dptext.sentences.rewriter import BankRewriter
 
@@ -134,7 +103,6 @@ class BankOptions:
         return BankRewriter(bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, **more)
 
     def check_apart(self, out: str) -> None:
-        """Whether an output leaves the bank as it is."""
         if self.bank is not None and self.bank.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
             raise ParameterError(f"{out!r} lies in the folder of the bank, which must stay as it is: choose another")
 
@@ -142,26 +110,21 @@ class BankOptions:
 def _check_known(name: str, given: Collection[str], known: Collection[str]) -> None:
     foreign = sorted(set(given) - set(known))
     if foreign:
-        names = ", ".join(_spelled(each) if each in _WITH_A_NAME else each for each in foreign)
+        names = ", ".join(options.flag(each) if each in _WITH_A_NAME else each for each in foreign)
         has = ", ".join(sorted(known)) or "no options"
         raise ParameterError(f"the mechanism {name} has no {names}: leave it out (it has {has})")
 
 
-def _spelled(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class MechanismOptions:
-    """What replaces texts, and with what budget."""
+    """What replaces texts, and with what budget.
 
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Nats per unit of distance between two words (subsetselection, custext: nats for a word; bank: for a "
-            "sentence or a document, as --unit says). There is no usual one: dptext advise, dptext calibrate."
-        ),
-    ] = None
+    Attributes:
+        epsilon: Nats per unit of distance between two words (subsetselection, custext: nats for a word; bank: for a
+            sentence or a document, as --unit says). There is no usual one: dptext advise, dptext calibrate.
+    """
+
+    epsilon: float | None = None
     mechanism: Annotated[
         str,
         options.OneOf((*MECHANISMS, BANK)),
@@ -170,29 +133,25 @@ class MechanismOptions:
     settings: Annotated[
         tuple[str, ...],
         typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help=f"A further option of a mechanism: {_BY_SET}. May be repeated.",
+            "--set", metavar="NAME=VALUE", help=f"A further option of a mechanism: {_BY_SET}. May be repeated."
         ),
     ] = ()
 
     def size(self, bank: BankOptions, source: str) -> float:
-        """The epsilon that is asked for."""
         if self.epsilon is not None:
             return self.epsilon
         folder = "FOLDER" if bank.bank is None else shlex.quote(str(bank.bank))
         of_bank = f" --bank {folder}" if self.mechanism == BANK else ""
         raise ParameterError(
             "say how much may be lost, --epsilon NUMBER: there is no usual one. Which way and which size fit these "
-            f"texts: dptext advise {as_input(source)}. What an epsilon does: dptext calibrate{of_bank}"
+            f"texts: dptext advise {outputs.as_input(source)}. What an epsilon does: dptext calibrate{of_bank}"
         )
 
     def build(self, words: WordOptions, bank: BankOptions, sources: Sequence[Path]) -> TextMechanism:
-        """The mechanism that is asked for, for the texts of some files."""
         epsilon = self.size(bank, str(sources[0]))
         settings = options.parse_settings(self.settings)
         others: WordOptions | BankOptions = words if self.mechanism == BANK else bank
-        given = [_spelled(each.name) for each in fields(others) if getattr(others, each.name) != each.default]
+        given = options.given_flags(others)
         if given and self.mechanism == BANK:
             raise ParameterError(f"{', '.join(given)}: for mechanisms that replace words; leave it out with a bank")
         if given:
@@ -209,8 +168,7 @@ def privatize(
     *,
     rows: options.Rows,
     out: Annotated[
-        str,
-        typer.Option("--out", "-o", metavar="OUT", help="A file; a folder (one file for each IN); - for a pipe."),
+        str, typer.Option("--out", "-o", metavar="OUT", help="A file; a folder (one file for each IN); - for a pipe.")
     ],
     what: MechanismOptions,
     words: WordOptions,
@@ -238,7 +196,7 @@ def privatize(
         mechanism = redact.around(what.build(words, bank, [*map(Path, rows.sources)]))
         _privatize_on_spark(rows, out, mechanism, run, charge, output, yes=yes)
         return
-    to = places(rows, out, out_format=out_format)
+    to = outputs.places(rows, out, out_format=out_format)
     piped = to[0].out == STANDARD
     if charge.ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):
         raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
@@ -248,21 +206,21 @@ def privatize(
         raise ParameterError("what went through a pipe is gone: --resume needs a file as OUT")
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
-    check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
+    outputs.check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
     redact.check_apart(place.out for place in to)
     sources = [each for place in to for each in place.sources]
     if statement is not None:
         check_statement_file(sources, statement, force=run.force)
-    check_columns(to, rows, run)
+    outputs.check_columns(to, rows, run)
     mechanism = redact.around(what.build(words, bank, sources))
     done = {
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }
-    asks = not all(is_begun(place, run) for place in to)
+    asks = not all(outputs.is_begun(place, run) for place in to)
     _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
     how = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
-        release_all(
+        outputs.release_all(
             to,
             done,
             lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **how),
@@ -278,9 +236,9 @@ def privatize(
     output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
     if sent.skipped:
         output.say(f"Left out {sent.skipped:,} rows that could not be read.")
-    counted = came_out(sent.statement, sent.tally, sent.documents)
-    to_one = "" if charge.user is None else of_one([sent], charge.user)
-    say_to_owner(counted, mechanism.warning(sent.tally), output, to_one=to_one)
+    counted = wording.came_out(sent.statement, sent.tally, sent.documents)
+    to_one = "" if charge.user is None else outputs.of_one([sent], charge.user)
+    outputs.say_to_owner(counted, mechanism.warning(sent.tally), output, to_one=to_one)
 
 
 def _say_before(
@@ -293,16 +251,16 @@ def _say_before(
 
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
     found = in_short(inner) if isinstance(inner, WordMechanism) else None
-    promise = [mechanism.promise_before_start(), *([] if found is None else [in_running_text(found)])]
-    promise += [] if charge.user is None else [before_people(charge.user)]
-    promise += [] if charge.ledger is None else filter(None, [before_ledger(mechanism.statement.guarantee)])
-    caution = cautioned(
-        first=unprotected_from(mechanism),
+    promise = [mechanism.promise_before_start(), *([] if found is None else [wording.in_running_text(found)])]
+    promise += [] if charge.user is None else [wording.before_people(charge.user)]
+    promise += [] if charge.ledger is None else filter(None, [wording.before_ledger(mechanism.statement.guarantee)])
+    caution = wording.cautioned(
+        first=wording.unprotected_from(mechanism),
         most_stay=found is not None and found.most_stay,
-        source=as_input(source),
+        source=outputs.as_input(source),
         parts="sentences" if found is None else "words",
     )
-    begin("\n".join(promise), caution, yes=yes, asks=asks, output=output)
+    outputs.begin("\n".join(promise), caution, yes=yes, asks=asks, output=output)
 
 
 def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]) -> None:
@@ -334,7 +292,7 @@ def _privatize_on_spark(
     with stopped_with_notes(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
-        check_kept(look_at_columns(frame, rows.in_doubt))
+        outputs.check_kept(look_at_columns(frame, rows.in_doubt))
         _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=True, output=output)
         release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
         ledger = None if charge.ledger is None else str(charge.ledger)
@@ -343,9 +301,9 @@ def _privatize_on_spark(
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
     most, to_one = release.most_texts, ""
     if charge.user is not None:
-        to_one = for_person(None if most is None else promise_to(most, [statement]), most, user=charge.user)
+        to_one = wording.for_person(None if most is None else promise_to(most, [statement]), most, user=charge.user)
     # the note on its counts is in the log already
-    say_to_owner(came_out(statement, release.tally), None, output, to_one=to_one)
+    outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, to_one=to_one)
     output.say(f"Explained by: dptext explain {beside}")
     if output.as_json:
         print_json({"out": out, "statement": json.loads(statement.to_json())})

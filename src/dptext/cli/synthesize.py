@@ -1,11 +1,12 @@
-"""``dptext synthesize``: texts of people in, a corpus that people can read and its statement out."""
+"""``dptext synthesize``: describe people's texts by one noisy release, and make a synthetic corpus from it."""
 
 from __future__ import annotations
 
 import json
 import textwrap
+import unicodedata
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +16,20 @@ import typer
 
 from dptext.advice.pasted import LABELS
 from dptext.cli import options
-from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
-from dptext.cli.label_check import LabelCheck
+from dptext.cli.console import Bar, can_ask, confirm, print_json, progress_bar, stopped_with_notes
 from dptext.cli.outputs import as_input, begin
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
-from dptext.io.documents import DocumentReader, find_files, read_documents
+from dptext.io.batches import Batch, as_lists
+from dptext.io.documents import DocumentReader, canonical_label, find_files, read_documents
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import before_synthesis, cautioned_of
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.synthesis.density import VARIETY
 from dptext.synthesis.distribution import Shares
-from dptext.synthesis.moments import Labels
+from dptext.synthesis.moments import OUTSIDE, Labels
 from dptext.synthesis.planning import COVERED, Expected, expected_quality, pool_warnings
 from dptext.synthesis.prompts import Source
 from dptext.synthesis.release import (
@@ -42,7 +43,81 @@ from dptext.synthesis.release import (
 )
 from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Synthesizer
 
-__all__ = ["synthesize"]
+
+class LabelCheck:
+    """Count the rows that have one of the public labels, and decide whether to go on."""
+
+    def __init__(self, labels: Labels, *, yes: bool, output: options.Output, bar: Bar) -> None:
+        self._labels, self._yes, self._output, self._bar = labels, yes, output, bar
+        self._is_done = not labels.columns
+        self._rows = self._labelled = 0
+        self._known = dict(zip(labels.columns, map(frozenset, labels.values), strict=True))
+        self._in_column = dict.fromkeys(labels.columns, 0)
+        self._by_folded = [{_folded(label): label for label in values} for values in labels.values]
+        self._spellings: dict[str, str] = {}  # public label: how the private rows spell it
+
+    def watch(self, reader: DocumentReader) -> None:
+
+        def add(block: Batch) -> None:
+            if not self._is_done:
+                columns = as_lists(block.columns)
+                for values in zip(*(columns[name] for name in self._labels.columns), strict=True):
+                    self.add(values)
+
+        reader.watch(add, at_end=self.decide)
+
+    def add(self, values: Sequence[object], rows: int = 1) -> None:
+        """Count rows that have these values in the label columns."""
+        self._rows += rows
+        self._labelled += rows * (self._labels.code(values) != OUTSIDE)
+        for column, folded, value in zip(self._labels.columns, self._by_folded, values, strict=True):
+            label = canonical_label(value)
+            if label in self._known[column]:
+                self._in_column[column] += rows
+            elif label is not None and _folded(label) in folded:
+                self._spellings.setdefault(folded[_folded(label)], label)
+
+    def decide(self) -> None:
+        if self._is_done:
+            return
+        self._is_done = True
+        is_terminal = can_ask()
+        if not self._labelled:
+            raise ParameterError(self._problem(is_terminal))
+        if not is_terminal or self._output.quiet:
+            return
+        with self._bar.away():
+            self._output.say("\n".join(["For you alone (it is in no output):", *self._counts()]))
+            if not confirm("Release with these labels?", yes=self._yes, quiet=False):
+                self._output.say("Nothing was released.")
+                raise typer.Exit(1)
+
+    def _problem(self, is_terminal: bool) -> str:
+        missing = [column for column, rows in self._in_column.items() if not rows]
+        where = f"of {', '.join(map(repr, missing))}" if missing else "combinations"
+        hint = ""
+        if self._spellings:  # a script's messages are kept in logs, which must not hold values of private rows
+            spellings = "; ".join(self._respelled())
+            hint = f" ({spellings if is_terminal else 'some values differ in case or punctuation only'})"
+        return (
+            f"no row of IN has one of the --labels {where}{hint}. Nothing was released or charged. Correct --label or "
+            "--labels, or add --labels-as-given to release all the same"
+        )
+
+    def _counts(self) -> Iterable[str]:
+        yield f"  {self._labelled:,} of {self._rows:,} rows have one of the --labels."
+        if len(self._in_column) > 1:
+            yield from (f"  {column}: {rows:,} rows" for column, rows in self._in_column.items())
+        yield from (f"  {each}" for each in self._respelled())
+
+    def _respelled(self) -> Iterable[str]:
+        return (f"the file writes {spelling!r} for {label!r}" for label, spelling in self._spellings.items())
+
+
+def _folded(label: str) -> str:
+    """The letters and digits of a label, without case; the label itself if it has none."""
+    return "".join(each for each in unicodedata.normalize("NFKC", label).casefold() if each.isalnum()) or label
+
 
 _PLACEHOLDERS = LABELS.split(",")
 _SEED = 0  # of the noise that a prediction draws: the same in every run; it is of public numbers alone
@@ -50,7 +125,15 @@ _SEED = 0  # of the noise that a prediction draws: the same in every run; it is 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateTexts:
-    """Whose documents are described."""
+    """Whose documents are described.
+
+    Attributes:
+        user (COLUMN): The column that says who wrote a text: who is protected.
+        unit: What is protected: a user; or a document, no promise to a person with several.
+        on_error: A row that cannot be read: stop, or leave it out.
+        most_documents (N): Of a user, this many documents are looked at: the first ones (Spark: those of the smallest
+            digests).
+    """
 
     sources: Annotated[
         tuple[str, ...] | None,
@@ -60,33 +143,18 @@ class PrivateTexts:
     in_format: options.InFormat = None
     encoding: options.Encoding = None
     separator: options.Separator = None
-    user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text: who is protected.")
-    ] = None
-    unit: Annotated[
-        Literal["user", "document"],
-        typer.Option(help="What is protected: a user; or a document, no promise to a person with several."),
-    ] = "user"
-    on_error: Annotated[
-        Literal["fail", "skip"], typer.Option(help="A row that cannot be read: stop, or leave it out.")
-    ] = "fail"
-    most_documents: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Of a user, this many documents are looked at: the first ones (Spark: those of the smallest digests).",
-        ),
-    ] = MOST_DOCUMENTS
+    user: str | None = None
+    unit: Literal["user", "document"] = "user"
+    on_error: Literal["fail", "skip"] = "fail"
+    most_documents: int = MOST_DOCUMENTS
     engine: options.Engine = "local"
 
     def rows(
         self, labels: Sequence[str], watch: Callable[[DocumentReader], None], check: LabelCheck | None
     ) -> PrivateRows:
-        """Return the private rows."""
         return self._files(watch, check) if self.engine == "local" else self._frame(labels)
 
     def check(self) -> None:
-        """Whether it is said what is read, and who is protected."""
         if not self.sources:
             raise ParameterError(
                 "name private files, IN, to describe; or draw from an earlier description: --distribution FOLDER"
@@ -95,17 +163,9 @@ class PrivateTexts:
 
     def _files(self, watch: Callable[[DocumentReader], None], check: LabelCheck | None) -> PrivateFiles:
         found = [path for path, _ in find_files(self.sources or (), any_format=self.in_format is not None)]
-        return _CheckedFiles(
-            paths=found,
-            text=self.text,
-            user=self.user,
-            on_error=self.on_error,
-            suffix=self.in_format,
-            encoding=self.encoding,
-            separator=self.separator,
-            watch=watch,
-            check=check,
-        )
+        layout = {"suffix": self.in_format, "encoding": self.encoding, "separator": self.separator}
+        reading: dict[str, Any] = {"text": self.text, "user": self.user, "on_error": self.on_error, **layout}
+        return _CheckedFiles(paths=found, watch=watch, check=check, **reading)
 
     def _frame(self, labels: Sequence[str]) -> PrivateRows:
         sources = self.sources or ()
@@ -150,35 +210,24 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions:
-    """The public classes."""
+    """The public classes.
 
-    label: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="COLUMN", help="A column of labels (repeat it for several: their combinations)."),
-    ] = ()
-    labels: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="A,B,...",
-            help="The public labels of that column, never read from IN (one list per --label); A=TEXT,B=TEXT adds a "
-            "public description of each. Before the release, a terminal shows you alone how many rows have one of "
-            "them, and asks. The command fails if no row has one, so its exit status depends on private rows.",
-        ),
-    ] = ()
-    labels_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help='The public labels as JSON, in place of --labels: {"A": "a description", ...} or ["A", "B", ...]; '
-            'for several columns {"COLUMN": {...}, ...}, without --label.',
-        ),
-    ] = None
-    labels_as_given: Annotated[
-        bool, typer.Option("--labels-as-given", help="Do not compare --labels with the rows of IN.")
-    ] = False
+    Attributes:
+        label (COLUMN): A column of labels (repeat it for several: their combinations).
+        labels (A,B,...): The public labels of that column, never read from IN (one list per --label); A=TEXT,B=TEXT
+            adds a public description of each. Before the release, a terminal shows you alone how many rows have one of
+            them, and asks. The command fails if no row has one, so its exit status depends on private rows.
+        labels_file (FILE): The public labels as JSON, in place of --labels: {"A": "a description", ...} or ["A", "B",
+            ...]; for several columns {"COLUMN": {...}, ...}, without --label.
+        labels_as_given: Do not compare --labels with the rows of IN.
+    """
+
+    label: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    labels_file: Path | None = None
+    labels_as_given: bool = False
 
     def found(self) -> Labels:
-        """The label set."""
         if self.labels_file is not None:
             if self.labels or len(self.label) > 1:
                 raise ParameterError(
@@ -229,20 +278,16 @@ def _labels_of_file(file: Path, column: str | None = None) -> Labels:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions:
-    """What is made of the description."""
+    """What is made of the description.
 
-    public: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="POOL",
-            help="Public texts, chosen without regard to IN (may be repeated): features, and what is chosen from.",
-        ),
-    ] = ()
+    Attributes:
+        public (POOL): Public texts, chosen without regard to IN (may be repeated): features, and what is chosen from.
+        public_label (COLUMN): For --plan: the column of POOL with public labels, to predict accuracy.
+    """
+
+    public: tuple[str, ...] = ()
     public_text: options.PublicText = "text"
-    public_label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="For --plan: the column of POOL with public labels, to predict accuracy."),
-    ] = None
+    public_label: str | None = None
     public_name: Annotated[str | None, typer.Option(metavar="NAME", help="What statement and card call POOL.")] = None
     licence: options.Licence = None
     count: Annotated[int | None, typer.Option("-n", "--count", metavar="N", help="How many texts to make.")] = None
@@ -260,7 +305,6 @@ class CorpusOptions:
     ] = None
 
     def pool(self) -> Pool | None:
-        """The public texts, if any are named."""
         if not self.public:
             return None
         return Pool(
@@ -270,22 +314,19 @@ class CorpusOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorOptions:
-    """A language model that writes the texts."""
+    """A language model that writes the texts.
 
-    generator: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Let an OpenAI-compatible server write the texts, which are then weighed."),
-    ] = None
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of the server; without one, the folder of a local model that writes."),
-    ] = None
-    key: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="The environment variable that holds the server's key.")
-    ] = None
-    about: Annotated[
-        str, typer.Option(metavar="WORDS", help="What texts are wanted, in public words, for the model.")
-    ] = ""
+    Attributes:
+        generator (URL): Let an OpenAI-compatible server write the texts, which are then weighed.
+        model (NAME): Of the server; without one, the folder of a local model that writes.
+        key (VARIABLE): The environment variable that holds the server's key.
+        about (WORDS): What texts are wanted, in public words, for the model.
+    """
+
+    generator: str | None = None
+    model: str | None = None
+    key: str | None = None
+    about: str = ""
     rounds: Annotated[int, typer.Option(help="How often texts are written and weighed; no further cost.")] = 3
     max_calls: Annotated[int, typer.Option(metavar="N", help="Ask the server so often at most.")] = 10_000
 
@@ -325,14 +366,7 @@ def synthesize(
     labels: LabelOptions,
     corpus: CorpusOptions,
     generator: GeneratorOptions,
-    distribution: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="The description, which is the release (default: OUT.distribution). Without IN: draw from that of an "
-            "earlier run, for nothing.",
-        ),
-    ] = None,
+    distribution: Path | None = None,
     plan: options.Plan = False,
     people: options.People = None,
     run: options.Run,
@@ -344,6 +378,10 @@ def synthesize(
 
     All files of IN together make one release. Texts come from public ones (--public), or a language model writes them
     (--generator): whichever are likely among the described ones. That costs nothing more, however often it is done.
+
+    Args:
+        distribution (FOLDER): The description, which is the release (default: OUT.distribution). Without IN: draw from
+            that of an earlier run, for nothing.
     """
     pool = corpus.pool()
     if plan:
@@ -386,24 +424,15 @@ def _check_is_a_draw(
     run: options.Run,
     ledger: Path | None,
 ) -> None:
-    """Whether nothing is asked of an earlier description that was decided when it was released."""
-    is_asked = {
-        "--epsilon": budget.epsilon is not None,
-        "--delta": budget.delta != Budget.delta,
-        "--public-users": budget.public_users is not None,
-        "--user": private.user is not None,
-        "--unit": private.unit != PrivateTexts.unit,
-        "--most-documents": private.most_documents != PrivateTexts.most_documents,
-        "--label": bool(labels.label),
-        "--labels": bool(labels.labels),
-        "--labels-file": labels.labels_file is not None,
-        "--labels-as-given": labels.labels_as_given,
-        "--features": corpus.features is not None,
-        "--ledger": ledger is not None,
-        "--seed": run.seed is not None,
-        "--resume": run.resume,
-    }
-    asked = [name for name, is_so in is_asked.items() if is_so]
+    """Raise if an option would change a description that was released before."""
+    asked = [
+        *options.given_flags(budget),
+        *options.given_flags(private, "user", "unit", "most_documents"),
+        *options.given_flags(labels),
+        *options.given_flags(corpus, "features"),
+        *(["--ledger"] if ledger is not None else []),
+        *options.given_flags(run, "seed", "resume"),
+    ]
     if asked:
         raise ParameterError(
             "texts are drawn from an earlier description, which was decided when it was released: leave out "
@@ -450,7 +479,6 @@ def _released(
     *,
     yes: bool,
 ) -> Release:
-    """A new description, or that of an interrupted run, and texts of it."""
     assert draw.public is not None
     columns = synthesizer.labels.columns
     rows = private.rows(columns, lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")), check)
@@ -478,15 +506,7 @@ def _released(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
-        return synthesize_file(
-            rows,
-            places.out,
-            synthesizer,
-            draw,
-            public=plan,
-            distribution=folder,
-            **going,
-        )
+        return synthesize_file(rows, places.out, synthesizer, draw, public=plan, distribution=folder, **going)
 
 
 def _synthesizer(
@@ -518,7 +538,6 @@ def _plan(
     people: int | None,
     output: options.Output,
 ) -> None:
-    """Print the predicted quality, from public numbers."""
     if pool is None or people is None:
         raise ParameterError(
             "--plan needs public texts and a public number of people: --public POOL --people 1000 (never a count of IN)"

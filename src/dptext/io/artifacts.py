@@ -135,7 +135,6 @@ def _read_config(place: Path) -> dict[str, Any]:
 
 
 def _write(place: Path, content: Content) -> str:
-    """Write a new file and return its digest."""
     with place.open("xb") as stream:
         file = HashedFile(stream)
         if callable(content):

@@ -165,14 +165,15 @@ def _make_private(stream: IO[bytes]) -> None:
 
 
 def _check_own(path: Path, status: os.stat_result, owner_only: bool) -> None:
-    problem = None if stat.S_ISREG(status.st_mode) else _kind(status)
-    if problem is None and owner_only and status.st_nlink > 1:
+    user, problem = getattr(os, "geteuid", lambda: status.st_uid)(), ""
+    if not stat.S_ISREG(status.st_mode):
+        problem = _kind(status)
+    elif owner_only and status.st_nlink > 1:
         problem = "a file with a second name"
     # some network folders give every file to one user
-    user = getattr(os, "geteuid", lambda: status.st_uid)()
-    if problem is None and owner_only and user != status.st_uid != _default_stat(path).st_uid:
+    elif owner_only and user != status.st_uid != _default_stat(path).st_uid:
         problem = "a file of another user"
-    if problem is not None:
+    if problem:
         raise StorageError(f"cannot write {str(path)!r}: it is {problem}, not a file that dptext made; move it away")
 
 
@@ -271,24 +272,20 @@ class HashedFile:
         self._count = 0
 
     def write(self, data: bytes) -> int:
-        """Append bytes."""
         self._digest.update(data)
         self._count += len(data)
         return self._stream.write(data)
 
     def tell(self) -> int:
-        """Return the number of bytes so far."""
         return self._count
 
     def close(self) -> None:
         """Do nothing: the file stays open."""
 
     def flush(self) -> None:
-        """Hand buffered bytes to the operating system."""
         self._stream.flush()
 
     def digest(self) -> str:
-        """Return the SHA-256 of the bytes so far, in hexadecimal."""
         return self._digest.hexdigest()
 
 

@@ -51,7 +51,6 @@ class Reject:
 
     @property
     def count(self) -> int:
-        """Number of rows."""
         return self.last - self.first + 1
 
 
@@ -117,38 +116,56 @@ def batch_limits(by_rows: int | None = None) -> tuple[int, float]:
     return (BATCH_ROWS, BATCH_CHARACTERS) if by_rows is None else (by_rows, math.inf)
 
 
+def row_batches(
+    rows: Iterable[Reject | tuple[str | None, Sequence[Any]]], names: Sequence[str] = (), by_rows: int | None = None
+) -> Iterator[Batch]:
+    """Rows (a text and the values of its other columns) and rejected rows, in batches."""
+    max_rows, max_characters = batch_limits(by_rows)
+    texts: list[str | None] = []
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    rejects: list[Reject] = []
+    characters = 0
+    for row in rows:
+        if isinstance(row, Reject):
+            add_reject(rejects, row)
+            if len(rejects) >= BATCH_REJECTS:
+                yield Batch([], {name: [] for name in names}, tuple(rejects))
+                rejects = []
+            continue
+        text, others = row
+        texts.append(text)
+        for values, value in zip(columns.values(), others, strict=True):
+            values.append(value)
+        characters += 0 if text is None else len(text)
+        if characters >= max_characters or len(texts) >= max_rows:
+            yield Batch(texts, columns, tuple(rejects))
+            texts, columns, rejects, characters = [], {name: [] for name in names}, [], 0
+    if texts or rejects:
+        yield Batch(texts, columns, tuple(rejects))
+
+
 def text_batches(texts: Iterable[str | None]) -> Iterator[Batch]:
     """Texts without other columns, in batches."""
-    max_rows, max_characters = batch_limits()
-    waiting: list[str | None] = []
-    characters = 0
-    for text in texts:
-        waiting.append(text)
-        characters += 0 if text is None else len(text)
-        if characters >= max_characters or len(waiting) >= max_rows:
-            yield Batch(waiting, {})
-            waiting, characters = [], 0
-    if waiting:
-        yield Batch(waiting, {})
+    return row_batches((text, ()) for text in texts)
 
 
 def merge_rejects(rejects: Iterable[Reject]) -> Iterator[Reject]:
     """Rejects in order, consecutive rows with one reason merged."""
-    run: Reject | None = None
+    run: list[Reject] = []
     for reject in rejects:
-        if run is not None and (reject.file, reject.reason, reject.first) == (run.file, run.reason, run.last + 1):
-            run = Reject(run.file, run.first, reject.last, run.reason)
-            continue
-        if run is not None:
-            yield run
-        run = reject
-    if run is not None:
-        yield run
+        add_reject(run, reject)
+        yield from run[:-1]
+        del run[:-1]
+    yield from run
 
 
 def add_reject(rejects: list[Reject], reject: Reject) -> None:
     """Append a reject to a list, or merge it with the last one."""
-    rejects[-1:] = merge_rejects((*rejects[-1:], reject))
+    last = rejects[-1] if rejects else None
+    if last is not None and (reject.file, reject.reason, reject.first) == (last.file, last.reason, last.last + 1):
+        rejects[-1] = Reject(last.file, last.first, reject.last, last.reason)
+    else:
+        rejects.append(reject)
 
 
 def has_lone_surrogate(text: str) -> bool:
@@ -198,11 +215,9 @@ class OpenedFile:
 
     @property
     def position(self) -> int:
-        """Bytes of the file read so far."""
         return 0 if self.size == 0 else self.size if self._file.closed else self._file.tell()
 
     def close(self) -> None:
-        """Close the file; standard input stays open."""
         if self._is_own:
             self._file.close()
 

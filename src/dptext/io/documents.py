@@ -7,7 +7,9 @@ import glob
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -17,7 +19,7 @@ from dptext.checks import choice
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, open_new, scratch_folder
 from dptext.io.batches import STANDARD, Batch, Columns, Reject, add_reject, as_lists, is_pipe
-from dptext.io.formats import FileFormat, Reading, Source, file_format, written_format
+from dptext.io.formats import Reading, Source, file_format, written_format
 from dptext.privacy.guarantee import canonical_id
 
 OnError: TypeAlias = Literal["fail", "skip"]
@@ -150,10 +152,7 @@ def read_documents(
                 f"{announced.kind.removeprefix('.')} cannot be read from {kind}: name a file, or pipe .jsonl"
             )
 
-        def opened(path: Path = path, announced: FileFormat = announced) -> Source:
-            return announced.format.source(path, announced.compression, reading)
-
-        opens.append((path, opened))
+        opens.append((path, partial(announced.format.source, path, announced.compression, reading)))
     return DocumentReader(opens, user=user, label=label, keep=tuple(keep))
 
 
@@ -232,7 +231,6 @@ class DocumentReader(Iterator[Document]):
 
     @property
     def position(self) -> int:
-        """Bytes of the files read so far."""
         return self._done + (0 if self._current is None else self._current.position)
 
     def watch(self, watcher: Callable[[Batch], None], *, at_end: Callable[[], None] | None = None) -> None:
@@ -241,7 +239,6 @@ class DocumentReader(Iterator[Document]):
         self._at_end += [] if at_end is None else [at_end]
 
     def close(self) -> None:
-        """Close the files."""
         if self._current is not None:
             self._current.close()
         for turn in self._turns:
@@ -324,7 +321,6 @@ class DocumentWriter:
         return self.format.is_assembled
 
     def encode(self, texts: Sequence[str | None], columns: Columns, *, row: int, first: bool) -> bytes:
-        """The bytes of one batch."""
         return self.format.format.encode(self._names, texts, columns, row, first)
 
     def write(self, parts: Iterable[bytes], out: HashedFile) -> None:
@@ -374,11 +370,8 @@ def _below(folder: Path) -> list[Path]:
         raise StorageError.of("read", folder, error) from None
 
     every = [Path(place, name) for place, _, names in os.walk(folder, onerror=refuse) for name in names]
-    files = [
-        file
-        for file in every
-        if _is_input(file) and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    ]
+    visible = [file for file in every if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    files = list(filter(_is_input, visible))
     if not files:
         raise DataError(f"the folder {str(folder)!r} holds no file of a known format: name a file")
     return sorted(files)
@@ -394,10 +387,6 @@ def _matching(pattern: str, any_format: bool) -> list[tuple[Path, Path]]:
 
 
 def _is_input(path: Path) -> bool:
-    if path.name.endswith(_OWN) or not path.is_file():
-        return False
-    try:
-        file_format(path)
-    except ParameterError:
-        return False
-    return True
+    with suppress(ParameterError):
+        return not path.name.endswith(_OWN) and path.is_file() and bool(file_format(path))
+    return False

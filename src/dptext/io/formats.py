@@ -19,18 +19,16 @@ from typing import Any, Protocol, TypeAlias
 from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.io.atomic import HashedFile
 from dptext.io.batches import (
-    BATCH_REJECTS,
     Batch,
     Columns,
     OpenedFile,
     Reject,
-    add_reject,
     as_lists,
-    batch_limits,
     compress,
     describe_columns,
     display_name,
     has_lone_surrogate,
+    row_batches,
 )
 
 LONGEST = 1 << 28
@@ -53,7 +51,6 @@ class Reading:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The names of all columns to read."""
         return (self.text, *self.columns)
 
 
@@ -76,9 +73,7 @@ class Source(Protocol):
     name: str
 
     @property
-    def position(self) -> int:
-        """Bytes read so far."""
-        ...
+    def position(self) -> int: ...
 
     def batches(self, by_rows: int | None) -> Iterator[Batch]: ...
     def close(self) -> None: ...
@@ -98,13 +93,11 @@ class _Transcoded:
         self._take(start)
 
     def _take(self, data: bytes) -> None:
-        text = None
+        text, expected = None, f"expected text in the encoding {self._encoding}"
         with suppress(UnicodeError):  # such an error holds the data
             text = self._decoder.decode(data, final=self._ended)
         if text is None:
-            raise DataError(
-                f"{self._file.name}: expected text in the encoding {self._encoding}; name the right one (--encoding)"
-            )
+            raise DataError(f"{self._file.name}: {expected}; name the right one (--encoding)")
         *lines, self._rest = (self._rest + text).split("\n")
         self._lines += (line + "\n" for line in lines)
 
@@ -138,14 +131,11 @@ class _Lines(Iterator[str]):
                     self._file = _Transcoded(self._file, "utf-16", line)
                     return self._file.readline(LONGEST + 1)
                 if not self._is_given and len(line) >= 8:
-                    for encoding, zeros, others in (
-                        ("utf-16-le", line[1:40:2], line[0:40:2]),
-                        ("utf-16-be", line[0:40:2], line[1:40:2]),
-                    ):
+                    even, odd = line[0:40:2], line[1:40:2]
+                    for encoding, zeros, others in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
                         if not zeros.strip(b"\0") and 0 not in others:
-                            raise DataError(
-                                f"{self.name}: expected UTF-8, this looks like UTF-16; add --encoding {encoding}"
-                            )
+                            problem = f"expected UTF-8, this looks like UTF-16; add --encoding {encoding}"
+                            raise DataError(f"{self.name}: {problem}")
             return line
         raise DataError(
             f"{self.name}: the compressed data is broken or ends early, after line {self.number}; copy the file again"
@@ -245,9 +235,8 @@ def _json_row(value: Any, source: str) -> Row:
 
 
 def _holds_surrogate(row: dict[str, Any]) -> bool:
-    with suppress(UnicodeEncodeError, RecursionError):
-        json.dumps(row, ensure_ascii=False).encode("utf-8")
-        return False
+    with suppress(RecursionError):
+        return has_lone_surrogate(json.dumps(row, ensure_ascii=False))
     return True
 
 
@@ -337,41 +326,25 @@ class _LineSource:
 
     @property
     def position(self) -> int:
-        position: int = self._file.position
-        return position
+        return int(self._file.position)
 
     def close(self) -> None:
         self._file.close()
 
     def batches(self, by_rows: int | None) -> Iterator[Batch]:
-        max_rows, max_characters = batch_limits(by_rows)
-        names = self._reading.columns
-        texts: list[str | None] = []
-        columns: dict[str, list[Any]] = {name: [] for name in names}
-        rejects: list[Reject] = []
-        characters = 0
+        return row_batches(self._usable_rows(), self._reading.columns, by_rows)
+
+    def _usable_rows(self) -> Iterator[Reject | tuple[str | None, list[Any]]]:
         for number, row in self._rows():
             reason = row.reason if isinstance(row, BadRow) else self._problem(row)
-            if reason is not None or isinstance(row, BadRow):
-                if not self._reading.skip:
-                    if not isinstance(row, BadRow):
-                        reason = self._problem(row, to_owner=True)
-                    raise DataError(f"{self.name}, row {number}: {reason}")
-                add_reject(rejects, Reject(self.name, number, number, str(reason)))
-                if len(rejects) >= BATCH_REJECTS:
-                    yield Batch([], {name: [] for name in names}, tuple(rejects))
-                    rejects = []
-                continue
-            text = row[self._reading.text]
-            texts.append(text)
-            for name, values in columns.items():
-                values.append(row[name])
-            characters += 0 if text is None else len(text)
-            if characters >= max_characters or len(texts) >= max_rows:
-                yield Batch(texts, columns, tuple(rejects))
-                texts, columns, rejects, characters = [], {name: [] for name in names}, [], 0
-        if texts or rejects:
-            yield Batch(texts, columns, tuple(rejects))
+            if reason is None and not isinstance(row, BadRow):
+                yield row[self._reading.text], [row[name] for name in self._reading.columns]
+            elif self._reading.skip:
+                yield Reject(self.name, number, number, str(reason))
+            else:
+                if not isinstance(row, BadRow):
+                    reason = self._problem(row, to_owner=True)
+                raise DataError(f"{self.name}, row {number}: {reason}")
 
     def _problem(self, row: dict[str, Any], *, to_owner: bool = False) -> str | None:
         """Why a row cannot be used; only ``to_owner`` names its columns, since rejects may be handed on."""
@@ -439,22 +412,16 @@ class _Sheet:
         raise DataError(f"{self.name} is not an .xlsx file, or was cut or damaged; copy the file again")
 
     def rows(self) -> Iterator[tuple[int, Row]]:
-        """Numbers of rows in the sheet, and their values by column."""
         width = len(self.header)
         while True:
             number, values = self._guarded(lambda: next(self._filled, (0, ())))
             if not number:
                 return
             if any(value is not None for value in values[width:]):
-                yield (
-                    number,
-                    BadRow(
-                        f"expected {width} columns as in the first row, got a value beyond them; name the column or "
-                        "remove the value"
-                    ),
-                )
+                problem = f"expected {width} columns as in the first row, got a value beyond them"
+                yield number, BadRow(f"{problem}; name the column or remove the value")
             else:
-                padded = (*values[:width], *(None for _ in range(width - len(values))))
+                padded = (*values[:width], *[None] * (width - len(values)))
                 yield number, dict(zip(self.header, map(_plain, padded), strict=True))
 
 
@@ -546,11 +513,8 @@ class _LineFormat:
 
     def source(self, path: Path, compression: str, reading: Reading, /) -> Source:
         file = OpenedFile(path, compression)
-
-        def rows() -> Iterator[tuple[int, Row]]:
-            return enumerate(self.read(_Lines(file, reading.encoding), reading, reading.required), 1)
-
-        return _LineSource(file, rows, reading)
+        rows = self.read(_Lines(file, reading.encoding), reading, reading.required)
+        return _LineSource(file, lambda: enumerate(rows, 1), reading)
 
     def rows(self, path: Path, compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         with closing(OpenedFile(path, compression)) as file:
@@ -628,8 +592,7 @@ class _SheetFormat:
     def encode(self, *_: Any) -> bytes:
         raise NotImplementedError
 
-    def finish(self, *_: Any) -> None:
-        raise NotImplementedError
+    finish: Any = encode
 
 
 Format: TypeAlias = _LineFormat | _ParquetFormat | _SheetFormat
@@ -666,17 +629,14 @@ class FileFormat:
 
     @property
     def format(self) -> Format:
-        """How such files are read and written."""
         return FORMATS[self.kind]
 
     @property
     def is_assembled(self) -> bool:
-        """Whether a file is made when all of its batches are there."""
         return not self.format.is_lines or self.compression != ""
 
     @property
     def is_written(self) -> bool:
-        """Whether such files are written, not only read."""
         return self.format.is_written and self.compression in _WRITTEN
 
 

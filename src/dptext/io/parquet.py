@@ -67,23 +67,19 @@ class ParquetSource:
 
     @property
     def position(self) -> int:
-        """Bytes read so far, by the share of the rows."""
         return self.size if self._done >= self._rows else self.size * self._done // self._rows
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def batches(self, by_rows: int | None) -> Iterator[Batch]:
-        """The rows in batches, in order."""
         max_rows, max_characters = batch_limits(by_rows)
         tables: list[Any] = []
         texts: list[str | None] = []
         rejects: list[Reject] = []
         characters = 0
         for part, table, bad in self._parts():
-            texts += part
-            tables.append(table)
+            texts, tables = texts + part, [*tables, table]
             for reject in bad:
                 add_reject(rejects, reject)
             if len(rejects) >= BATCH_REJECTS:
@@ -224,8 +220,7 @@ def _holds_vectors(schema: Any, name: str) -> bool:
     if schema.names.count(name) != 1:
         return False
     kind = schema.field(name).type
-    is_list = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind)
-    return is_list and bool(pa.types.is_floating(kind.value_type))
+    return isinstance(kind, pa.FixedSizeListType | pa.ListType) and bool(pa.types.is_floating(kind.value_type))
 
 
 def _as_matrix(column: Any) -> npt.NDArray[np.float32] | None:
@@ -342,17 +337,15 @@ def _add_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row:
         if not isinstance(columns, Mapping):
             values.append(rebuilt_column(columns.column(column), column, ordered=False))
             continue
-        value = None
         problem = f"holds values of several types, which parquet cannot: {instead}"
         try:
-            value = pa.array(columns[column])
+            values.append(pa.array(columns[column]))
+            continue
         except (pa.ArrowException, OverflowError):
             pass
         except UnicodeEncodeError:
             problem = "holds half a surrogate pair, which is no text"
-        if value is None:
-            raise DataError(f"{where}: the kept {column!r} {problem}")
-        values.append(value)
+        raise DataError(f"{where}: the kept {column!r} {problem}")
     return pa.table(values, names=[name, *keep])
 
 

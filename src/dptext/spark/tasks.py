@@ -24,9 +24,9 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.batches import BATCH_CHARACTERS, BATCH_ROWS, Batch, describe_columns, unknown_type
 from dptext.io.documents import check_kept_columns
 from dptext.privacy.randomness import NoiseKey
+from dptext.processes import load_shared, save_shared
 from dptext.release.release import Tally
 from dptext.release.rewriting import Rewriter
-from dptext.shared_pickle import load_shared, save_shared
 from dptext.threads import use_cores
 
 __all__ = [

@@ -1,9 +1,12 @@
-"""``dptext advise``: which way suits somebody's texts, and the command for it."""
+"""Choose a method before a release: ``dptext advise`` and ``dptext playground``."""
 
 from __future__ import annotations
 
 import sys
+import threading
+import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +16,7 @@ import typer
 from dptext.advice.answers import QUESTIONS, Holder, Purpose, Question, Recipient
 from dptext.cli import options
 from dptext.cli.console import can_ask, print_json, say, stdout
-
-__all__ = ["advise"]
+from dptext.errors import DptextError
 
 _WIDEST = 100
 
@@ -24,8 +26,7 @@ class Looked:
     """Which rows, and which of their columns is what."""
 
     sources: Annotated[
-        tuple[str, ...],
-        typer.Argument(metavar="IN...", help="Private files, folders or patterns: looked at, for you."),
+        tuple[str, ...], typer.Argument(metavar="IN...", help="Private files, folders or patterns: looked at, for you.")
     ]
     text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The text. Default: guessed.")] = None
     user: Annotated[
@@ -39,20 +40,17 @@ class Looked:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is planned. What is left open is asked for on a terminal; without an answer nothing is ruled out."""
+    """What is planned. What is left open is asked for on a terminal; without an answer nothing is ruled out.
 
-    purpose: Annotated[
-        Purpose | None,
-        typer.Option(
-            help="What for: texts to read, a classifier, word vectors of the domain, vectors that devices send, or "
-            "what many people write (and everything else)."
-        ),
-    ] = None
+    Attributes:
+        purpose: What for: texts to read, a classifier, word vectors of the domain, vectors that devices send, or what
+            many people write (and everything else).
+        trust: central: somebody may hold all texts; local: nobody, each owner or device protects itself.
+    """
+
+    purpose: Purpose | None = None
     recipient: Annotated[Recipient | None, typer.Option(help="Who gets it.")] = None
-    trust: Annotated[
-        Holder | None,
-        typer.Option(help="central: somebody may hold all texts; local: nobody, each owner or device protects itself."),
-    ] = None
+    trust: Holder | None = None
 
 
 @options.collected
@@ -60,23 +58,19 @@ def advise(
     *,
     looked: Looked,
     plan: Plan,
-    public: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            metavar="FILE", help="Public texts for previews and commands (may be repeated). Default: bundled ones."
-        ),
-    ] = (),
+    public: tuple[str, ...] = (),
     public_text: Annotated[str, typer.Option(metavar="COLUMN", help="Their column.")] = "text",
-    public_label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Their column of public labels, to predict the accuracy of a corpus."),
-    ] = None,
+    public_label: str | None = None,
     seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
     """Which way suits these texts: what each would promise, be good for and give away, and the command. Writes nothing.
 
     It looks at columns and sizes of the private rows, for their owner alone.
+
+    Args:
+        public (FILE): Public texts for previews and commands (may be repeated). Default: bundled ones.
+        public_label (COLUMN): Their column of public labels, to predict the accuracy of a corpus.
     """
     answers = {question.name: getattr(plan, question.name) for question in QUESTIONS}
     if not (output.as_json or output.quiet) and can_ask():
@@ -96,11 +90,9 @@ def advise(
         seed=seed,
         **given,
     )
-    if output.as_json:
-        print_json(found.as_dict())
-    elif not output.quiet:
-        console = stdout()
-        typer.echo(page.as_text(found, min(console.width, _WIDEST) if console.is_terminal else page.WIDTH))
+    console = stdout()
+    width = min(console.width, _WIDEST) if console.is_terminal else page.WIDTH
+    output.answer(found.as_dict, lambda: typer.echo(page.as_text(found, width)))
 
 
 def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
@@ -124,3 +116,40 @@ def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
                 found[question.name] = names[int(given) - 1]
         say("")
     return found
+
+
+@options.collected
+def playground(
+    *,
+    port: Annotated[int | None, typer.Option(help="Of 127.0.0.1; a free one without it.")] = None,
+    opens: bool = False,
+    output: options.Output,
+) -> None:
+    """Try the ways on a text in the browser, on this machine alone: a teaching aid, not a release.
+
+    Args:
+        opens (--open): Open the page in the browser, too; while it starts, its command line shows the address.
+    """
+    from dptext.playground.server import Server
+    from dptext.playground.ways import WAYS, Playground
+
+    model = Playground()
+    server = Server(model, port=port)
+    if output.as_json:
+        print_json({"address": server.address})
+    else:
+        typer.echo(f"The playground is at {server.address}")
+    output.say("Only this machine reaches it, with this address. Ctrl-C stops it.")
+
+    def warm() -> None:
+        """What takes long is read while the browser opens; an error comes again when the page asks."""
+        with suppress(DptextError):
+            first = next(iter(WAYS))
+            model.show(first, model.samples[0][1], WAYS[first].epsilons[2], draws=1)
+
+    threading.Thread(target=warm, daemon=True).start()
+    if opens:
+        webbrowser.open(server.address)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    output.say("Stopped.")
