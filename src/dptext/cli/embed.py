@@ -30,9 +30,7 @@ from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import before_embedding, cautioned_of
-from dptext.release.charges import Charges
-from dptext.release.release import folder_is_of
-from dptext.release.run import charged
+from dptext.release.run import Charges, charged
 from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -363,9 +361,6 @@ def embed(
         _check_ledger(protection.unit, run, training)
     charges = Charges(ledger, protection.user if ledger is not None else None)
 
-    def is_out(name: str) -> bool:
-        return folder_is_of(out, name)
-
     place = check_place(out, replace=run.force)
     if training.checkpoint is not None:
         never = {"IN": files, "the ledger": [] if ledger is None else [ledger], "OUT": [place]}
@@ -405,7 +400,10 @@ def embed(
         output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
     release_id = new_release_id()
     # what can be interrupted and resumed has no ledger, and its notes are of its own
-    with stopped_with_notes(), charged(place, charges, release_id, lambda: _charge(plan, more), read, is_out):
+    with stopped_with_notes(), charged(charges, release_id):
+        if ledger is not None:
+            guarantee, terms = _charge(plan, more)
+            charges.reserve(release_id, guarantee, read(), **terms)
         vocabulary = None
         if more is not None:
             vocabulary = _learn(compared(read()), more, new, public, processes, quiet=output.quiet)

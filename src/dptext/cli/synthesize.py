@@ -128,8 +128,8 @@ class _CheckedFiles(PrivateFiles):
 
     check: LabelCheck | None
 
-    def read(self, columns: Sequence[str]) -> DocumentReader:
-        reader = super().read(columns)
+    def labelled(self, columns: Sequence[str]) -> DocumentReader:
+        reader = super().labelled(columns)
         if self.check is not None:
             self.check.watch(reader)
         return reader

@@ -22,8 +22,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import after_redaction
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import before_redaction
-from dptext.release.mechanism import Replacing, TextMechanism
-from dptext.release.placeholders import mark, placeholder, shown, unmarked
+from dptext.release.mechanism import Replacing, TextMechanism, mark, placeholder, shown, unmarked
 from dptext.release.release import Tally
 from dptext.showing import Facts
 from dptext.text.patterns import KINDS, VERSION, Span, check_kinds, find
@@ -389,7 +388,7 @@ class Redacted(TextMechanism):
         return self.redaction.applied(text)
 
     def seen_by_mechanism(self, text: str) -> str:
-        """Return the text as the mechanism sees it: with marks, where it keeps them (`dptext.release.placeholders`)."""
+        """Return the text as the mechanism sees it: with marks, where it keeps them (`dptext.release.mechanism`)."""
         return self.redaction.applied(text, mark if self.mechanism.keeps_marks else placeholder)
 
     def sample(self, texts: Iterable[str], *, seed: int | None = None) -> list[str]:

@@ -17,9 +17,8 @@ from dptext.io.documents import DocumentReader
 from dptext.privacy.guarantee import Guarantee, canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.charges import Charges
-from dptext.release.people import MostTexts, user_digest
-from dptext.release.release import Tally
+from dptext.release.release import MostTexts, Tally, user_digest
+from dptext.release.run import Charges
 from dptext.spark.folder import Appeared, OutputFolder
 from dptext.spark.rows import quoted
 from dptext.spark.session import plain_errors

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import BATCH_CHARACTERS, BATCH_ROWS, Batch
 from dptext.privacy.randomness import NoiseKey
+from dptext.release.mechanism import Rewriter
 from dptext.release.release import Tally
-from dptext.release.rewriting import Rewriter
 from dptext.spark.tables import from_node
 from dptext.threads import use_cores
 
