@@ -82,11 +82,8 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
     """Return the resolved path of a new folder; only one that ``is_ours`` accepts may be replaced."""
     try:
         target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
-        _restore_replaced(target)
         exists = os.path.lexists(target)
         ours = exists and target.is_dir() and is_ours(target)
-    except StorageError:
-        raise
     except OSError as error:
         raise StorageError.of("open", named, error) from None
     if exists and not replace:
@@ -368,11 +365,10 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Write a folder completely or not at all; a replaced one comes back after a failure or a kill."""
+    """Write a folder completely or not at all; a replaced one comes back after a failure."""
     part, replaced = sibling(target, _PART), sibling(target, _REPLACED)
     try:
         with file_lock(target, f"{_PART}.{_LOCK}"):
-            _restore(target, replaced)
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(mode=0o700)
             try:
@@ -383,6 +379,7 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
                     sync_folder(file)
                 mode = _default_stat(target).st_mode & 0o666
                 if replace and target.is_dir():
+                    shutil.rmtree(replaced, ignore_errors=True)
                     target.rename(replaced)
                 part.rename(target)
             finally:
@@ -400,14 +397,6 @@ def _restore(target: Path, replaced: Path) -> None:
         replaced.rename(target)
     elif replaced.is_dir() and not replaced.is_symlink():
         shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _restore_replaced(target: Path) -> None:
-    """Bring back a folder that a killed process was about to replace."""
-    replaced = sibling(target, _REPLACED)
-    if replaced.is_dir():
-        with suppress(OSError), file_lock(target, f"{_PART}.{_LOCK}"):
-            _restore(target, replaced)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Event
 from typing import Any, TypeVar
 
@@ -18,8 +18,8 @@ from dptext.privacy.guarantee import Guarantee, canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import MostTexts, Tally, user_digest
-from dptext.release.run import Charges
-from dptext.spark.folder import Appeared, OutputFolder
+from dptext.release.run import Charges, charged
+from dptext.spark.folder import OutputFolder
 from dptext.spark.rows import quoted
 from dptext.spark.session import plain_errors
 from dptext.spark.tasks import named
@@ -144,9 +144,8 @@ class SparkRelease:
         spark, release_id = self._source.sparkSession, str(self._promise.release_id)
         with plain_errors(), OutputFolder(spark, out) as folder:
             folder.check_no_input(self._source)
-            folder.clear_earlier()
-            try:
-                folder.begin(release_id, force=force)
+            with charged(charges, release_id, note=partial(self._end, folder, charges)):
+                folder.begin(force=force)
                 if charges.kind is not None:
                     charges.reserve(release_id, self._promise if self._before is None else self._before())
                 self._is_written = True
@@ -156,18 +155,14 @@ class SparkRelease:
                 if user is not None:
                     self.most_texts = run_job(spark, lambda: self._texts_of_one(user))
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
-
                 charges.check_reserved(release_id)
 
-                def appear() -> None:
+                def publish() -> None:
                     folder.publish(made, force=force)
                     charges.settle(release_id)
                     folder.clear()
 
-                completed(appear)
-            except BaseException as error:
-                self._end(folder, charges, error)
-                raise
+                completed(publish)
         self.__dict__["statement"] = made
         return made
 
@@ -198,14 +193,15 @@ class SparkRelease:
         return _numbers(seen.get)
 
     def _end(self, folder: OutputFolder, charges: FrameCharges, error: BaseException) -> None:
-        """Leave nothing of a release that failed, and say what is left of one that had appeared."""
-        with suppress(Exception):  # Java may be gone; the next run clears up
-            folder.undo(str(self._promise.release_id))
+        """Delete the work of a release that failed, and say what is left of one that had appeared."""
+        if folder.appeared is not None:
+            with suppress(Exception):  # Java may be gone
+                folder.clear()
         charges.note_pending(error, str(self._promise.release_id))
-        if folder.appeared is Appeared.YES:
+        if folder.appeared:
             error.add_note(f"{folder.path!r} and its statement are in place, and complete")
-        elif folder.appeared is Appeared.UNKNOWN:
-            error.add_note(f"it is not known whether {folder.path!r} has appeared: look, or run again")
+        elif folder.appeared is None:
+            error.add_note(f"it is not known whether {folder.path!r} has appeared: look before you run again")
 
 
 @dataclass(frozen=True)
