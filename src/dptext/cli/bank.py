@@ -110,7 +110,6 @@ def bank(
 
 
 def _said(made: TextBank, documents: Pool, texts: Pool, out: Path, *, sentences: bool) -> list[str]:
-    """What was done, and what is missing."""
     lines = []
     if sentences:
         lines.append(f"Cut {len(documents):,} documents into {texts.given:,} sentences.")

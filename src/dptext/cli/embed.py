@@ -77,7 +77,6 @@ class ProtectionOptions:
     ] = None
 
     def check(self, method: str) -> None:
-        """Which of them belong together."""
         options.check_user(self.unit, self.user)
         if self.unit == "pair" and method != "skip-gram":
             raise ParameterError("--unit pair is for --method skip-gram; one release protects users or documents")
@@ -141,7 +140,6 @@ class PredictionOptions:
         return [name for name, there in said.items() if there]
 
     def check(self, protection: ProtectionOptions, training: TrainingOptions) -> None:
-        """Which of them belong together."""
         source = self.predict_levels
         if source is None:
             if self.given:
@@ -259,7 +257,6 @@ class TrainingOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Those that were given."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def check(self, method: str, *, resume: bool, new_words: bool) -> None:
@@ -370,14 +367,6 @@ def embed(
         kept = (*([] if protection.level is None else [protection.level]), *prediction.features)
         return read_documents(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
 
-    readings: list[list[bytes]] = []
-
-    def compared(reader: DocumentReader) -> DocumentReader:
-        if ledger is not None:  # what it charges is a reading of its own
-            readings.append(seen := [])
-            reader.watch(lambda block: seen.append(block.identity()))
-        return reader
-
     reader = read()  # what can fail fails before the work starts
     public = load_vectors(vectors, limit=limit)
     copy: Word2VecFormat | None = None if word2vec == "none" else word2vec
@@ -406,7 +395,7 @@ def embed(
             charges.reserve(release_id, guarantee, read(), **terms)
         vocabulary = None
         if more is not None:
-            vocabulary = _learn(compared(read()), more, new, public, processes, quiet=output.quiet)
+            vocabulary = _learn(charges.watched(read()), more, new, public, processes, quiet=output.quiet)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeltaWarning)  # said already
             model = start(
@@ -414,13 +403,10 @@ def embed(
             )
             levels = {}
             if policy is not None and policy.predictor is not None:
-                levels = policy.levels_of(compared(read()), features=prediction.features)
-            _fit(
-                model, compared(reader), policy, levels, training.checkpoint, run, release_id=release_id, output=output
-            )
-        for seen in readings:
-            charges.check_same(seen)
-        charges.check_reserved(release_id)
+                levels = policy.levels_of(charges.watched(read()), features=prediction.features)
+            watched = charges.watched(reader)
+            _fit(model, watched, policy, levels, training.checkpoint, run, release_id=release_id, output=output)
+        charges.check(release_id)
         model.save(place, word2vec=copy, replace=run.force)
     output.say(_written(model, out))
     for doubt in model.doubts_:
@@ -453,7 +439,6 @@ def _learn(
 
 
 def _check_ledger(unit: Unit, run: options.Run, training: TrainingOptions) -> None:
-    """Whether a ledger can count this release."""
     if run.seed is not None:
         raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
     if unit == "pair":
@@ -678,7 +663,6 @@ class Promise:
 
 
 def _promises(plan: ReleasePlan, more: ApproxDP | None, *, seeded: bool) -> dict[str, Promise]:
-    """By level, before anything is read."""
     found = {}
     for level in plan.levels.shares:
         statement = plan.statement(level, seeded=seeded)

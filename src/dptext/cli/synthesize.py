@@ -104,7 +104,7 @@ class PrivateTexts:
             suffix=self.in_format,
             encoding=self.encoding,
             separator=self.separator,
-            watch=watch,
+            watch=(watch,),
             check=check,
         )
 

@@ -84,6 +84,8 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
         target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
         exists = os.path.lexists(target)
         ours = exists and target.is_dir() and is_ours(target)
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError.of("open", named, error) from None
     if exists and not replace:
@@ -101,7 +103,6 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
 
 
 def is_same(one: Path, other: Path) -> bool:
-    """Return whether two paths name the same file."""
     with suppress(OSError, ValueError):
         if one.absolute().parent.resolve() / one.name == other.absolute().parent.resolve() / other.name:
             return True
@@ -262,20 +263,17 @@ class HashedFile:
         self._count = 0
 
     def write(self, data: bytes) -> int:
-        """Append bytes."""
         self._digest.update(data)
         self._count += len(data)
         return self._stream.write(data)
 
     def tell(self) -> int:
-        """Return the number of bytes so far."""
         return self._count
 
     def close(self) -> None:
         """Do nothing: the file stays open."""
 
     def flush(self) -> None:
-        """Hand buffered bytes to the operating system."""
         self._stream.flush()
 
     def digest(self) -> str:
@@ -330,10 +328,22 @@ def _open_part(target: Path) -> tuple[Path, IO[bytes]]:
 
 def publish(part: Path, target: Path, *, owner_only: bool = False) -> None:
     """Rename a finished file (mode 0600) to its target first, then give it the mode of a new file there."""
-    part.replace(target)
-    if not owner_only:
-        set_default_mode(target)
-    sync_folder(target)
+    with _noted(part, target):
+        part.replace(target)
+        if not owner_only:
+            set_default_mode(target)
+        sync_folder(target)
+
+
+@contextmanager
+def _noted(part: Path, target: Path) -> Iterator[None]:
+    """An error after the rename says that the output is in place."""
+    try:
+        yield
+    except BaseException as error:
+        if not os.path.lexists(part):
+            error.add_note(f"{target} is in place, whole")
+        raise
 
 
 def set_default_mode(path: Path) -> None:
@@ -381,12 +391,13 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
                 if replace and target.is_dir():
                     shutil.rmtree(replaced, ignore_errors=True)
                     target.rename(replaced)
-                part.rename(target)
+                with _noted(part, target):
+                    part.rename(target)
+                    _set_mode(target, mode | (mode & 0o444) >> 2)  # who may read its files may enter it
+                    sync_folder(target)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
                 _restore(target, replaced)
-            _set_mode(target, mode | (mode & 0o444) >> 2)  # who may read its files may enter it
-            sync_folder(target)
     except OSError as error:
         raise _storage_error(target, error) from None
 

@@ -1,4 +1,4 @@
-"""What a ledger counts in: its currency, prices and limits."""
+"""Currency, prices and limits of a ledger, and its SQLite file; each operation opens the file for one transaction."""
 
 from __future__ import annotations
 
@@ -106,7 +106,6 @@ class Terms:
 
 
 def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -> Terms:
-    """Return the terms of a release."""
     if not isinstance(by, str) or not by:
         raise ParameterError(f"by must be {TEXT!r} or the name of a column, got another value")
     if isinstance(guarantee, NoGuarantee):
@@ -450,7 +449,6 @@ def overspent(connection: Connection, number: int, ceiling: Ceiling, tolerance: 
 
 
 def charge(connection: Connection, number: int) -> None:
-    """Charge every unit in ``temp.fresh``."""
     connection.execute(
         "INSERT INTO charge SELECT f.unit, p.id FROM temp.fresh AS f "
         "CROSS JOIN price AS p ON p.release = ? AND p.documents = f.documents",
@@ -471,7 +469,6 @@ def same_units(connection: Connection, release_id: str) -> bool:
 
 
 def remove_release(connection: Connection, release_id: str) -> None:
-    """Delete a release and its charges."""
     (number,) = connection.execute("SELECT number FROM release WHERE id = ?", (release_id,)).fetchone()
     connection.execute("DELETE FROM charge WHERE price IN (SELECT id FROM price WHERE release = ?)", (number,))
     connection.execute("DELETE FROM price WHERE release = ?", (number,))
@@ -501,7 +498,6 @@ def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
 
 
 def sum_of(connection: Connection, unit: bytes) -> tuple[float, float, int]:
-    """Return cost, delta and number of releases of one unit."""
     cost, delta, releases = connection.execute(
         "SELECT total(p.cost), total(p.delta), count(*) FROM charge AS c CROSS JOIN price AS p ON p.id = c.price "
         "WHERE c.unit = ?",

@@ -195,12 +195,10 @@ class Job:
 
     @property
     def rows(self) -> int:
-        """Rows of the output so far."""
         return self.parts[-1].rows if self.parts else 0
 
     @property
     def size(self) -> int:
-        """Bytes of the parts so far."""
         return self.parts[-1].size if self.parts else 0
 
     def is_done(self, place: int, digest: bytes) -> bool:
@@ -277,7 +275,6 @@ class Job:
             self.is_published = True
 
     def discard(self) -> None:
-        """Delete the job and its parts."""
         if os.name == "nt":  # which removes no open file
             self.close()
         with self._errors():

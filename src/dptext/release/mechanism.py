@@ -1,4 +1,4 @@
-"""Placeholders such as ``<name>``, and the marks that stand for them on the way through a word mechanism."""
+"""Mechanisms that replace texts one by one (`TextMechanism`), their run over blocks of texts, and placeholders."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ def placeholder(kind: str) -> str:
 
 
 def mark(kind: str) -> str:
-    """Return the mark of a kind."""
     return f"{_EDGE}{''.join(_CODE_OF[letter] for letter in placeholder(kind)[1:-1])}{_EDGE}"
 
 
@@ -239,13 +238,11 @@ class Rewriter:
         return self.mechanism.replacing()
 
     def statement(self) -> PrivacyStatement:
-        """The statement for everything rewritten so far."""
         statement = self.mechanism.document_statement(self.tally.longest, seeded=self.key.seeded)
         exposed = (*statement.exposed, *without_text(self.tally.missing > 0))
         return statement.replace(release_id=self.release_id, exposed=exposed)
 
     def statement_before(self) -> PrivacyStatement:
-        """See `TextMechanism.statement_before`."""
         return self.mechanism.statement_before(seeded=self.key.seeded).replace(release_id=self.release_id)
 
     def warning(self) -> str | None:

@@ -242,7 +242,6 @@ class Redaction:
 
     @property
     def recogniser(self) -> str:
-        """What recognises, in words."""
         by = [f"patterns of dptext, version {VERSION}"] if self.kinds else []
         if self._given is not None:
             by.append(f"{_type_of(self._analyzer)}, language {self.language}")
@@ -252,7 +251,6 @@ class Redaction:
 
     @property
     def looked_for(self) -> str:
-        """The kinds, in words."""
         return _in_words(self.kinds, self.entities, has_list=bool(self.terms))
 
 
@@ -278,7 +276,6 @@ def united(spans: Iterable[Span]) -> list[Span]:
 
 
 def kind_of_entity(entity: str) -> str:
-    """Return the kind of an entity of Presidio."""
     plain = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
     return _KIND_OF.get(entity, plain or "_")
 

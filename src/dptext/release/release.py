@@ -1,4 +1,4 @@
-"""How many texts of a release are one person's: counted as the rows go by, for the owner of the texts alone."""
+"""What a release returns, the files beside its data (statement, rejects), and how many texts each user has."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TextsOfPeople:
         self._missing = missing
         self._who: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
         self._texts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._waiting: list[NDArray[np.uint64]] = []
+        self._waiting = bytearray()
         self._unnamed = 0
 
     def counting(self, blocks: Iterable[Batch]) -> Iterator[Batch]:
@@ -81,33 +81,34 @@ class TextsOfPeople:
         names = [canonical_id(who) for who in there]
         found = [user_digest(name, _key()) for name in names if name is not None]
         self._unnamed += len(names) - len(found)
-        self._waiting.append(np.frombuffer(b"".join(found), dtype=np.uint64))
-        if sum(map(len, self._waiting)) >= max(_AT_LEAST, len(self._who) // 4):  # in all, every person is moved rarely
-            self._settle(self._waiting, [])
+        self._waiting += b"".join(found)
+        if len(self._waiting) >= 8 * max(_AT_LEAST, len(self._who) // 4):  # in all, every user is moved rarely
+            self._settle()
 
     def __add__(self, other: TextsOfPeople) -> TextsOfPeople:
         both = TextsOfPeople(self.column, missing=self._missing)
-        for each in (self, other):
-            each._settle(each._waiting, [])
-        both._settle([self._who, other._who], [self._texts, other._texts])
-        both._unnamed = self._unnamed + other._unnamed
+        for part in (self, other):
+            part._settle()
+            both._merge(part._who, part._texts)
+            both._unnamed += part._unnamed
         return both
 
     @property
     def most(self) -> MostTexts:
-        """What was counted so far."""
-        self._settle(self._waiting, [])
+        self._settle()
         return MostTexts(int(self._texts.max(initial=0)), self._unnamed)
 
-    def _settle(self, who: Sequence[NDArray[np.uint64]], texts: Sequence[NDArray[np.int64]]) -> None:
-        """Add people with their numbers of texts, one for each that has none."""
-        if not who:
-            return
-        counts = texts or [np.ones(len(each), dtype=np.int64) for each in who]
-        self._who, at = np.unique(np.concatenate([self._who, *who]), return_inverse=True)
+    def _settle(self) -> None:
+        """Count the rows that wait."""
+        who = np.frombuffer(bytes(self._waiting), dtype=np.uint64)
+        self._merge(who, np.ones(len(who), dtype=np.int64))
+        self._waiting.clear()
+
+    def _merge(self, who: NDArray[np.uint64], texts: NDArray[np.int64]) -> None:
+        self._who, at = np.unique(np.concatenate([self._who, who]), return_inverse=True)
         total = np.zeros(len(self._who), dtype=np.int64)
-        np.add.at(total, at.reshape(-1), np.concatenate([self._texts, *counts]))
-        self._texts, self._waiting = total, []
+        np.add.at(total, at.reshape(-1), np.concatenate([self._texts, texts]))
+        self._texts = total
 
 
 @cache
@@ -150,7 +151,6 @@ class Tally:
         return Tally(**{**summed, "longest": max(self.longest, other.longest)})
 
     def as_dict(self) -> dict[str, int]:
-        """The counts by name."""
         return asdict(self)
 
 
@@ -247,7 +247,6 @@ class Release(Showing):
 
 
 def statement_path(data: Path) -> Path:
-    """Where the statement of a data file stands."""
     return data.with_name(data.name + _SUFFIX)
 
 
@@ -290,7 +289,6 @@ def write_statement(path: Path, statement: PrivacyStatement) -> None:
 
 
 def folder_is_of(folder: str | os.PathLike[str], release_id: str) -> bool:
-    """Whether a folder holds the release of this name."""
     try:
         text = (Path(folder) / "privacy.json").read_text(encoding="utf-8")
         return PrivacyStatement.from_json(text).release_id == release_id
@@ -301,7 +299,6 @@ def folder_is_of(folder: str | os.PathLike[str], release_id: str) -> bool:
 
 
 def read_statement(path: Path) -> PrivacyStatement:
-    """The statement in a file."""
     check_released(path)
     if path.name.endswith(_SUFFIX) and not path.exists():
         raise StorageError(
@@ -324,7 +321,6 @@ def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
 
 
 def with_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool = False) -> PrivacyStatement:
-    """The statement, when columns were kept or bad rows skipped."""
     left_out = ("that rows which could not be read are missing",) if skip else ()
     return statement.replace(exposed=(*statement.exposed, *map(kept_as_it_was, keep), *left_out))
 
@@ -335,5 +331,4 @@ def without_text(some: bool) -> tuple[str, ...]:
 
 
 def kept_as_it_was(column: str) -> str:
-    """What a statement exposes of a kept column."""
     return f"the column {column!r}, as it was"

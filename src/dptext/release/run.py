@@ -68,6 +68,7 @@ class Charges:
         self._missing = missing
         self._ledger = None if ledger is None else Ledger(ledger)
         self._seen: bytes | None = None
+        self._readings: list[Any] = []
 
     @property
     def kind(self) -> list[str] | None:
@@ -77,7 +78,6 @@ class Charges:
     def reserve(
         self, release_id: str, promise: PrivacyStatement | Guarantee, reader: DocumentReader, **terms: Any
     ) -> None:
-        """Charge every row, or none."""
         if self._ledger is None:
             return
         if self._ledger.state(release_id) == RELEASED:
@@ -94,16 +94,24 @@ class Charges:
         """Return whether nothing is left to charge; always True without a ledger."""
         return self._ledger is None or self._ledger.state(release_id) is not None
 
-    def check_same(self, identities: Iterable[bytes]) -> None:
-        """Raise if the rows that were released are not the rows that were charged."""
-        if self._seen is not None and hashlib.sha256(b"".join(identities)).digest() != self._seen:
+    def watched(self, reader: DocumentReader) -> DocumentReader:
+        """Return the reader; `check` compares its rows with those that were charged."""
+        if self._ledger is not None:
+            self._readings.append(digest := hashlib.sha256())
+            reader.watch(lambda block: digest.update(block.identity()))
+        return reader
+
+    def check(self, release_id: str, identities: Iterable[bytes] | None = None) -> None:
+        """Raise if the ledger no longer counts the release, or has charged other rows than those that were read."""
+        digests = [each.digest() for each in self._readings]
+        if identities is not None:
+            digests.append(hashlib.sha256(b"".join(identities)).digest())
+        if self._seen is not None and any(digest != self._seen for digest in digests):
             raise RefusedError(
                 "the input changed while it was being read, so the ledger has charged other rows: start over with "
                 "--force"
             )
 
-    def check_reserved(self, release_id: str) -> None:
-        """Raise if the ledger no longer counts the release."""
         if not self.is_settled_or_reserved(release_id):
             raise RefusedError(
                 f"the release {release_id} was voided in the ledger while this run was at work: nothing was released. "
@@ -111,7 +119,6 @@ class Charges:
             )
 
     def settle(self, release_id: str) -> None:
-        """Mark the release as released."""
         if self._ledger is not None:
             self._ledger.settle(release_id)
 
@@ -170,7 +177,6 @@ class TextFiles:
 
     @cached_property
     def sources(self) -> list[PathLike]:
-        """The paths, as a list."""
         return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
 
     def read(self, further: str | None = None) -> DocumentReader:
@@ -289,7 +295,7 @@ def release_file(
                 people = settings.people(missing)
                 with watched(settings.progress, "rows", said=_of_rows) as done:
                     _do(job, reader, run, done, people)
-            charges.check_same(part.digest for part in job.parts)
+            charges.check(job.release_id, (part.digest for part in job.parts))
             if job.statement is None:
                 made = _statement(job, run, source)
                 job.remember(made.to_json(), digest=made.data_sha256)
@@ -303,7 +309,7 @@ def release_file(
                 made={"out": out},
             )
             write_rejects(rejects_path(out), job.rejects())
-            charges.check_reserved(job.release_id)
+            charges.check(job.release_id)
             write_statement(statement_path(out), released.statement)  # first: no data is ever without one
             job.publish()
     return released
@@ -477,7 +483,6 @@ def _do(
 
 
 def _tally(job: Job) -> Tally:
-    """What was counted in all that is done."""
     return sum((Tally(**part.facts) for part in job.parts), Tally())
 
 

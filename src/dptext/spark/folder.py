@@ -48,7 +48,6 @@ class OutputFolder:
 
     @property
     def rows(self) -> str:
-        """Where the engine is to write the rows."""
         return str(self._work("rows").toString())
 
     # -- before --------------------------------------------------------------------------------------------------

@@ -150,12 +150,11 @@ class SparkRelease:
                     charges.reserve(release_id, self._promise if self._before is None else self._before())
                 self._is_written = True
                 found = run_job(spark, lambda: self._compute(folder.rows))
-                run_job(spark, charges.check_rows)
                 self.tally = self._tally_of(found)
                 if user is not None:
                     self.most_texts = run_job(spark, lambda: self._texts_of_one(user))
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
-                charges.check_reserved(release_id)
+                charges.check(release_id)
 
                 def publish() -> None:
                     folder.publish(made, force=force)
@@ -251,7 +250,6 @@ class FrameCharges(Charges):
         reader: DocumentReader | None = None,  # noqa: ARG002  the rows are those of the frame
         **terms: Any,
     ) -> None:
-        """Charge every row, or none."""
         if self.kind is not None:
             run_job(self._frame.sparkSession, lambda: self._reserve(release_id, promise, terms), stop=self._stopped.set)
 
@@ -262,13 +260,12 @@ class FrameCharges(Charges):
         if self._charged[0] != self.count:
             raise _changed()
 
-    def check_rows(self) -> None:
-        """Whether the rows are those that were charged; asked when they have been read."""
-        if self._charged is not None and self._summed() != self._charged:
+    def check(self, release_id: str, identities: Iterable[bytes] | None = None) -> None:
+        if self._charged is not None and run_job(self._frame.sparkSession, self._summed) != self._charged:
             raise _changed()
+        super().check(release_id, identities)
 
-    def blocks(self) -> Iterator[Batch]:
-        """The keys of the rows."""
+    def batches(self) -> Iterator[Batch]:
         waiting: list[Any] = []
         for row in self._frame.select(self._key).toLocalIterator():
             waiting.append(row[0])
@@ -357,7 +354,6 @@ def _wait_for_tasks(context: Any, tag: str) -> None:
 
 
 def _active(tracker: Any, job: int) -> bool:
-    """Whether a task of a job is running."""
     found = tracker.getJobInfo(job)
     stages = found.get().stageIds() if found.isDefined() else ()
     infos = [tracker.getStageInfo(stage) for stage in stages]

@@ -65,14 +65,10 @@ class PrivateRows(Protocol):
     """Whose documents are described, wherever they lie: files (`PrivateFiles`), or a DataFrame of Spark."""
 
     @property
-    def text(self) -> str:
-        """The column of the text."""
-        ...
+    def text(self) -> str: ...
 
     @property
-    def sources(self) -> Sequence[PathLike]:
-        """The files that they are read from, which no output may be."""
-        ...
+    def sources(self) -> Sequence[PathLike]: ...
 
     def describe(
         self,
@@ -82,9 +78,7 @@ class PrivateRows(Protocol):
         *,
         ledger: PathLike | None = None,
         force: bool = False,
-    ) -> TextDistribution:
-        """Release a description of them into a folder, charged to a ledger."""
-        ...
+    ) -> TextDistribution: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +86,7 @@ class PrivateFiles(TextFiles):
     """The files whose documents are described."""
 
     user: str | None = None
-    watch: Callable[[DocumentReader], None] | None = None
+    watch: tuple[Callable[[DocumentReader], None], ...] = ()
 
     def labelled(self, columns: Sequence[str]) -> DocumentReader:
         """Return the rows from the beginning, with these columns."""
@@ -108,22 +102,16 @@ class PrivateFiles(TextFiles):
         ledger: PathLike | None = None,
         force: bool = False,
     ) -> TextDistribution:
-        """Release a description of these files into a folder, charged to a ledger."""
         if ledger is not None and any(is_pipe(Path(each)) for each in self.sources):
             raise ParameterError("a ledger reads the input twice, and what went through a pipe is gone: name files")
         columns = plan.labels.columns
         charges = Charges(ledger, self.user if ledger is not None else None, missing="")
-        seen: list[bytes] = []
 
         def fit(release_id: str) -> TextDistribution:
-            with closing(self.labelled(columns)) as reader:
-                if ledger is not None:
-                    reader.watch(lambda block: seen.append(block.identity()))
-                if self.watch is not None:
-                    self.watch(reader)
-                distribution = synthesizer.fit(reader, public=plan, release_id=release_id)
-            charges.check_same(seen)
-            return distribution
+            with closing(charges.watched(self.labelled(columns))) as reader:
+                for watch in self.watch:
+                    watch(reader)
+                return synthesizer.fit(reader, public=plan, release_id=release_id)
 
         def charged_rows() -> DocumentReader:
             reader, sample = self.labelled(columns), TextSample()
@@ -131,17 +119,6 @@ class PrivateFiles(TextFiles):
             return reader
 
         return described_into(folder, synthesizer, plan, charges, charged_rows, fit, force=force)
-
-    def watched(self, watch: Callable[[DocumentReader], None]) -> PrivateFiles:
-        """Return the same files; ``watch`` gets each reader too."""
-        first = self.watch
-
-        def both(reader: DocumentReader) -> None:
-            watch(reader)
-            if first is not None:
-                first(reader)
-
-        return replace(self, watch=both)
 
 
 def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
@@ -185,7 +162,6 @@ class Draw:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files of public texts, in whose place nothing may be written."""
         return () if self.public is None else self.public.files
 
     def check_format(self, writer: DocumentWriter, labels: Labels, out: Path) -> None:
@@ -206,7 +182,6 @@ class Draw:
             ) from None
 
     def of(self, distribution: TextDistribution) -> Release:
-        """The corpus."""
         how: dict[str, Any] = {"variety": self.variety, "shares": self.shares, "seed": self.seed}
         how |= {"progress": self.progress}
         if self.generator is not None:
@@ -250,7 +225,7 @@ def synthesize_file(
         is_new = described is None
         if described is None:
             if isinstance(source, PrivateFiles):
-                source = source.watched(readers.append)
+                source = replace(source, watch=(*source.watch, readers.append))
             described = source.describe(folder, synthesizer, plan, ledger=ledger, force=force)
         try:
             if is_new:
@@ -406,7 +381,7 @@ def described_into(
             terms = {"unit": promise.unit, "relation": promise.relation, "mechanism": promise.mechanism}
             charges.reserve(release_id, promise.guarantee, read(), **terms)
         distribution = fit(release_id)
-        charges.check_reserved(release_id)
+        charges.check(release_id)
         distribution.save(place, replace=force)
     return distribution
 
