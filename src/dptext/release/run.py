@@ -376,7 +376,10 @@ def charged(
         charges.settle(release_id)
         finish()
     except BaseException as error:
-        (note or partial(charges.note_pending, release_id=release_id))(error)
+        if note is None:
+            charges.note_pending(error, release_id)
+        else:
+            note(error)
         raise
 
 
