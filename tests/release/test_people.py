@@ -123,7 +123,7 @@ def test_a_resumed_run_counts_what_was_done_before(work, mechanism):
 
 def test_a_run_that_is_only_put_in_place_says_that_nobody_counted(work, mechanism, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("dptext.release.run._publish", lambda *_: ending(0)(None, 1))
+        patched.setattr("dptext.release.job.Job.publish", lambda *_: ending(0)(None, 1))
         privatize_file("in.jsonl", "out.jsonl", mechanism, user="who")
     made = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
     assert made.documents == len(WHO)
