@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dptext import TEM, load_vectors
-from dptext.release.rewriting import Rewriter
+from dptext.release.mechanism import Rewriter
 from dptext.text.tokens import pieces
 
 ARCHIVE = "imdb_acl/aclImdb_labelled_50k.tar.xz"

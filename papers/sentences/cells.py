@@ -19,7 +19,7 @@ from papers.synthesis.kept import KeptSentences
 from dptext import TEM, BankRewriter, Madlib, PrivUnit, SubsetSelection, TextBank, load_vectors
 from dptext.errors import extra
 from dptext.privacy.randomness import RandomBits
-from dptext.release.rewriting import Rewriter
+from dptext.release.mechanism import Rewriter
 
 __all__ = ["WORDS", "Bench", "word_mechanism"]
 

@@ -119,7 +119,7 @@ def test_neither_ledger_nor_input_is_overwritten(write, command, beside):
 
 
 @pytest.mark.parametrize("command", ["privatize", "encode"])
-@pytest.mark.parametrize("name", ["rows", "made", "job", "job-journal"])
+@pytest.mark.parametrize("name", ["rows", "made", "job"])
 def test_a_link_among_the_hidden_files_is_refused(write, command, name):
     out = f"out{ENDING[command]}"
     Path("victim").write_text("years of work")

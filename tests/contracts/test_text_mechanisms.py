@@ -16,7 +16,7 @@ from dptext.errors import DataError, ParameterError, ProtectionWarning, RefusedE
 from dptext.io.batches import Batch
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.release.rewriting import Rewriter, rewrite_blocks
+from dptext.release.mechanism import Rewriter, rewrite_blocks
 from secrecy import MARKER, assert_error
 
 WORDS = ("tea", "milk", "cup", "tax")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext.privacy.randomness import NoiseKey
-from dptext.release.charges import Charges
+from dptext.release.run import Charges
 from dptext.synthesis import release as corpus
 
 __all__ = ["TWINS", "Twin"]

@@ -12,7 +12,7 @@ from scipy import stats
 import dptext
 from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
-from dptext.ledger.terms import TEXT
+from dptext.ledger.store import TEXT
 from dptext.privacy.condition import (
     ANY_TWO,
     Condition,

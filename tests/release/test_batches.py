@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import dptext
 from dptext import TEM, batch_privatizer
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.release.rewriting import Rewriter
+from dptext.release.mechanism import Rewriter
 from dptext.text.tokens import kind_of, letters_between
 
 LONG = " ".join(["word"] * 100)

@@ -21,9 +21,8 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP, Relation, Trust, Unit
 from dptext.privacy.statement import of_release
-from dptext.release.mechanism import TextMechanism
+from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally
-from dptext.release.rewriting import Rewriter
 
 PUBLIC = ("Yes.", "No.", "Perhaps.")
 TEXTS = ["One. Two. Three.", None, "", "Alone", "A. B."]

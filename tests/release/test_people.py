@@ -16,8 +16,8 @@ from dptext.errors import ParameterError
 from dptext.io import batches
 from dptext.privacy.guarantee import MetricDP, canonical_id
 from dptext.privacy.wording import before_people, for_person
-from dptext.release import people
-from dptext.release.people import MostTexts, TextsOfPeople, promise_to
+from dptext.release import release
+from dptext.release.release import MostTexts, TextsOfPeople, promise_to
 
 WHO = ["ann"] * 5 + ["bob"] * 2 + [None, "", " ann", 7, "7", 7.0]
 MOST = MostTexts(6, 2)
@@ -52,7 +52,7 @@ def ending(count):
 
 @pytest.mark.parametrize("at_least", [1, 7, 1 << 16])
 def test_the_count_is_that_of_a_dictionary(monkeypatch, at_least):
-    monkeypatch.setattr(people, "_AT_LEAST", at_least)
+    monkeypatch.setattr(release, "_AT_LEAST", at_least)
     draw = random.Random(3)
     found, names = [TextsOfPeople("who"), TextsOfPeople("who")], []
     for block in range(40):
@@ -80,7 +80,7 @@ def test_what_is_kept_of_a_person_is_not_their_name(mechanism):
     kept = pickle.dumps(made) + repr(made).encode() + made._repr_html_().encode()
     assert b"somebody-in-particular" not in kept
     assert made.statement.to_json() == made.statement.replace().to_json()
-    assert people._key() not in kept
+    assert release._key() not in kept
 
 
 # -- the ways of texts ------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_a_resumed_run_counts_what_was_done_before(work, mechanism):
 
 def test_a_run_that_is_only_put_in_place_says_that_nobody_counted(work, mechanism, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("dptext.release.run._publish", lambda *_: ending(0)(None, 1))
+        patched.setattr("dptext.release.job.Job.publish", lambda *_: ending(0)(None, 1))
         privatize_file("in.jsonl", "out.jsonl", mechanism, user="who")
     made = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
     assert made.documents == len(WHO)

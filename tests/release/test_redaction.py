@@ -15,7 +15,7 @@ from dptext.privacy.condition import AfterRedaction, Condition, OneGroup, SameLa
 from dptext.privacy.guarantee import MetricDP, PureDP, Relation, Unit
 from dptext.privacy.restating import after_redaction, statement_for_user, with_word_dropout
 from dptext.release.job import Job
-from dptext.release.placeholders import mark, shown, unmarked
+from dptext.release.mechanism import mark, shown, unmarked
 from dptext.release.redaction import LISTED, Redaction, Terms, placeholders_of, read_terms
 from dptext.text.tokens import letters_between
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release

@@ -58,7 +58,7 @@ class Turned:
     def finish(self, blocks, ends, out):
         self.finished += 1
         assert blocks.stat().st_size == ends[-1]
-        out.write(b"made of " + batches.read_bytes())
+        out.write(b"made of " + blocks.read_bytes())
 
     def statement_before(self):
         return self.statement(Tally())
@@ -239,7 +239,7 @@ def test_if_the_ledger_fails_too_the_first_error_is_raised_and_the_job_is_kept(w
 def killed_at(stage, monkeypatch):
     """What a run leaves that is killed at a stage: nobody tidies up."""
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "_kept_for_later", lambda *_: contextlib.nullcontext())
+        patch.setattr(run_module, "_note_on_job", lambda *_: None)
         if stage == "all rows":
             patch.setattr(Job, "publish", no_more)
         elif stage == "the output":

@@ -37,7 +37,7 @@ from dptext.release.job import Job
 
 for module in list(sys.modules.values()):
     if module.__name__.startswith("dptext") and hasattr(module, "BATCH_ROWS"):
-        module.BLOCK_ROWS = BLOCK
+        module.BATCH_ROWS = BLOCK
 
 step, out = os.environ.get("KILL_AFTER"), os.path.abspath(sys.argv[sys.argv.index("-o") + 1])
 

@@ -19,7 +19,6 @@ from dptext.errors import DataError, DptextError, ParameterError, RefusedError, 
 from dptext.io.artifacts import folder_digest
 from dptext.io.documents import read_documents
 from dptext.ledger.ledger import Ledger
-from dptext.spark import folder as folder_module
 from dptext.spark.folder import OutputFolder
 from dptext.spark.session import plain_errors
 
@@ -131,123 +130,63 @@ def test_an_interrupt_between_statement_and_rows_waits_for_both(spark, promise, 
     assert [each.state for each in Ledger(tmp_path / "ledger.db").releases()] == ["released"]
 
 
-# -- killed --------------------------------------------------------------------------------------------------------
+# -- a step that fails -------------------------------------------------------------------------------------------------
 
 
-class KilledError(BaseException):
-    """Nothing is done after it."""
+class Failing:
+    """A file system whose rename fails once, after so many."""
 
-
-class Dying:
-    """A file system that does so many of its operations that change something, and no more of any kind."""
-
-    def __init__(self, system, steps):
-        self._system, self._steps = system, steps
+    def __init__(self, system, good):
+        self._system, self._good = system, good
 
     def __getattr__(self, name):
-        method = getattr(self._system, name)
+        return getattr(self._system, name)
 
-        def counted(*arguments):
-            if name in ("mkdirs", "create", "rename", "delete"):
-                if self._steps == 0:
-                    raise KilledError
-                self._steps -= 1
-            return method(*arguments)
-
-        return counted
+    def rename(self, source, target):
+        self._good -= 1
+        return self._good != -1 and self._system.rename(source, target)
 
 
-def run_folder(spark, out, statement, content, *, steps=10**6, force=False):
-    """One run without the engine; how many steps it had left. Killed, it leaves what it leaves."""
-    folder = OutputFolder(spark, str(out))
-    folder.clear_earlier()
-    folder._system = Dying(folder._system, steps)
-    try:
-        folder.begin(statement.release_id, force=force)
+def run_folder(spark, out, statement, content, *, good=10**6, force=False):
+    """Publish without the engine."""
+    with OutputFolder(spark, str(out)) as folder:
+        folder.begin(force=force)
         (Path(folder.rows) / "part-0.parquet").write_text(content)
         made = statement.replace(data_sha256=folder.digest())
-        folder.publish(made, force=force)
-        folder.clear()
-    finally:
-        folder_module._running.clear()  # the process is another one
-    return folder._system._steps
+        folder._system = Failing(folder._system, good)
+        try:
+            folder.publish(made, force=force)
+        finally:
+            folder.clear()
 
 
 @pytest.mark.parametrize("replaces", [False, True])
-def test_a_kill_at_any_step_leaves_the_old_output_or_the_new_one_after_the_next_run(spark, promise, tmp_path, replaces):
-    def statement(name):
-        return promise.replace(release_id=name)
-
-    def content(out):
-        stated = json.loads((tmp_path / f"{out.name}.privacy.json").read_text())
-        assert stated["data_sha256"] == folder_digest(out)
-        return (out / "part-0.parquet").read_text()
-
-    needed = 10**6 - run_folder(spark, tmp_path / "probe", statement("p"), "x")
-    needed += 2 * replaces
-    assert needed > 7
-    appeared_after = []
-    for steps in range(needed + 1):
-        out = tmp_path / f"out{steps}"
+def test_a_step_that_fails_leaves_what_was_there(spark, promise, tmp_path, replaces):
+    out, beside = tmp_path / "out", tmp_path / "out.privacy.json"
+    if replaces:
+        run_folder(spark, out, promise.replace(release_id="old"), "old")
+    for good in range(4 if replaces else 2):
+        with pytest.raises(StorageError, match="does not rename"):
+            run_folder(spark, out, promise.replace(release_id="new"), "new", good=good, force=replaces)
+        assert names(tmp_path) == (["out", "out.privacy.json"] if replaces else [])
         if replaces:
-            run_folder(spark, out, statement("old"), "old")
-        try:
-            run_folder(spark, out, statement("new"), "new", steps=steps, force=replaces)
-        except KilledError:
-            pass
-        else:
-            assert steps == needed
-            break
-        for made in (each for each in tmp_path.rglob("*") if f".{out.name}.spark.part" in str(each)):
-            private = made.relative_to(tmp_path).parts[0]
-            assert stat.S_IMODE((tmp_path / private).stat().st_mode) & 0o077 == 0
-        seen = content(out) if out.exists() else None  # whoever looks now sees one that is whole
-        assert seen in ("old", "new", None)
-        # the next run: sees what is there, and is refused or not accordingly
-        folder = OutputFolder(spark, str(out))
-        folder.clear_earlier()
-        assert [each for each in names(tmp_path) if each.startswith(f".{out.name}.")] == []
-        if replaces or out.exists():
-            assert content(out) in ("old", "new")
-        else:
-            assert not out.with_name(f"{out.name}.privacy.json").exists()
-        appeared_after.append(out.exists() and content(out) == "new")
-        run_folder(spark, out, statement("newest"), "newest", force=out.exists())
-        assert content(out) == "newest"
-    assert appeared_after == sorted(appeared_after)
-    assert not appeared_after[0]
-    assert appeared_after[-1]
+            assert (out / "part-0.parquet").read_text() == "old"
+            assert json.loads(beside.read_text())["data_sha256"] == folder_digest(out)
+    run_folder(spark, out, promise.replace(release_id="new"), "new", force=replaces)
+    assert (out / "part-0.parquet").read_text() == "new"
+    assert json.loads(beside.read_text())["data_sha256"] == folder_digest(out)
 
 
-def test_what_a_killed_run_reserved_stays_charged(spark, promise, tmp_path):
+def test_what_a_killed_run_reserved_stays_charged_and_its_work_is_its_owners_alone(spark, promise, tmp_path):
     ledger, out = tmp_path / "ledger.db", tmp_path / "out.parquet"
     Ledger.create(ledger, epsilon=1e6)
-    frame = spark.createDataFrame([("a",), ("b",)], "text string")
-    for publishes in (False, True):
-        killed = promise.replace(release_id=f"killed{publishes}")
-        Ledger(ledger).reserve(killed.release_id, killed, ["a", "b"], by="text")
-        folder = OutputFolder(spark, str(out))
-        folder.begin(killed.release_id, force=False)
-        if publishes:
-            folder.publish(killed, force=False)
-        folder_module._running.clear()
-        wanted = pytest.raises(ParameterError, match="--force") if publishes else pytest.raises(DataError)
-        with wanted:
-            release_of(frame.selectExpr("raise_error('dptext.errors.DataError: x') text"), promise).write(
-                str(out), ledger=str(ledger)
-            )
-        assert Ledger(ledger).state(killed.release_id) == "pending"
-
-
-def test_an_output_that_a_living_process_writes_is_not_taken_over(spark, promise, tmp_path):
-    frame = spark.createDataFrame([("a",)], "text string")
-    out = str(tmp_path / "out.parquet")
-    with OutputFolder(spark, out) as other:
-        other.begin("other", force=False)
-        with pytest.raises(StorageError, match="another process is writing"):
-            release_of(frame, promise).write(out)
-    release_of(frame, promise).write(out)
-    assert names(tmp_path) == ["out.parquet", "out.parquet.privacy.json"]
+    Ledger(ledger).reserve("killed", promise, ["a"], by="text")
+    with OutputFolder(spark, str(out)) as folder:
+        folder.begin(force=False)
+    (left,) = (each for each in tmp_path.iterdir() if each.is_dir())
+    assert stat.S_IMODE(left.stat().st_mode) & 0o077 == 0
+    release_of(spark.createDataFrame([("a",)], "text string"), promise).write(str(out), ledger=str(ledger))
+    assert [each.state for each in Ledger(ledger).releases()] == ["pending", "released"]
 
 
 # -- failing -------------------------------------------------------------------------------------------------------
@@ -297,7 +236,7 @@ def test_vectors_of_missing_texts_are_charged_as_those_of_the_empty_one(spark, g
     import dptext.spark.frames
     from dptext.representations.bounds import Bound
     from dptext.representations.device_encoder import DeviceEncoder
-    from dptext.representations.encoders import MeanOfWords
+    from dptext.representations.mean_of_words import MeanOfWords
     from dptext.representations.privunit import PrivUnit
 
     words = dptext.load_vectors(glove, limit=300)
@@ -517,8 +456,7 @@ def test_a_session_of_ours_tries_again_keeps_to_itself_and_says_one_line_an_erro
     rows = "".join(json.dumps({"text": f"the {word} of"}) + "\n" for word in ("and", "in"))
     (tmp_path / "in.jsonl").write_text(rows)
     (tmp_path / "bad.jsonl").write_text(rows + '{"text": 5}\n')
-    leftover = tmp_path / "tmp" / "dptext-work-left"
-    leftover.mkdir(parents=True)
+    (tmp_path / "tmp").mkdir()
     (tmp_path / "script.py").write_text(OWN)
     settings = {"TMPDIR": str(tmp_path / "tmp"), "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
     done = subprocess.run(
@@ -530,7 +468,6 @@ def test_a_session_of_ours_tries_again_keeps_to_itself_and_says_one_line_an_erro
     assert len(said) == 2, done.stderr
     assert "cannot write '/proc/out.parquet'" in said[0]
     assert "expected a string in 'text'" in said[1]
-    assert not leftover.exists()
     scratch = Path(done.stdout.split()[-1])
     assert scratch.parent == tmp_path / "tmp"
     until = time.monotonic() + 60  # Java ends after Python

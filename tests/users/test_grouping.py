@@ -17,7 +17,7 @@ from dptext.io import batches
 from dptext.io.documents import Document, read_documents
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP, Relation, Unit, canonical_id
-from dptext.release.people import TextsOfPeople
+from dptext.release.release import TextsOfPeople
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users import grouping, partition
 from dptext.users.grouping import MAX_CLASSES, OUTSIDE, texts_of, users_of

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 import dptext
-from dptext.release.rewriting import Rewriter
+from dptext.release.mechanism import Rewriter
 from dptext.text.tokens import Kind, fold, join, split
 from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 

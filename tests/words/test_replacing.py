@@ -8,8 +8,8 @@ import dptext
 from dptext import TEM, Document, privatize
 from dptext.errors import DataError, ParameterError
 from dptext.io import batches
+from dptext.release.mechanism import Rewriter
 from dptext.release.release import Tally
-from dptext.release.rewriting import Rewriter
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 

@@ -15,7 +15,6 @@ from dptext.errors import ParameterError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
 from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
-from dptext.release.run import noted_in_place
 from dptext.sentences.bank import TextBank, check_place
 
 _EPSILONS = (4.0, 8.0, 12.0)  # of one draw
@@ -59,16 +58,7 @@ def bank(
             repeated). Never private ones.
     """
     target = check_place(out, replace=force)
-    before = _folder_at(target)
-
-    def is_out() -> bool:
-        return _folder_at(target) not in (None, before)
-
-    with (
-        stopped_with_notes(),
-        noted_in_place(out, is_out),
-        progress_bar("reading public texts", quiet=output.quiet) as bar,
-    ):
+    with stopped_with_notes(), progress_bar("reading public texts", quiet=output.quiet) as bar:
         documents = Pool([Path(each) for each in public], text=text, name=name, licence=licence)
         if any(target in path.resolve().parents for path in documents.files):
             raise ParameterError(f"{str(out)!r} holds a file of POOL, which would be deleted: choose another folder")
@@ -92,14 +82,6 @@ def bank(
         similarity = {name.replace("'s", "").replace(" ", "_"): _as_data(made, each) for name, each in kinds.items()}
         counts = {"texts": len(made), "repeated": texts.repeated, "empty": texts.empty}
         print_json({"out": str(out), **counts, **made.parameters(), "similarity": similarity})
-
-
-def _folder_at(place: Path) -> tuple[int, int] | None:
-    try:
-        found = place.lstat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _said(made: TextBank, documents: Pool, texts: Pool, out: Path, *, sentences: bool) -> list[str]:

@@ -30,9 +30,7 @@ from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import before_embedding, cautioned_of
-from dptext.release.charges import Charges
-from dptext.release.release import folder_is_of
-from dptext.release.run import charged
+from dptext.release.run import Charges, charged
 from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -312,9 +310,6 @@ def embed(
         _check_ledger(protection.unit, run, training)
     charges = Charges(ledger, protection.user if ledger is not None else None)
 
-    def is_out(name: str) -> bool:
-        return folder_is_of(out, name)
-
     place = check_place(out, replace=run.force)
     if training.checkpoint is not None:
         never = {"IN": files, "the ledger": [] if ledger is None else [ledger], "OUT": [place]}
@@ -323,14 +318,6 @@ def embed(
     def read() -> DocumentReader:
         kept = (*([] if protection.level is None else [protection.level]), *prediction.features)
         return read_documents(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
-
-    readings: list[list[bytes]] = []
-
-    def compared(reader: DocumentReader) -> DocumentReader:
-        if ledger is not None:  # what it charges is a reading of its own
-            readings.append(seen := [])
-            reader.watch(lambda block: seen.append(block.identity()))
-        return reader
 
     reader = read()  # what can fail fails before the work starts
     public = load_vectors(vectors, limit=limit)
@@ -356,10 +343,13 @@ def embed(
         output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
     release_id = new_release_id()
     # what can be interrupted and resumed has no ledger, and its notes are of its own
-    with stopped_with_notes(), charged(place, charges, release_id, lambda: _charge(plan, more), read, is_out):
+    with stopped_with_notes(), charged(charges, release_id):
+        if ledger is not None:
+            guarantee, terms = _charge(plan, more)
+            charges.reserve(release_id, guarantee, read(), **terms)
         vocabulary = None
         if more is not None:
-            vocabulary = _learn(compared(read()), more, new, public, processes, quiet=output.quiet)
+            vocabulary = _learn(charges.watched(read()), more, new, public, processes, quiet=output.quiet)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeltaWarning)  # said already
             model = start(
@@ -367,13 +357,10 @@ def embed(
             )
             levels = {}
             if policy is not None and policy.predictor is not None:
-                levels = policy.levels_of(compared(read()), features=prediction.features)
-            _fit(
-                model, compared(reader), policy, levels, training.checkpoint, run, release_id=release_id, output=output
-            )
-        for seen in readings:
-            charges.check_same(seen)
-        charges.check_reserved(release_id)
+                levels = policy.levels_of(charges.watched(read()), features=prediction.features)
+            watched = charges.watched(reader)
+            _fit(model, watched, policy, levels, training.checkpoint, run, release_id=release_id, output=output)
+        charges.check(release_id)
         model.save(place, word2vec=copy, replace=run.force)
     output.say(_written(model, out))
     for doubt in model.doubts_:
@@ -405,7 +392,6 @@ def _learn(
 
 
 def _check_ledger(unit: Unit, run: options.Run, training: TrainingOptions) -> None:
-    """Whether a ledger can count this release."""
     if run.seed is not None:
         raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
     if unit == "pair":
@@ -629,7 +615,6 @@ class Promise:
 
 
 def _promises(plan: ReleasePlan, more: ApproxDP | None, *, seeded: bool) -> dict[str, Promise]:
-    """By level, before anything is read."""
     found = {}
     for level in plan.levels.shares:
         statement = plan.statement(level, seeded=seeded)

@@ -23,8 +23,7 @@ from dptext.io.documents import DocumentReader, NoDocumentsError, find_files, re
 from dptext.io.formats import SUFFIXES, file_format, written_format
 from dptext.privacy.wording import came_out, for_person
 from dptext.release.job import Job
-from dptext.release.people import promise_to
-from dptext.release.release import Release, Tally, rejects_path, statement_path
+from dptext.release.release import Release, Tally, promise_to, rejects_path, statement_path
 from dptext.release.run import check_output
 from dptext.text.identifiers import Column, columns_of
 

@@ -23,8 +23,8 @@ from dptext.io.documents import DocumentWriter
 from dptext.io.formats import file_format
 from dptext.privacy import wording
 from dptext.release.mechanism import TextMechanism
-from dptext.release.people import promise_to
 from dptext.release.privatize import privatize_file
+from dptext.release.release import promise_to
 from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import UnknownWords, WordMechanism

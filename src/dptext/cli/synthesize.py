@@ -165,7 +165,7 @@ class PrivateTexts:
         found = [path for path, _ in find_files(self.sources or (), any_format=self.in_format is not None)]
         layout = {"suffix": self.in_format, "encoding": self.encoding, "separator": self.separator}
         reading: dict[str, Any] = {"text": self.text, "user": self.user, "on_error": self.on_error, **layout}
-        return _CheckedFiles(paths=found, watch=watch, check=check, **reading)
+        return _CheckedFiles(paths=found, watch=(watch,), check=check, **reading)
 
     def _frame(self, labels: Sequence[str]) -> PrivateRows:
         sources = self.sources or ()
@@ -189,8 +189,8 @@ class _CheckedFiles(PrivateFiles):
 
     check: LabelCheck | None
 
-    def read(self, columns: Sequence[str]) -> DocumentReader:
-        reader = super().read(columns)
+    def labelled(self, columns: Sequence[str]) -> DocumentReader:
+        reader = super().labelled(columns)
         if self.check is not None:
             self.check.watch(reader)
         return reader

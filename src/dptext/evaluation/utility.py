@@ -15,7 +15,7 @@ from dptext.errors import ParameterError, extra
 from dptext.evaluation.folds import Fold, checked_folds, codes_of, make_folds
 from dptext.evaluation.measures import CLASS_MEASURES, NUMBER_MEASURES, Measured, checked_numbers, measure
 from dptext.privacy.randomness import RandomBits
-from dptext.release.rewriting import checked_texts
+from dptext.release.mechanism import checked_texts
 from dptext.text.tokens import Kind, Vocabulary, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 

@@ -207,7 +207,7 @@ def lock(descriptor: int) -> bool | None:
     return True
 
 
-def _open_locked(path: Path) -> IO[bytes] | None:
+def open_locked(path: Path) -> IO[bytes] | None:
     """Open and lock a hidden file of this user, new or left by a killed process; None while another process has it."""
     while True:
         with suppress(FileNotFoundError):  # renamed or removed meanwhile: try again
@@ -228,7 +228,7 @@ def file_lock(target: Path) -> Iterator[None]:
     """Lock ``.OUT.lock`` while an output is made; `StorageError` if another process is making it."""
     path = sibling(target, _LOCK)
     try:
-        stream = _open_locked(path)
+        stream = open_locked(path)
     except OSError as error:
         raise _storage_error(target, error) from None
     if stream is None:
@@ -324,7 +324,7 @@ def _open_part(target: Path) -> tuple[Path, IO[bytes]]:
     for number in range(1, _WRITERS + 1):
         part = sibling(target, _PART if number == 1 else f"{number}.{_PART}")
         with suppress(StorageError):  # a link, a pipe or a folder: try the next name
-            stream = _open_locked(part)
+            stream = open_locked(part)
             if stream is not None:
                 stream.truncate(0)
                 return part, stream

@@ -20,7 +20,7 @@ from unicodedata import normalize
 from dptext.checks import choice
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
 from dptext.ledger import store
-from dptext.ledger.terms import (
+from dptext.ledger.store import (
     TEXT,
     TOLERANCE,
     Balance,

@@ -1,21 +1,74 @@
-"""What replaces texts, each by itself, with a proof for a document (`TextMechanism`)."""
+"""Mechanisms that replace texts one by one (`TextMechanism`), their run over blocks of texts, and placeholders."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar, Protocol
 
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.io.batches import Batch, text_batches
+from dptext.io.documents import Document
 from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import Guarantee, MetricDP, Relation, Trust, Unit
-from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.randomness import NoiseKey, RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.wording import facts_of
-from dptext.release.release import Tally
+from dptext.processes import in_order
+from dptext.release.release import Tally, without_text
 from dptext.showing import Facts, Showing
 
-__all__ = ["Replacing", "TextMechanism", "refuse_beside"]
+__all__ = [
+    "Replacing",
+    "Rewriter",
+    "TextMechanism",
+    "check_mechanism",
+    "checked_texts",
+    "mark",
+    "placeholder",
+    "refuse_beside",
+    "rewrite_blocks",
+    "shown",
+    "unmarked",
+]
+
+
+_EDGE, _DIGITS = "\x1f", "\x1c\x1d\x1e"
+_CODE_OF = dict(zip("abcdefghijklmnopqrstuvwxyz_", map("".join, product(_DIGITS, repeat=3)), strict=True))
+_LETTER_OF = {code: letter for letter, code in _CODE_OF.items()}
+_MARK = re.compile(rf"{_EDGE}((?:[{_DIGITS}]{{3}}){{1,40}}){_EDGE}")
+_SPACES = dict.fromkeys(map(ord, _EDGE + _DIGITS), " ")
+
+
+def placeholder(kind: str) -> str:
+    """Return the placeholder of a kind, such as ``<name>``."""
+    if not isinstance(kind, str) or not re.fullmatch("[a-z_]{1,40}", kind):
+        raise ParameterError("a kind must be of 1 to 40 letters a to z or underscores, got another")
+    return f"<{kind}>"
+
+
+def mark(kind: str) -> str:
+    return f"{_EDGE}{''.join(_CODE_OF[letter] for letter in placeholder(kind)[1:-1])}{_EDGE}"
+
+
+def shown(text: str) -> str:
+    """Return the text with placeholders instead of marks."""
+    return _MARK.sub(_placeholder, text) if _EDGE in text else text
+
+
+def unmarked(text: str) -> str:
+    """Return the text with a space for each character that marks consist of."""
+    return text.translate(_SPACES)
+
+
+def _placeholder(match: re.Match[str]) -> str:
+    code = match[1]
+    return placeholder("".join(_LETTER_OF[code[start : start + 3]] for start in range(0, len(code), 3)))
 
 
 class Replacing(Protocol):
@@ -35,7 +88,7 @@ class TextMechanism(Showing, ABC):
 
     name: ClassVar[str]
     keeps_marks: ClassVar[bool] = False
-    """Whether the text between its parts stays, so that marks (`dptext.release.placeholders`) become placeholders."""
+    """Whether the text between its parts stays, so that marks (`dptext.release.mechanism`) become placeholders."""
 
     def _freeze(self) -> None:
         """The last step of every constructor: from now on nothing can drift away from the statement."""
@@ -150,3 +203,112 @@ def refuse_beside(given: object, **options: object) -> None:
             f"the {type(given).__name__} that was given has its own {foreign}: leave {foreign} out, or give a name in "
             "place of the object"
         )
+
+
+def check_mechanism(mechanism: object) -> None:
+    """Raise `ParameterError` if ``mechanism`` does not replace texts."""
+    if not isinstance(mechanism, TextMechanism):
+        raise ParameterError(
+            "mechanism must be one that replaces texts (a word mechanism such as TEM, or a BankRewriter), got "
+            f"{type(mechanism).__name__}"
+        )
+
+
+class Rewriter:
+    """What replaces texts: constant memory, texts out in the order of texts in."""
+
+    def __init__(
+        self,
+        mechanism: TextMechanism,
+        *,
+        seed: int | None = None,
+        key: NoiseKey | None = None,
+        release_id: str | None = None,
+    ) -> None:
+        check_mechanism(mechanism)
+        self.mechanism = mechanism
+        self.tally = Tally()
+        self.key = NoiseKey(seed) if key is None else key
+        self.release_id = release_id or new_release_id()
+        self._parameters = hashlib.sha256(_all_settings(mechanism).encode()).digest()
+        self._place = 0
+
+    @cached_property
+    def _replacing(self) -> Replacing:
+        return self.mechanism.replacing()
+
+    def statement(self) -> PrivacyStatement:
+        statement = self.mechanism.document_statement(self.tally.longest, seeded=self.key.seeded)
+        exposed = (*statement.exposed, *without_text(self.tally.missing > 0))
+        return statement.replace(release_id=self.release_id, exposed=exposed)
+
+    def statement_before(self) -> PrivacyStatement:
+        return self.mechanism.statement_before(seeded=self.key.seeded).replace(release_id=self.release_id)
+
+    def warning(self) -> str | None:
+        """What the owner of the texts should know of everything rewritten so far; it enters no statement."""
+        return self.mechanism.warning(self.tally)
+
+    def rewrite(self, texts: Iterable[str | Document | None]) -> Iterator[str | None]:
+        """Yield one private text for each text."""
+        if isinstance(texts, str):
+            raise ParameterError("texts must be a list of strings, got one string: put it into a list")
+        for block in text_batches(checked_texts(texts)):
+            private, tally = self.rewrite_block(self._place, block)
+            self._place += 1
+            self.tally += tally
+            yield from private
+
+    def rewrite_block(self, place: int, block: Batch) -> tuple[list[str | None], Tally]:
+        """The private texts of one block, and its counts: the same ones whenever and wherever it is done."""
+        bits = self.key.stream(self._parameters, place, block.digest())
+        there = [text for text in block.texts if text is not None]
+        replaced, tally = self._replacing(there, bits)
+        missing = len(block.texts) - len(there)
+        if not missing:
+            return [*replaced], tally
+        left = iter(replaced)
+        private = [None if text is None else next(left) for text in block.texts]
+        return private, tally + Tally(missing=missing)
+
+
+def _all_settings(mechanism: TextMechanism) -> str:
+    """What names the noise of a mechanism under one secret: others draw other noise."""
+    owned = mechanism.settings_of_owner()
+    return mechanism.statement.to_json() + (json.dumps(owned, sort_keys=True) if owned else "")
+
+
+def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
+    """The strings of the texts; a `DataError` names the place of what is none."""
+    for place, entry in enumerate(texts, 1):
+        text = entry.text if isinstance(entry, Document) else entry
+        if text is not None and not isinstance(text, str):
+            raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
+        yield text
+
+
+# -- several processes ----------------------------------------------------------------------------------------
+
+
+def rewrite_blocks(
+    rewriter: Rewriter, blocks: Iterable[tuple[int, Batch]], *, processes: int = 1
+) -> Iterator[tuple[int, Batch, tuple[list[str | None], Tally]]]:
+    """Every block, given with its place, and what `Rewriter.rewrite_block` makes of it, in order."""
+    key = rewriter.key
+    pieces = (((place, block), (key.secret(), key.seeded, place, Batch(block.texts, {}))) for place, block in blocks)
+    for (place, block), done in in_order(_Work(rewriter.mechanism), pieces, processes=processes):
+        yield place, block, done
+
+
+class _Work:
+    """`Rewriter.rewrite_block` in any process. It holds no secret: it goes there through a file."""
+
+    def __init__(self, mechanism: TextMechanism) -> None:
+        self._mechanism = mechanism
+        self._rewriter: Rewriter | None = None
+
+    def __call__(self, sent: tuple[bytes, bool, int, Batch]) -> tuple[list[str | None], Tally]:
+        secret, seeded, place, block = sent
+        if self._rewriter is None:
+            self._rewriter = Rewriter(self._mechanism, key=NoiseKey.restored(secret, seeded=seeded))
+        return self._rewriter.rewrite_block(place, block)

@@ -17,10 +17,8 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
-from dptext.release.mechanism import TextMechanism
-from dptext.release.people import TextsOfPeople
-from dptext.release.release import Release, Tally, with_columns, without_text
-from dptext.release.rewriting import Rewriter, check_mechanism, rewrite_blocks
+from dptext.release.mechanism import Rewriter, TextMechanism, check_mechanism, rewrite_blocks
+from dptext.release.release import Release, Tally, TextsOfPeople, with_columns, without_text
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream
 
 __all__ = ["BatchPrivatizer", "batch_privatizer", "privatize", "privatize_file"]

@@ -22,8 +22,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import after_redaction
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import before_redaction
-from dptext.release.mechanism import Replacing, TextMechanism
-from dptext.release.placeholders import mark, placeholder, shown, unmarked
+from dptext.release.mechanism import Replacing, TextMechanism, mark, placeholder, shown, unmarked
 from dptext.release.release import Tally
 from dptext.showing import Facts
 from dptext.text.patterns import KINDS, VERSION, Span, check_kinds, find
@@ -243,7 +242,6 @@ class Redaction:
 
     @property
     def recogniser(self) -> str:
-        """What recognises, in words."""
         by = [f"patterns of dptext, version {VERSION}"] if self.kinds else []
         if self._given is not None:
             by.append(f"{_type_of(self._analyzer)}, language {self.language}")
@@ -253,7 +251,6 @@ class Redaction:
 
     @property
     def looked_for(self) -> str:
-        """The kinds, in words."""
         return _in_words(self.kinds, self.entities, has_list=bool(self.terms))
 
 
@@ -279,7 +276,6 @@ def united(spans: Iterable[Span]) -> list[Span]:
 
 
 def kind_of_entity(entity: str) -> str:
-    """Return the kind of an entity of Presidio."""
     plain = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
     return _KIND_OF.get(entity, plain or "_")
 
@@ -389,7 +385,7 @@ class Redacted(TextMechanism):
         return self.redaction.applied(text)
 
     def seen_by_mechanism(self, text: str) -> str:
-        """Return the text as the mechanism sees it: with marks, where it keeps them (`dptext.release.placeholders`)."""
+        """Return the text as the mechanism sees it: with marks, where it keeps them (`dptext.release.mechanism`)."""
         return self.redaction.applied(text, mark if self.mechanism.keeps_marks else placeholder)
 
     def sample(self, texts: Iterable[str], *, seed: int | None = None) -> list[str]:

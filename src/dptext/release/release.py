@@ -1,39 +1,136 @@
-"""What a release gives back, and what stands beside its data: the statement, and the rows that were left out."""
+"""What a release returns, the files beside its data (statement, rejects), and how many texts each user has."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from dptext.errors import DataError, StorageError
+import numpy as np
+from numpy.typing import NDArray
+
+from dptext.errors import DataError, DptextError, StorageError
 from dptext.io.artifacts import file_digest, folder_digest, read_stored
 from dptext.io.atomic import check_released, hashed_file
-from dptext.io.batches import Reject
+from dptext.io.batches import Batch, Reject, as_lists
+from dptext.privacy.guarantee import canonical_id
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
-from dptext.release.people import MostTexts, TextsOfPeople, promise_to
 from dptext.showing import Facts, Showing
 
 __all__ = [
+    "MostTexts",
     "Release",
     "Tally",
+    "TextsOfPeople",
     "data_agrees",
     "data_and_statement",
     "folder_is_of",
     "kept_as_it_was",
+    "promise_to",
     "read_statement",
     "rejects_path",
     "statement_path",
+    "user_digest",
     "with_columns",
     "without_text",
     "write_rejects",
     "write_statement",
 ]
+
+
+_AT_LEAST = 1 << 16  # rows that wait for each other before they are sorted
+
+
+class MostTexts(NamedTuple):
+    """What was counted."""
+
+    texts: int
+    unnamed: int = 0
+
+
+class TextsOfPeople:
+    """A count for each person: 16 bytes for each, however long their names and however many their rows."""
+
+    def __init__(self, column: str, *, missing: str | None = None) -> None:
+        self.column = column
+        self._missing = missing
+        self._who: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._texts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._waiting = bytearray()
+        self._unnamed = 0
+
+    def counting(self, blocks: Iterable[Batch]) -> Iterator[Batch]:
+        """The blocks, each counted before it goes on."""
+        for block in blocks:
+            if len(block.texts):
+                self.add(as_lists(block.columns)[self.column], block.texts)
+            yield block
+
+    def add(self, people: Iterable[object], texts: Sequence[str | None]) -> None:
+        """Count rows: who wrote each, and its text."""
+        there = (who for who, text in zip(people, texts, strict=True) if text is not None or self._missing is not None)
+        names = [canonical_id(who) for who in there]
+        found = [user_digest(name, _key()) for name in names if name is not None]
+        self._unnamed += len(names) - len(found)
+        self._waiting += b"".join(found)
+        if len(self._waiting) >= 8 * max(_AT_LEAST, len(self._who) // 4):  # in all, every user is moved rarely
+            self._settle()
+
+    def __add__(self, other: TextsOfPeople) -> TextsOfPeople:
+        both = TextsOfPeople(self.column, missing=self._missing)
+        for part in (self, other):
+            part._settle()
+            both._merge(part._who, part._texts)
+            both._unnamed += part._unnamed
+        return both
+
+    @property
+    def most(self) -> MostTexts:
+        self._settle()
+        return MostTexts(int(self._texts.max(initial=0)), self._unnamed)
+
+    def _settle(self) -> None:
+        """Count the rows that wait."""
+        who = np.frombuffer(bytes(self._waiting), dtype=np.uint64)
+        self._merge(who, np.ones(len(who), dtype=np.int64))
+        self._waiting.clear()
+
+    def _merge(self, who: NDArray[np.uint64], texts: NDArray[np.int64]) -> None:
+        self._who, at = np.unique(np.concatenate([self._who, who]), return_inverse=True)
+        total = np.zeros(len(self._who), dtype=np.int64)
+        np.add.at(total, at.reshape(-1), np.concatenate([self._texts, texts]))
+        self._texts = total
+
+
+@cache
+def _key() -> bytes:
+    return RandomBits().take(16)
+
+
+def user_digest(name: str, key: bytes) -> bytes:
+    """Return 64 bits that stand for a user while texts are counted."""
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
+
+
+def promise_to(most: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
+    """What the person with the most texts is promised for all of them, for the owner of the texts alone."""
+    if not most.texts:
+        return None
+    weakest = max(statements, key=lambda each: each.epsilon)
+    try:
+        return statement_for_user(weakest, most.texts)
+    except DptextError:
+        return None
+
 
 _SUFFIX = ".privacy.json"
 
@@ -54,7 +151,6 @@ class Tally:
         return Tally(**{**summed, "longest": max(self.longest, other.longest)})
 
     def as_dict(self) -> dict[str, int]:
-        """The counts by name."""
         return asdict(self)
 
 
@@ -151,7 +247,6 @@ class Release(Showing):
 
 
 def statement_path(data: Path) -> Path:
-    """Where the statement of a data file stands."""
     return data.with_name(data.name + _SUFFIX)
 
 
@@ -194,7 +289,6 @@ def write_statement(path: Path, statement: PrivacyStatement) -> None:
 
 
 def folder_is_of(folder: str | os.PathLike[str], release_id: str) -> bool:
-    """Whether a folder holds the release of this name."""
     try:
         text = (Path(folder) / "privacy.json").read_text(encoding="utf-8")
         return PrivacyStatement.from_json(text).release_id == release_id
@@ -205,7 +299,6 @@ def folder_is_of(folder: str | os.PathLike[str], release_id: str) -> bool:
 
 
 def read_statement(path: Path) -> PrivacyStatement:
-    """The statement in a file."""
     check_released(path)
     if path.name.endswith(_SUFFIX) and not path.exists():
         raise StorageError(
@@ -228,7 +321,6 @@ def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
 
 
 def with_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool = False) -> PrivacyStatement:
-    """The statement, when columns were kept or bad rows skipped."""
     left_out = ("that rows which could not be read are missing",) if skip else ()
     return statement.replace(exposed=(*statement.exposed, *map(kept_as_it_was, keep), *left_out))
 
@@ -239,5 +331,4 @@ def without_text(some: bool) -> tuple[str, ...]:
 
 
 def kept_as_it_was(column: str) -> str:
-    """What a statement exposes of a kept column."""
     return f"the column {column!r}, as it was"

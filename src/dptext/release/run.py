@@ -1,33 +1,34 @@
-"""A private file, or a stream, out of files of texts: resumable, charged to a ledger, in
-constant memory, its statement beside it."""
+"""One run from files to a file or a stream: reserve in the ledger, work, publish statement and data, settle."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Protocol
 
 from dptext.checks import whole
-from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, check_target
-from dptext.io.batches import STANDARD, Batch, Reject
+from dptext.io.batches import STANDARD, Batch, Reject, as_lists
 from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents
-from dptext.privacy.guarantee import Guarantee
+from dptext.ledger.ledger import PENDING, RELEASED, TEXT, Ledger
+from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_release_id
 from dptext.progress import How, watched
-from dptext.release.charges import Charges
 from dptext.release.job import Job, interrupted
-from dptext.release.people import TextsOfPeople
 from dptext.release.release import (
     Release,
     Tally,
+    TextsOfPeople,
     kept_as_it_was,
     rejects_path,
     statement_path,
@@ -37,6 +38,7 @@ from dptext.release.release import (
 )
 
 __all__ = [
+    "Charges",
     "Piece",
     "Run",
     "RunSettings",
@@ -45,10 +47,118 @@ __all__ = [
     "check_output",
     "check_statement_file",
     "is_released",
-    "noted_in_place",
     "release_file",
     "release_stream",
 ]
+
+
+_logger = logging.getLogger(__name__)
+
+
+class Charges:
+    """Charges one release to a ledger; does nothing without a ledger."""
+
+    def __init__(self, ledger: PathLike | None, by: str | None, *, missing: str | None = None) -> None:
+        if by == TEXT and ledger is not None:
+            raise ParameterError(
+                f"the column of users cannot be named {TEXT!r}, which stands for the text itself in a ledger: leave "
+                "user out to go by the text, or rename the column"
+            )
+        self.column = by
+        self._missing = missing
+        self._ledger = None if ledger is None else Ledger(ledger)
+        self._seen: bytes | None = None
+        self._readings: list[Any] = []
+
+    @property
+    def kind(self) -> list[str] | None:
+        """The path of the ledger and the column that rows are charged by, as JSON holds them; None without a ledger."""
+        return None if self._ledger is None else [str(self._ledger.path.resolve()), self.column or TEXT]
+
+    def reserve(
+        self, release_id: str, promise: PrivacyStatement | Guarantee, reader: DocumentReader, **terms: Any
+    ) -> None:
+        if self._ledger is None:
+            return
+        if self._ledger.state(release_id) == RELEASED:
+            raise RefusedError("the ledger has settled this release already: start over, which is a new release")
+        if isinstance(promise, PrivacyStatement) and isinstance(promise.guarantee, MetricDP):
+            # the farthest pair is known only when all rows are read
+            promise = promise.replace(guarantee=replace(promise.guarantee, max_distance=None))
+        others = self._ledger.pending(besides=release_id)
+        self._ledger.reserve(release_id, promise, self._keys(reader), by=self.column or TEXT, **terms)
+        if others:
+            _logger.warning("%s", self._ledger.pending_advice(others))
+
+    def is_settled_or_reserved(self, release_id: str) -> bool:
+        """Return whether nothing is left to charge; always True without a ledger."""
+        return self._ledger is None or self._ledger.state(release_id) is not None
+
+    def watched(self, reader: DocumentReader) -> DocumentReader:
+        """Return the reader; `check` compares its rows with those that were charged."""
+        if self._ledger is not None:
+            self._readings.append(digest := hashlib.sha256())
+            reader.watch(lambda block: digest.update(block.identity()))
+        return reader
+
+    def check(self, release_id: str, identities: Iterable[bytes] | None = None) -> None:
+        """Raise if the ledger no longer counts the release, or has charged other rows than those that were read."""
+        digests = [each.digest() for each in self._readings]
+        if identities is not None:
+            digests.append(hashlib.sha256(b"".join(identities)).digest())
+        if self._seen is not None and any(digest != self._seen for digest in digests):
+            raise RefusedError(
+                "the input changed while it was being read, so the ledger has charged other rows: start over with "
+                "--force"
+            )
+
+        if not self.is_settled_or_reserved(release_id):
+            raise RefusedError(
+                f"the release {release_id} was voided in the ledger while this run was at work: nothing was released. "
+                "Run the command again, which charges it again"
+            )
+
+    def settle(self, release_id: str) -> None:
+        if self._ledger is not None:
+            self._ledger.settle(release_id)
+
+    def note_pending(self, error: BaseException, release_id: str) -> bool:
+        """Return whether the release stays charged after an error (or may stay so); then tell the owner in a note."""
+        if self._ledger is None:
+            return False
+        try:
+            if self._ledger.state(release_id) != PENDING:
+                return False
+        except DptextError as second:
+            error.add_note(f"it is not known whether the ledger counts this release ({second})")
+            return True
+        error.add_note(self._ledger.pending_advice([release_id]))
+        return True
+
+    def _keys(self, reader: DocumentReader) -> Iterator[str]:
+        digest = hashlib.sha256()
+        with contextlib.closing(reader):
+            for block in reader.batches():
+                digest.update(block.identity())
+                if self.column is None:
+                    texts = (self._missing if text is None else text for text in block.texts)
+                    yield from (text for text in texts if text is not None)
+                    continue
+                first = reader.count - len(block.texts) + 1
+                for number, value in enumerate(as_lists(block.columns)[self.column], first):
+                    yield _key(value, number, self.column)
+        self._seen = digest.digest()
+
+
+def _key(value: object, row: int, column: str) -> str:
+    key = canonical_id(value)
+    if key is None:
+        raise DataError(
+            f"row {row} has no {column!r} that could be a key: the ledger needs a text or a whole number for every "
+            "row; complete the column, or key by the text"
+        )
+    return key
+
 
 _ROWS_A_PIECE = 1024  # of a stream: the end of one can be seen, so the length of texts must not decide where it is
 
@@ -67,16 +177,19 @@ class TextFiles:
 
     @cached_property
     def sources(self) -> list[PathLike]:
-        """The paths, as a list."""
         return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
 
     def read(self, further: str | None = None) -> DocumentReader:
         """The rows, from the beginning, with a further column where one is named."""
-        columns = tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,)))))
+        return self.documents(tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,))))))
+
+    def documents(self, keep: Sequence[str], *, user: str | None = None) -> DocumentReader:
+        """Read the files from the beginning."""
         return read_documents(
             self.sources,
             text=self.text,
-            keep=columns,
+            user=user,
+            keep=keep,
             on_error=self.on_error,
             suffix=self.suffix,
             encoding=self.encoding,
@@ -104,8 +217,8 @@ class RunSettings:
         whole("processes", self.processes, least=1)
 
     def charges(self, missing: str | None) -> Charges:
-        """What the release charges; ``missing`` as in `dptext.release.charges.Charges`."""
-        return Charges(None if self.ledger is None else Path(self.ledger), self.user, missing=missing)
+        """What the release charges; ``missing`` as in `dptext.release.run.Charges`."""
+        return Charges(self.ledger, self.user, missing=missing)
 
     def people(self, missing: str | None) -> TextsOfPeople | None:
         """What counts the texts of each person, where a column says whose they are."""
@@ -172,30 +285,33 @@ def release_file(
             restart=settings.force and not settings.resume,
             is_assembled=is_assembled,
         )
-        with job, _kept_for_later(job, charges):
-            resumed, people = job.rows, None
+        resumed, people = job.rows, None
+        with job, charged(charges, job.release_id, note=partial(_note_on_job, job, charges), finish=job.discard):
             run = begin(job.key, job.release_id)
-            if job.statement is None or not charges.is_settled_or_reserved(job.release_id):
-                if charges.kind is not None:
-                    charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
-                if job.statement is None:
-                    people = settings.people(missing)
-                    with watched(settings.progress, "rows", said=_of_rows) as done:
-                        _do(job, reader, run, done, people)
-                charges.check_same(part.digest for part in job.parts)
+            is_reserved = job.statement is not None and charges.is_settled_or_reserved(job.release_id)
+            if charges.kind is not None and not is_reserved:
+                charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
+            if job.statement is None:
+                people = settings.people(missing)
+                with watched(settings.progress, "rows", said=_of_rows) as done:
+                    _do(job, reader, run, done, people)
+            charges.check(job.release_id, (part.digest for part in job.parts))
             if job.statement is None:
                 made = _statement(job, run, source)
                 job.remember(made.to_json(), digest=made.data_sha256)
             released = Release(
                 statement=PrivacyStatement.from_json(str(job.statement)),
                 documents=job.rows,
-                skipped=sum(each.count for each in job.rejects()),
+                skipped=sum(reject.count for reject in job.rejects()),
                 resumed=resumed,
                 tally=_tally(job),
                 people=people,
                 made={"out": out},
             )
-            _publish(job, released.statement, charges)
+            write_rejects(rejects_path(out), job.rejects())
+            charges.check(job.release_id)
+            write_statement(statement_path(out), released.statement)  # first: no data is ever without one
+            job.publish()
     return released
 
 
@@ -240,40 +356,30 @@ def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force:
     check_target(statement, replace=force, apart_from={"IN": [each for each in sources if Path(each) != STANDARD]})
 
 
-# -- an output that appears at once ---------------------------------------------------------------------------
+# -- what all releases share ----------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def charged(
-    out: Path,
     charges: Charges,
     release_id: str,
-    price: Callable[[], tuple[Guarantee, dict[str, Any]]],
-    read: Callable[[], DocumentReader],
-    is_out: Callable[[str], bool],
+    *,
+    note: Callable[[BaseException], object] | None = None,
+    finish: Callable[[], object] = lambda: None,
 ) -> Iterator[None]:
-    """Charge a release whose output is renamed into place as a whole: reserve it, run the block, settle it."""
-    with noted_in_place(out, lambda: is_out(release_id)):
-        try:
-            if charges.kind is not None:
-                guarantee, terms = price()
-                charges.reserve(release_id, guarantee, read(), **terms)
-            yield
-        except BaseException as error:
-            charges.note_pending(error, release_id)
-            raise
-        charges.settle(release_id)
+    """Let the block reserve, make and publish a release, then settle it; ``note`` says what an error has left.
 
-
-@contextlib.contextmanager
-def noted_in_place(out: Path, is_out: Callable[[], bool]) -> Iterator[None]:
-    """What stops a run when its output has appeared says that it has."""
+    A process that is killed leaves the release charged until its owner settles or voids it.
+    """
     try:
         yield
+        charges.settle(release_id)
+        finish()
     except BaseException as error:
-        with contextlib.suppress(StorageError):  # what went wrong first matters more
-            if is_out():
-                error.add_note(f"{out} is in place, whole")
+        if note is None:
+            charges.note_pending(error, release_id)
+        else:
+            note(error)
         raise
 
 
@@ -330,23 +436,19 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
 # -- the walk of a file ------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _kept_for_later(job: Job, charges: Charges) -> Iterator[None]:
-    """Keep finished rows when a run stops, and say so in a note; delete a job without rows and without a charge."""
-    try:
-        yield
-    except BaseException as error:
-        if job.is_published:
-            error.add_note(f"{job.out} is in place: run the same command with --resume to finish")
-        elif job.rows:
-            error.add_note(
-                f"{job.rows:,} rows are done and kept: run the same command with --resume to go on, or with --force to "
-                "start over"
-            )
-        elif not charges.note_pending(error, job.release_id):
-            with contextlib.suppress(StorageError):  # the next run throws it away
-                job.discard()
-        raise
+def _note_on_job(job: Job, charges: Charges, error: BaseException) -> None:
+    """Tell how to go on after an error; delete a job without rows and without a charge."""
+    if job.is_published:
+        charges.note_pending(error, job.release_id)
+        error.add_note(f"{job.out} is in place: run the same command with --resume to finish")
+    elif job.rows:
+        error.add_note(
+            f"{job.rows:,} rows are done and kept: run the same command with --resume to go on, or with --force to "
+            "start over"
+        )
+    elif not charges.note_pending(error, job.release_id):
+        with contextlib.suppress(StorageError):  # the next run throws it away
+            job.discard()
 
 
 def _of_rows(reader: DocumentReader, rows: int) -> tuple[int, int | None, str]:
@@ -384,7 +486,6 @@ def _do(
 
 
 def _tally(job: Job) -> Tally:
-    """What was counted in all that is done."""
     return sum((Tally(**part.facts) for part in job.parts), Tally())
 
 
@@ -397,13 +498,3 @@ def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
     else:
         digest = file_digest(job.content)
     return source.stated(run.statement(_tally(job))).replace(data_sha256=digest)
-
-
-def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
-    """Put everything in place, the statement before the data: no data is ever without one."""
-    write_rejects(rejects_path(job.out), job.rejects())
-    charges.check_reserved(job.release_id)
-    write_statement(statement_path(job.out), statement)
-    job.publish()
-    charges.settle(job.release_id)
-    job.discard()

@@ -31,8 +31,7 @@ from dptext.estimates import Estimate, mean_of_people, share
 from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import percent_at_most
-from dptext.release.mechanism import TextMechanism
-from dptext.release.placeholders import mark, placeholder
+from dptext.release.mechanism import TextMechanism, mark, placeholder
 from dptext.release.redaction import is_listed, is_redacted, redaction_of
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.inputs import Rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dptext.release.placeholders import unmarked
+from dptext.release.mechanism import unmarked
 from dptext.release.redaction import Terms, united
 from dptext.text.patterns import find
 from dptext.text.tokens import fold, letters_between

@@ -8,7 +8,7 @@ from typing import Any, Self
 from dptext.checks import chosen_epsilon, path
 from dptext.errors import ParameterError
 from dptext.features.features import Spec
-from dptext.release.text_privatizer import TextPrivatizer
+from dptext.release.scikit_learn import TextPrivatizer
 from dptext.sentences.bank import TextBank, announces_bank
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
 
@@ -19,7 +19,7 @@ class SentencePrivatizer(TextPrivatizer):
     """Replace every text, or each of its sentences, by a text of a public bank, as a step of a scikit-learn pipeline.
 
     The constructor only stores. ``fit`` loads or makes the bank; it looks at no text, so nothing is learned from them.
-    ``transform`` is that of `dptext.release.text_privatizer.TextPrivatizer`: fresh noise each time.
+    ``transform`` is that of `dptext.release.scikit_learn.TextPrivatizer`: fresh noise each time.
 
     **Guarantee** (unit document, substitution, local): of one call of ``transform``, as ``statement_`` says: of
     `dptext.BankRewriter`. *Every call is a release of its own and costs again*, and pipelines call often: ``fit``

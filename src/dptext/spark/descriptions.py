@@ -21,7 +21,7 @@ from dptext.io.documents import PathLike
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import RandomBits
-from dptext.spark.release import FrameCharges, run_job
+from dptext.spark.release import FrameCharges
 from dptext.spark.session import check_frame, plain_errors
 from dptext.spark.tasks import bytes_column, checked_columns, from_node, number_column, quoted, text_column, to_nodes
 from dptext.spark.users import ORDER, TEXT, WHO, sum_over_users, user_column
@@ -103,7 +103,6 @@ class PrivateFrame:
         return [Path(unquote(each.path)) for each in found if each.scheme == "file"]
 
     def check(self, synthesizer: Synthesizer) -> dict[str, str]:
-        """The columns, by the names that tasks know them by."""
         check_frame(self.frame)
         labels = synthesizer.labels.columns
         user = user_column(synthesizer.terms.unit, self.user)
@@ -125,7 +124,6 @@ class PrivateFrame:
                 yield tuple(values), rows
 
     def fit(self, synthesizer: Synthesizer, plan: SynthesisPlan, *, release_id: str | None = None) -> TextDistribution:
-        """A release of these rows."""
         bits = RandomBits(synthesizer.seed)
         given = self.check(synthesizer)
         spark = check_frame(self.frame)
@@ -145,14 +143,11 @@ class PrivateFrame:
         ledger: PathLike | None = None,
         force: bool = False,
     ) -> TextDistribution:
-        """Release a description of these rows into a folder, charged to a ledger."""
         by = user_column(synthesizer.terms.unit, self.user) if ledger is not None else None
         charges = FrameCharges(None if ledger is None else str(ledger), by, self.frame, self.text, missing="")
 
         def fit(release_id: str) -> TextDistribution:
-            found = self.fit(synthesizer, plan, release_id=release_id)
-            run_job(self.frame.sparkSession, charges.check_rows)
-            return found
+            return self.fit(synthesizer, plan, release_id=release_id)
 
         with plain_errors():
             return described_into(folder, synthesizer, plan, charges, lambda: charges, fit, force=force)
@@ -193,7 +188,6 @@ class _Documents:
             )
 
     def added(self, batches: Iterable[Any]) -> npt.NDArray[np.int64] | None:
-        """The sum of people's matrices."""
         features, labels = from_node(self.tables)
         total = MomentSum(features, len(labels))
         return total.cells if total.add(_people(batches, self.most_documents)) else None

@@ -13,9 +13,8 @@ from dptext.io.batches import describe_columns
 from dptext.io.formats import FORMATS, announced_by
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.release.mechanism import TextMechanism
+from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally, with_columns
-from dptext.release.rewriting import Rewriter
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.files import VECTOR, parameters_digest
 from dptext.spark.descriptions import describe

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Event
 from typing import Any, TypeVar
 
@@ -17,10 +17,9 @@ from dptext.io.documents import DocumentReader
 from dptext.privacy.guarantee import Guarantee, canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.charges import Charges
-from dptext.release.people import MostTexts, user_digest
-from dptext.release.release import Tally
-from dptext.spark.folder import Appeared, OutputFolder
+from dptext.release.release import MostTexts, Tally, user_digest
+from dptext.release.run import Charges, charged
+from dptext.spark.folder import OutputFolder
 from dptext.spark.session import plain_errors
 from dptext.spark.tasks import named, quoted
 
@@ -144,30 +143,24 @@ class SparkRelease:
         spark, release_id = self._source.sparkSession, str(self._promise.release_id)
         with plain_errors(), OutputFolder(spark, out) as folder:
             folder.check_no_input(self._source)
-            folder.clear_earlier()
-            try:
-                folder.begin(release_id, force=force)
+            with charged(charges, release_id, note=partial(self._end, folder, charges)):
+                folder.begin(force=force)
                 if charges.kind is not None:
                     charges.reserve(release_id, self._promise if self._before is None else self._before())
                 self._is_written = True
                 found = run_job(spark, lambda: self._compute(folder.rows))
-                run_job(spark, charges.check_rows)
                 self.tally = self._tally_of(found)
                 if user is not None:
                     self.most_texts = run_job(spark, lambda: self._texts_of_one(user))
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
+                charges.check(release_id)
 
-                charges.check_reserved(release_id)
-
-                def appear() -> None:
+                def publish() -> None:
                     folder.publish(made, force=force)
                     charges.settle(release_id)
                     folder.clear()
 
-                completed(appear)
-            except BaseException as error:
-                self._end(folder, charges, error)
-                raise
+                completed(publish)
         self.__dict__["statement"] = made
         return made
 
@@ -198,14 +191,15 @@ class SparkRelease:
         return _numbers(seen.get)
 
     def _end(self, folder: OutputFolder, charges: FrameCharges, error: BaseException) -> None:
-        """Leave nothing of a release that failed, and say what is left of one that had appeared."""
-        with suppress(Exception):  # Java may be gone; the next run clears up
-            folder.undo(str(self._promise.release_id))
+        """Delete the work of a release that failed, and say what is left of one that had appeared."""
+        if folder.appeared is not None:
+            with suppress(Exception):  # Java may be gone
+                folder.clear()
         charges.note_pending(error, str(self._promise.release_id))
-        if folder.appeared is Appeared.YES:
+        if folder.appeared:
             error.add_note(f"{folder.path!r} and its statement are in place, and complete")
-        elif folder.appeared is Appeared.UNKNOWN:
-            error.add_note(f"it is not known whether {folder.path!r} has appeared: look, or run again")
+        elif folder.appeared is None:
+            error.add_note(f"it is not known whether {folder.path!r} has appeared: look before you run again")
 
 
 @dataclass(frozen=True)
@@ -255,7 +249,6 @@ class FrameCharges(Charges):
         reader: DocumentReader | None = None,  # noqa: ARG002  the rows are those of the frame
         **terms: Any,
     ) -> None:
-        """Charge every row, or none."""
         if self.kind is not None:
             run_job(self._frame.sparkSession, lambda: self._reserve(release_id, promise, terms), stop=self._stopped.set)
 
@@ -266,13 +259,12 @@ class FrameCharges(Charges):
         if self._charged[0] != self.count:
             raise _changed()
 
-    def check_rows(self) -> None:
-        """Whether the rows are those that were charged; asked when they have been read."""
-        if self._charged is not None and self._summed() != self._charged:
+    def check(self, release_id: str, identities: Iterable[bytes] | None = None) -> None:
+        if self._charged is not None and run_job(self._frame.sparkSession, self._summed) != self._charged:
             raise _changed()
+        super().check(release_id, identities)
 
     def batches(self) -> Iterator[Batch]:
-        """The keys of the rows."""
         waiting: list[Any] = []
         for row in self._frame.select(self._key).toLocalIterator():
             waiting.append(row[0])
@@ -361,7 +353,6 @@ def _wait_for_tasks(context: Any, tag: str) -> None:
 
 
 def _active(tracker: Any, job: int) -> bool:
-    """Whether a task of a job is running."""
     found = tracker.getJobInfo(job)
     stages = found.get().stageIds() if found.isDefined() else ()
     infos = [tracker.getStageInfo(stage) for stage in stages]

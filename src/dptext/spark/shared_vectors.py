@@ -97,7 +97,6 @@ class _Words:
             yield batch, {_WORDS: bytes_column(words), _LEVEL: text_column(levels, pyarrow.string())}
 
     def added(self, batches: Iterable[Any]) -> npt.NDArray[np.int64] | None:
-        """The sum of the users' matrices."""
         plan: Plan = from_node(self.tables)
         people = _people(batches, plan.most_words)
         first = next(people, None)

@@ -25,8 +25,8 @@ from dptext.io.batches import BATCH_CHARACTERS, BATCH_ROWS, Batch, describe_colu
 from dptext.io.documents import check_kept_columns
 from dptext.privacy.randomness import NoiseKey
 from dptext.processes import load_shared, save_shared
+from dptext.release.mechanism import Rewriter
 from dptext.release.release import Tally
-from dptext.release.rewriting import Rewriter
 from dptext.threads import use_cores
 
 __all__ = [

@@ -7,30 +7,26 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
 from dptext.checks import choice, number, path, whole
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
 from dptext.features.pool import Pool, pool_cache
 from dptext.io.atomic import (
     check_target,
     file_lock,
     hashed_file,
-    set_default_mode,
     sibling,
 )
 from dptext.io.batches import STANDARD, is_pipe
-from dptext.io.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
-from dptext.privacy.guarantee import Guarantee
+from dptext.io.documents import DocumentReader, DocumentWriter, PathLike
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.release.charges import Charges
 from dptext.release.release import (
     Release,
-    data_agrees,
     folder_is_of,
     read_statement,
     rejects_path,
@@ -38,7 +34,7 @@ from dptext.release.release import (
     write_rejects,
     write_statement,
 )
-from dptext.release.run import charged, check_output, noted_in_place
+from dptext.release.run import Charges, TextFiles, charged, check_output
 from dptext.representations.encoders import Progress
 from dptext.synthesis.density import VARIETY
 from dptext.synthesis.distribution import Shares, TextDistribution, check_place
@@ -68,14 +64,10 @@ class PrivateRows(Protocol):
     """Whose documents are described, wherever they lie: files (`PrivateFiles`), or a DataFrame of Spark."""
 
     @property
-    def text(self) -> str:
-        """The column of the text."""
-        ...
+    def text(self) -> str: ...
 
     @property
-    def sources(self) -> Sequence[PathLike]:
-        """The files that they are read from, which no output may be."""
-        ...
+    def sources(self) -> Sequence[PathLike]: ...
 
     def describe(
         self,
@@ -85,42 +77,20 @@ class PrivateRows(Protocol):
         *,
         ledger: PathLike | None = None,
         force: bool = False,
-    ) -> TextDistribution:
-        """Release a description of them into a folder, charged to a ledger."""
-        ...
+    ) -> TextDistribution: ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateFiles:
-    """Whose documents are described."""
+class PrivateFiles(TextFiles):
+    """The files whose documents are described."""
 
-    paths: PathLike | Sequence[PathLike]
-    text: str = "text"
     user: str | None = None
-    on_error: OnError = "fail"
-    suffix: str | None = None
-    encoding: str | None = None
-    separator: str | None = None
-    watch: Callable[[DocumentReader], None] | None = None
+    watch: tuple[Callable[[DocumentReader], None], ...] = ()
 
-    @property
-    def sources(self) -> list[PathLike]:
-        """The paths, as a list."""
-        return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
-
-    def read(self, columns: Sequence[str]) -> DocumentReader:
-        """The rows from the beginning, with these columns."""
+    def labelled(self, columns: Sequence[str]) -> DocumentReader:
+        """Return the rows from the beginning, with these columns."""
         check_columns(self.text, self.user, columns)
-        return read_documents(
-            self.sources,
-            text=self.text,
-            user=self.user,
-            keep=tuple(columns),
-            on_error=self.on_error,
-            suffix=self.suffix,
-            encoding=self.encoding,
-            separator=self.separator,
-        )
+        return self.documents(tuple(columns), user=self.user)
 
     def describe(
         self,
@@ -131,42 +101,23 @@ class PrivateFiles:
         ledger: PathLike | None = None,
         force: bool = False,
     ) -> TextDistribution:
-        """Release a description of these files into a folder, charged to a ledger."""
         if ledger is not None and any(is_pipe(Path(each)) for each in self.sources):
             raise ParameterError("a ledger reads the input twice, and what went through a pipe is gone: name files")
         columns = plan.labels.columns
-        charges = Charges(
-            None if ledger is None else Path(ledger), self.user if ledger is not None else None, missing=""
-        )
-        seen: list[bytes] = []
+        charges = Charges(ledger, self.user if ledger is not None else None, missing="")
 
         def fit(release_id: str) -> TextDistribution:
-            with closing(self.read(columns)) as reader:
-                if ledger is not None:
-                    reader.watch(lambda block: seen.append(block.identity()))
-                if self.watch is not None:
-                    self.watch(reader)
-                distribution = synthesizer.fit(reader, public=plan, release_id=release_id)
-            charges.check_same(seen)
-            return distribution
+            with closing(charges.watched(self.labelled(columns))) as reader:
+                for watch in self.watch:
+                    watch(reader)
+                return synthesizer.fit(reader, public=plan, release_id=release_id)
 
         def charged_rows() -> DocumentReader:
-            reader, sample = self.read(columns), TextSample()
+            reader, sample = self.labelled(columns), TextSample()
             reader.watch(sample.add_block, at_end=lambda: sample.check_pool(plan.pool))
             return reader
 
         return described_into(folder, synthesizer, plan, charges, charged_rows, fit, force=force)
-
-    def watched(self, watch: Callable[[DocumentReader], None]) -> PrivateFiles:
-        """The same files, whose reader is shown to one more."""
-        first = self.watch
-
-        def both(reader: DocumentReader) -> None:
-            watch(reader)
-            if first is not None:
-                first(reader)
-
-        return replace(self, watch=both)
 
 
 def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
@@ -210,7 +161,6 @@ class Draw:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files of public texts, in whose place nothing may be written."""
         return () if self.public is None else self.public.files
 
     def check_format(self, writer: DocumentWriter, labels: Labels, out: Path) -> None:
@@ -231,7 +181,6 @@ class Draw:
             ) from None
 
     def of(self, distribution: TextDistribution) -> Release:
-        """The corpus."""
         how: dict[str, Any] = {"variety": self.variety, "shares": self.shares, "seed": self.seed}
         how |= {"progress": self.progress}
         if self.generator is not None:
@@ -266,22 +215,27 @@ def synthesize_file(
     fitted_on = given.pool if isinstance(given, SynthesisPlan) else Pool.of(given)
     files = (*draw.files, *fitted_on.files)
     check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)
-    with _way_on(folder, out, resume=resume), file_lock(out), file_lock(folder):
+    with file_lock(out), file_lock(folder):
         check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)  # as it is by now
         draw.check_format(writer, synthesizer.labels, out)
         plan = given if isinstance(given, SynthesisPlan) else synthesizer.plan(fitted_on)
-        charges = Charges(None if ledger is None else Path(ledger), None)
         described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
         readers: list[DocumentReader] = []
-        if described is not None:
-            _settle(folder, described, charges)
-        else:
+        is_new = described is None
+        if described is None:
             if isinstance(source, PrivateFiles):
-                source = source.watched(readers.append)
+                source = replace(source, watch=(*source.watch, readers.append))
             described = source.describe(folder, synthesizer, plan, ledger=ledger, force=force)
-            write_rejects(rejects_path(out), (each for reader in readers for each in reader.rejects))
-        skipped = sum(reader.skipped for reader in readers)
-        return replace(write_corpus(draw.of(described), out, writer), skipped=skipped)
+        try:
+            if is_new:
+                write_rejects(rejects_path(out), (reject for reader in readers for reject in reader.rejects))
+            else:
+                _settle(folder, described, Charges(ledger, None))
+            release = write_corpus(draw.of(described), out, writer)
+        except BaseException as error:
+            _note_description(error, folder)
+            raise
+        return replace(release, skipped=sum(reader.skipped for reader in readers))
 
 
 def draw_file(
@@ -297,20 +251,14 @@ def draw_file(
     if _is_around(folder, out):
         raise ParameterError(f"{str(out)!r} lies in the folder of the description: choose a place outside of it")
 
-    def check() -> None:
-        left = not os.path.lexists(out) and _speaks_of(folder, statement_path(out))
-        apart = {"the public texts": draw.files}
-        check_output([], out, force=force, beside=force or left, by="add --force", apart_from=apart)
-
-    if os.path.lexists(out) and not force:
-        _finish(folder, out)
+    check = partial(check_output, [], out, force=force, by="add --force", apart_from={"the public texts": draw.files})
     check()
-    found = TextDistribution.load(folder)
-    writer = DocumentWriter(out, text=text, keep=found.labels.columns)
-    draw.check_format(writer, found.labels, out)
-    with _in_place(out), file_lock(out):
+    described = TextDistribution.load(folder)
+    writer = DocumentWriter(out, text=text, keep=described.labels.columns)
+    draw.check_format(writer, described.labels, out)
+    with file_lock(out):
         check()  # as it is by now
-        return write_corpus(draw.of(found), out, writer)
+        return write_corpus(draw.of(described), out, writer)
 
 
 # -- places ---------------------------------------------------------------------------------------------------
@@ -340,10 +288,9 @@ def check_places(
                 f"the description cannot be {str(folder)!r}, which is {what} or lies around it: choose another name "
                 "(--distribution)"
             )
-    is_there = _has_description(folder)
+    check_place(folder, replace=True)
+    is_there = os.path.lexists(folder)
     if is_there and os.path.lexists(out) and not force:
-        if resume:
-            _finish(folder, out)
         raise ParameterError(
             f"{str(out)!r} is there already: choose another name, or add --resume and --force together, which makes it "
             f"anew from the description in {str(folder)!r} at no further cost (--force alone makes a new description, "
@@ -354,9 +301,8 @@ def check_places(
             f"{str(folder)!r} is there already, the description that an earlier run released: add --resume to make "
             "texts from it at no further cost, or --force for a new one, which costs again"
         )
-    check_place(folder, replace=True)
-    left = is_there and not os.path.lexists(out)  # what stands beside the output is of the run that goes on
-    check(force=force, beside=force or (left and _speaks_of(folder, statement_path(out))))
+    # without an output, the files beside it are of the run that is resumed
+    check(force=force, beside=force or (resume and is_there))
     for hidden in (sibling(out, "lock"), sibling(folder, "lock")):
         check_target(hidden, replace=True, apart_from={"IN": inputs, **apart})
 
@@ -371,13 +317,6 @@ def _check_pool_is_apart(inputs: Sequence[PathLike], public: Sequence[PathLike])
             )
 
 
-def _has_description(folder: Path) -> bool:
-    """Whether a description stands there; one that a killed run had put aside comes back."""
-    with suppress(ParameterError):
-        return os.path.lexists(check_place(folder, replace=True))
-    return False
-
-
 def _is_around(folder: Path, file: Path) -> bool:
     with suppress(OSError, ValueError):
         inner, outer = file.absolute(), folder.absolute()
@@ -390,20 +329,6 @@ def _is_input(out: Path, files: Sequence[PathLike]) -> bool:
     with suppress(OSError):
         return any(Path(each).exists() and out.samefile(each) for each in files)
     return False
-
-
-def _speaks_of(folder: Path, statement: Path) -> bool:
-    """Whether a statement is of the release in a folder, or is not there."""
-    with suppress(DataError, StorageError):
-        return not os.path.lexists(statement) or folder_is_of(folder, str(read_statement(statement).release_id))
-    return False
-
-
-def _finish(folder: Path, out: Path) -> None:
-    """The rights that a run that was killed after the last rename had not given to its output."""
-    with suppress(DataError, StorageError, OSError):
-        if _speaks_of(folder, statement_path(out)) and data_agrees(read_statement(statement_path(out)), out):
-            set_default_mode(out)
 
 
 # -- the description ------------------------------------------------------------------------------------------
@@ -442,72 +367,40 @@ def described_into(
     """Release a description into a folder, charged to a ledger: reserved, made, in place, settled."""
     if charges.kind is not None and synthesizer.seed is not None:
         raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
-    place = check_place(folder, replace=force)
-    release_id = new_release_id()
+    place, release_id = check_place(folder, replace=force), new_release_id()
 
-    def promise() -> tuple[Guarantee, dict[str, Any]]:
-        said = plan.promise
-        return said.guarantee, {"unit": said.unit, "relation": said.relation, "mechanism": said.mechanism}
+    def note(error: BaseException) -> None:
+        charges.note_pending(error, release_id)
+        if folder_is_of(folder, release_id):
+            _note_description(error, folder)
 
-    with charged(place, charges, release_id, promise, read, partial(folder_is_of, folder)):
+    with charged(charges, release_id, note=note):
+        if charges.kind is not None:
+            promise = plan.promise
+            terms = {"unit": promise.unit, "relation": promise.relation, "mechanism": promise.mechanism}
+            charges.reserve(release_id, promise.guarantee, read(), **terms)
         distribution = fit(release_id)
-        charges.check_reserved(release_id)
+        charges.check(release_id)
         distribution.save(place, replace=force)
     return distribution
 
 
+def _note_description(error: BaseException, folder: Path) -> None:
+    error.add_note(
+        f"the description is released and stands in {folder}: make texts from it at no further cost (the same command "
+        "with --resume, or --distribution)"
+    )
+
+
 def _settle(folder: Path, described: TextDistribution, charges: Charges) -> None:
     """Settle the description that a run continues with."""
-    name = str(described.statement.release_id)
-    if not charges.is_settled_or_reserved(name):
+    release_id = str(described.statement.release_id)
+    if not charges.is_settled_or_reserved(release_id):
         raise ParameterError(
             f"the description in {str(folder)!r} was not charged to this ledger: go on without it, or make a new one "
             "(--force without --resume)"
         )
-    charges.settle(name)
-
-
-@contextmanager
-def _way_on(folder: Path, out: Path, *, resume: bool) -> Iterator[None]:
-    """Whatever stops a run after the release says how to go on at no further cost."""
-    before = _release_in(folder)
-    with _in_place(out):
-        try:
-            yield
-        except BaseException as error:
-            now = _release_in(folder)
-            if now is not None and (now != before or (resume and not isinstance(error, ParameterError))):
-                error.add_note(
-                    f"the description is released and stands in {folder}: make texts from it at no further cost (the "
-                    "same command with --resume, or --distribution)"
-                )
-            raise
-
-
-def _in_place(out: Path) -> AbstractContextManager[None]:
-    """What stops a run when its output has appeared says that it has."""
-    before = _identity(out)
-
-    def is_out() -> bool:
-        with suppress(DataError, StorageError, OSError):  # what went wrong first matters more
-            return _identity(out) not in (None, before) and bool(data_agrees(read_statement(statement_path(out)), out))
-        return False
-
-    return noted_in_place(out, is_out)
-
-
-def _identity(file: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
-        found = file.lstat()
-        return found.st_ino, found.st_mtime_ns
-    return None
-
-
-def _release_in(folder: Path) -> str | None:
-    """The name of the release that stands in a folder, as far as it can be read."""
-    with suppress(DataError, StorageError, OSError):
-        return read_statement(folder / "privacy.json").release_id
-    return None
+    charges.settle(release_id)
 
 
 # -- the texts ------------------------------------------------------------------------------------------------

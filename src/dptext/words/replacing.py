@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.privacy.randomness import RandomBits
-from dptext.release.placeholders import shown
+from dptext.release.mechanism import shown
 from dptext.release.release import Tally
 from dptext.text.tokens import Kind, Vocabulary, kind_of, letters_between, pieces
 

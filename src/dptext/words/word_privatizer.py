@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from dptext.release.text_privatizer import TextPrivatizer
+from dptext.release.scikit_learn import TextPrivatizer
 from dptext.vectors.formats import GLOVE, USUAL_LIMIT, Source, load_vectors_once
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import word_mechanism
@@ -15,7 +15,7 @@ class WordPrivatizer(TextPrivatizer):
     """Replace every word of every text through a word mechanism, as a step of a scikit-learn pipeline.
 
     The constructor only stores. ``fit`` loads the vectors and builds the mechanism; it looks at no text, so nothing is
-    learned from them. ``transform`` is that of `dptext.release.text_privatizer.TextPrivatizer`: fresh noise each time.
+    learned from them. ``transform`` is that of `dptext.release.scikit_learn.TextPrivatizer`: fresh noise each time.
 
     **Guarantee** (unit document, substitution among documents of equal layout, local): of one call of ``transform``,
     as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call often: ``fit``
