@@ -20,8 +20,7 @@ from dptext.hiding.inputs import fit_eraser
 from dptext.hiding.training import LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace, NormalisedLaplace
-from dptext.representations.bounds import fit_bound
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import Domain, fit_bound
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Randomizer

@@ -19,8 +19,7 @@ from papers.dpugc.mechanism import DELTA
 
 from dptext import Document, SkipGram, WordVectors
 from dptext.embeddings.dpsgd.noise import CellNoise
-from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
-from dptext.embeddings.dpsgd.recipe import CELLS
+from dptext.embeddings.dpsgd.participation import CELLS, EVERYONE, Participation
 from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey

@@ -39,7 +39,7 @@ _HOME = {
         "representations.bits": "OneBit OptimizedUnary SymmetricUnary WeightedBits",
         "representations.classifiers": "NoisyClassifier",
         "representations.cube": "Hybrid Piecewise",
-        "representations.device_encoder": "DeviceEncoder",
+        "representations.device": "DeviceEncoder",
         "representations.encoders": "CallableEncoder",
         "representations.files": "encode_file",
         "representations.mean_of_words": "MeanOfWords",

@@ -37,7 +37,7 @@ from dptext.representations.bits import WeightedBits as WeightedBits
 from dptext.representations.classifiers import NoisyClassifier as NoisyClassifier
 from dptext.representations.cube import Hybrid as Hybrid
 from dptext.representations.cube import Piecewise as Piecewise
-from dptext.representations.device_encoder import DeviceEncoder as DeviceEncoder
+from dptext.representations.device import DeviceEncoder as DeviceEncoder
 from dptext.representations.encoders import CallableEncoder as CallableEncoder
 from dptext.representations.files import encode_file as encode_file
 from dptext.representations.mean_of_words import MeanOfWords as MeanOfWords

@@ -4,7 +4,7 @@ import dptext
 from dptext import BudgetPolicy, Document
 from dptext.embeddings.published import DPUGC
 from dptext.features.features import fit_features
-from dptext.hiding.trained import statement_of_vectors
+from dptext.hiding.encoder import statement_of_vectors
 from dptext.representations.encoders import Provenance
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.published import mask_words

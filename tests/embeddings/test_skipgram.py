@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.embeddings.dpsgd.checkpoint import read_checkpoint
 from dptext.embeddings.dpsgd.participation import Participation
+from dptext.embeddings.dpsgd.training import read_checkpoint
 from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError, StorageError
 from dptext.privacy.budgets import DeltaWarning

@@ -13,7 +13,7 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.training import AutoEncoderOptions
 from dptext.privacy.guarantee import Relation, Trust, Unit
-from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.device import DeviceEncoder
 from dptext.representations.gru import END, GruDecoder, GruEncoder, WordTable
 
 torch = pytest.importorskip("torch")

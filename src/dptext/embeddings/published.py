@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import chosen_epsilon, number, whole
-from dptext.embeddings.dpsgd.participation import PublishedAccount
-from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, Clipping
+from dptext.embeddings.dpsgd.participation import CELLS, IEEE, Clipping, PublishedAccount
 from dptext.embeddings.plan import checked_source
 from dptext.embeddings.user_matrices import public_frequencies
 from dptext.errors import DataError, ParameterError, RefusedError
@@ -193,7 +192,7 @@ class DPUGC(Showing):
 
     def _trained(self, store: UserStore, words: Vocabulary, bits: RandomBits) -> Singles:
         """The tables after T rounds of algorithm 1-b."""
-        from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped  # need numba
+        from dptext.embeddings.dpsgd.gradients import Scratch, add_clipped  # need numba
         from dptext.embeddings.dpsgd.noise import CellNoise
         from dptext.embeddings.dpsgd.training import Tables
 

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, chosen_epsilon, whole
-from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, Recipe, Unit
+from dptext.embeddings.dpsgd.participation import CELLS, IEEE, Participation, Recipe, Unit
+from dptext.embeddings.dpsgd.training import Checkpoint, read_checkpoint, write_checkpoint
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
@@ -86,7 +85,7 @@ class SkipGramPlan(ReleasePlan):
 
     @property
     def offsets(self) -> Singles:
-        """(2 R,) of `dptext.embeddings.dpsgd.recipe.Recipe.offsets`; 0 for a start at random, as in word2vec."""
+        """(2 R,) of `dptext.embeddings.dpsgd.participation.Recipe.offsets`; 0 for a start at random, as in word2vec."""
         count = len(self.rows)
         contexts = np.zeros(count, dtype=np.float32) if self.both else self.recipe.offsets(count)
         return np.concatenate([np.zeros(count, dtype=np.float32), contexts])
@@ -349,7 +348,7 @@ class SkipGram(Shareable, Showing):
 
     In each step every user takes part by a coin of their own. Of a user who does, some pairs of words are drawn from
     their texts; the gradient of all of them together is clipped to the norm C over both tables, and added to the sum,
-    by `dptext.embeddings.dpsgd.clipping.add_clipped`; Gaussian noise comes to *all* rows; and the tables move against
+    by `dptext.embeddings.dpsgd.gradients.add_clipped`; Gaussian noise comes to *all* rows; and the tables move against
     the sum, divided by a public number.
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of the tables after every step, all steps
@@ -399,8 +398,8 @@ class SkipGram(Shareable, Showing):
         negatives: negative words beside each pair.
         subsample: the frequency above which a word is left out now and then; 0: never.
         clip: C; or one norm for each table (words, contexts), for which C is the root of the sum of their squares.
-        distance: how far the tables may go in all steps together, see `dptext.embeddings.dpsgd.recipe.Recipe`. None:
-            400 from public vectors, 1000 from a random start.
+        distance: how far the tables may go in all steps together, see
+            `dptext.embeddings.dpsgd.participation.Recipe`. None: 400 from public vectors, 1000 from a random start.
         most_words: of a user that are looked at: the first ones.
         processes: how many cut texts into words.
         seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
@@ -477,7 +476,7 @@ class SkipGram(Shareable, Showing):
         Args:
             documents: of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
             checkpoint: a file that says where the training has come to, private, deleted at the end
-                (`dptext.embeddings.dpsgd.checkpoint`); ``checkpoint_every``: after so many steps.
+                (`dptext.embeddings.dpsgd.training`); ``checkpoint_every``: after so many steps.
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
                 checkpoint is another release of the steps that were left.
             progress: a bar, as `dptext.progress` says; or called with a `Progress` after each step.

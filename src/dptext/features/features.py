@@ -23,8 +23,7 @@ from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.features.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.representations.device_encoder import encoder_of
-from dptext.representations.device_folder import described, rebuilt
+from dptext.representations.device import described, encoder_of, rebuilt
 from dptext.representations.encoders import (
     Progress,
     TextEncoder,

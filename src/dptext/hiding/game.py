@@ -17,8 +17,7 @@ from dptext.hiding.inputs import Reader, Source, Target, TradeOff
 from dptext.hiding.training import HidingOptions, LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L1NormalisedLaplace, L2Laplace
-from dptext.representations.bounds import TRAINED_INTO
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import TRAINED_INTO, Domain, Floats
 from dptext.representations.networks import L1_SPHERE, bounding, noise_on
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Channel, Randomizer

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
-from dptext.representations.domains import Floats, checked_vectors
+from dptext.representations.bounds import Floats, checked_vectors
 from dptext.representations.encoders import Provenance, TextEncoder, checked_texts
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 

@@ -21,7 +21,7 @@ from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, Guarantee, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 
 __all__ = [

@@ -28,7 +28,7 @@ from dptext.noise.bits import (
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.bounds import Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent, in_blocks
 from dptext.threads import for_each_block
 

@@ -16,7 +16,7 @@ from dptext.checks import choice
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
-from dptext.representations.domains import Floats, checked_vectors
+from dptext.representations.bounds import Floats, checked_vectors
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import (
     TRAININGS,

@@ -27,7 +27,7 @@ from dptext.noise.caps import chance_inside, uniform_subsets, window_moments, wi
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 
 __all__ = ["STEPS", "CubeChannel", "Hybrid", "Piecewise"]

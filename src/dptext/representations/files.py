@@ -24,7 +24,7 @@ from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
 from dptext.representations.randomizer import Private
 
 if TYPE_CHECKING:  # a device brings it, and more than a command that only names it should load
-    from dptext.representations.device_encoder import DeviceEncoder
+    from dptext.representations.device import DeviceEncoder
 
 __all__ = [
     "VECTOR",

@@ -23,7 +23,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Floats, checked_vectors
+from dptext.representations.bounds import Floats, checked_vectors
 from dptext.representations.embedding_bag import Buckets, NGrams
 from dptext.representations.encoders import (
     FrozenEncoder,

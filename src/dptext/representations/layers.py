@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats, checked_vectors, row_products
+from dptext.representations.bounds import Domain, Floats, checked_vectors, row_products
 from dptext.representations.encoders import (
     FrozenEncoder,
     Provenance,

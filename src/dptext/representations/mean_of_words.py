@@ -13,7 +13,7 @@ from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Floats
+from dptext.representations.bounds import Floats
 from dptext.representations.encoders import (
     Progress,
     Vectors,

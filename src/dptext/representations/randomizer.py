@@ -18,7 +18,7 @@ from dptext.privacy.guarantee import Guarantee, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.wording import Strength
-from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.bounds import Domain, Floats, checked_vectors
 from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
 

@@ -12,7 +12,7 @@ from dptext.checks import number, whole
 from dptext.drawing import checked_axes, grey, labelled, next_style
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP, Guarantee
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import Domain
 from dptext.representations.randomizer import MOST_DIMENSIONS, REAL_ARITHMETIC, Randomizer, checked_epsilon
 from dptext.representations.registry import RANDOMIZERS
 from dptext.showing import Facts, Showing

@@ -17,8 +17,7 @@ from dptext.noise.bits import asked_less_rounding, fine_threshold, losses_of_a_b
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement
-from dptext.representations.bounds import Bound
-from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.bounds import Bound, Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Private, Randomizer, Sent, in_blocks
 
 __all__ = [
