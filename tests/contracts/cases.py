@@ -2,7 +2,6 @@
 
 import dptext
 from dptext import BudgetPolicy, Document
-from dptext.embeddings.published import DPUGC
 from dptext.features.features import fit_features
 from dptext.hiding.encoder import statement_of_vectors
 from dptext.representations.encoders import Provenance
@@ -52,8 +51,6 @@ def of_people():
     yield votes.fit(documents, public=["tea cup", "tax law"], n=1).statement
     yield dptext.private_labels(documents, **small).statement
     yield dptext.private_labels(documents, **small, unit="document").statement
-    printed = DPUGC(VECTORS, **small, lot=4, steps=2, dimension=2, **UNSAFE)
-    yield printed.fit(documents).statement_
 
 
 def of_a_bank():

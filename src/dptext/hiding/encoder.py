@@ -37,13 +37,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.representations.additive import CappedLaplace, L2Laplace
 from dptext.representations.bounds import Bound, Domain, bound_into
 from dptext.representations.device import DeviceEncoder, encoder_of
-from dptext.representations.encoders import (
-    Progress,
-    Provenance,
-    TextEncoder,
-    Vectors,
-    exposed_by,
-)
+from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, exposed_by
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.published import CappedDPText
@@ -51,11 +45,7 @@ from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.showing import Facts, Showing
 
-__all__ = [
-    "HidingEncoder",
-    "TrainedEncoder",
-    "statement_of_vectors",
-]
+__all__ = ["HidingEncoder", "TrainedEncoder", "statement_of_vectors"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

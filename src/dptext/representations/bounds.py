@@ -226,12 +226,7 @@ BOUNDS = {
 }
 """The last step, and the domain that it ends in."""
 
-NATURAL = {
-    Domain.SPHERE: "normalise",
-    Domain.BALL: "clip",
-    Domain.CUBE: "cube",
-    Domain.ONE_HOT: "one-hot",
-}
+NATURAL = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube", Domain.ONE_HOT: "one-hot"}
 """The last step into each domain, where none is asked for."""
 
 TRAINED_INTO = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}

@@ -58,11 +58,7 @@ class Covariance:
 
 
 def covariance(
-    vectors: Floats,
-    mean: Floats,
-    *,
-    debias: Callable[[Floats], Floats] | None = None,
-    target: Floats | None = None,
+    vectors: Floats, mean: Floats, *, debias: Callable[[Floats], Floats] | None = None, target: Floats | None = None
 ) -> Covariance:
     """The covariance of what the (n, k) vectors stand for, shrunk."""
     blocks = min(_BLOCKS, len(vectors))

@@ -25,12 +25,7 @@ from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Floats, checked_vectors
 from dptext.representations.embedding_bag import Buckets, NGrams
-from dptext.representations.encoders import (
-    FrozenEncoder,
-    Provenance,
-    Vectors,
-    finite,
-)
+from dptext.representations.encoders import FrozenEncoder, Provenance, Vectors, finite
 from dptext.text.tokens import fold
 
 __all__ = ["END", "POOLINGS", "UNKNOWN_ROW", "GruDecoder", "GruEncoder", "WordTable"]

@@ -18,14 +18,7 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats, checked_vectors, row_products
-from dptext.representations.encoders import (
-    FrozenEncoder,
-    Provenance,
-    TextEncoder,
-    Vectors,
-    exposed_by,
-    finite,
-)
+from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, exposed_by, finite
 
 __all__ = ["DeviceModel", "HidingLayers", "LayeredEncoder"]
 

@@ -14,12 +14,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Floats
-from dptext.representations.encoders import (
-    Progress,
-    Vectors,
-    checked_texts,
-    in_parts,
-)
+from dptext.representations.encoders import Progress, Vectors, checked_texts, in_parts
 from dptext.showing import Showing
 from dptext.text.tokens import Kind, kind_of
 from dptext.users.grouping import NO_WORD, TokenRows

@@ -300,10 +300,7 @@ def train_split(
             head[-1].weight.data.uniform_(-_START, _START)
             head[-1].bias.data.zero_()
         optimiser = torch.optim.SGD(
-            head.parameters(),
-            lr=options.learning_rate,
-            momentum=options.momentum,
-            weight_decay=options.weight_decay,
+            head.parameters(), lr=options.learning_rate, momentum=options.momentum, weight_decay=options.weight_decay
         )
         history: list[Epoch] = []
         for number in range(1, options.epochs + 1):

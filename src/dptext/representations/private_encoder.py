@@ -40,14 +40,7 @@ from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, randomizer_of
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "ON_NEWS",
-    "USUAL",
-    "Kept",
-    "PrivateEncoder",
-    "best_dimension",
-    "kept_of",
-]
+__all__ = ["ON_NEWS", "USUAL", "Kept", "PrivateEncoder", "best_dimension", "kept_of"]
 
 
 Labels: TypeAlias = Sequence[Any] | npt.NDArray[Any] | None
@@ -347,10 +340,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
             dimension = USUAL if self.kept_ is None else self.kept_.dimension
         dimension = min(dimension, encoder.dimension)
         fitted = fit_bound(
-            public,
-            dimension=dimension,
-            public_name=_MADE_UP if public_texts is None else self.public_name,
-            **how,
+            public, dimension=dimension, public_name=_MADE_UP if public_texts is None else self.public_name, **how
         )
         self.kept_ = self.kept_ or kept_of(public, randomizer, dimension, **how)
         return fitted

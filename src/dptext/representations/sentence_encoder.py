@@ -19,24 +19,11 @@ from dptext.checks import whole
 from dptext.errors import MissingExtraError, ParameterError, extra, extras
 from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import (
-    Progress,
-    Vectors,
-    checked_texts,
-    finite,
-    in_parts,
-)
+from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
 from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
 
-__all__ = [
-    "KNOWN_MODELS",
-    "MINILM_ONNX",
-    "OnnxModel",
-    "SentenceEncoder",
-    "is_onnx_folder",
-    "onnx_files",
-]
+__all__ = ["KNOWN_MODELS", "MINILM_ONNX", "OnnxModel", "SentenceEncoder", "is_onnx_folder", "onnx_files"]
 
 
 _MODEL, _TOKENIZER, _CONFIG = "model.onnx", "tokenizer.json", "sentence_bert_config.json"

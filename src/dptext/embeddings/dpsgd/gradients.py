@@ -15,15 +15,7 @@ import numpy.typing as npt
 from dptext.embeddings.dpsgd.noise import Sums, add_cells, compiled
 from dptext.embeddings.dpsgd.participation import Limits
 
-__all__ = [
-    "NONE",
-    "TRIES",
-    "PairDrawing",
-    "Scratch",
-    "add_clipped",
-    "follow_unclipped",
-    "unit_gradient",
-]
+__all__ = ["NONE", "TRIES", "PairDrawing", "Scratch", "add_clipped", "follow_unclipped", "unit_gradient"]
 
 
 NONE = -1
@@ -131,14 +123,7 @@ def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -
 
 @compiled
 def _draw_of_users(
-    drawing: PairDrawing,
-    rows: Rows,
-    starts: Offsets,
-    stops: Offsets,
-    keys: Keys,
-    most: int,
-    pairs: Rows,
-    ends: Offsets,
+    drawing: PairDrawing, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int, pairs: Rows, ends: Offsets
 ) -> int:
     """How many pairs there are."""
     found = 0
@@ -243,13 +228,7 @@ class Scratch(NamedTuple):
 
 @compiled
 def unit_gradient(
-    tables: Singles,
-    offsets: Singles,
-    pairs: Rows,
-    first: int,
-    last: int,
-    both: bool,
-    scratch: Scratch,
+    tables: Singles, offsets: Singles, pairs: Rows, first: int, last: int, both: bool, scratch: Scratch
 ) -> int:
     """Gather the gradient (gradient) of a unit's pairs, row by row; how many rows there are."""
     slots, touched, gradient = scratch

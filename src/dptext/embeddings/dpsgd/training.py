@@ -24,13 +24,7 @@ from dptext.io.batches import display_name
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.users.store import UserStore
 
-__all__ = [
-    "Checkpoint",
-    "Tables",
-    "Training",
-    "read_checkpoint",
-    "write_checkpoint",
-]
+__all__ = ["Checkpoint", "Tables", "Training", "read_checkpoint", "write_checkpoint"]
 
 
 _HEAD = {"format": "dptext-training", "version": 1, "secrecy": "private: a working file, not a release"}
@@ -115,14 +109,7 @@ _USES = 5  # streams per step
 class Tables:
     """The tables of a training."""
 
-    def __init__(
-        self,
-        matrix: Singles,
-        rates: Floats,
-        noise: CellNoise | None,
-        *,
-        both: bool = True,
-    ) -> None:
+    def __init__(self, matrix: Singles, rates: Floats, noise: CellNoise | None, *, both: bool = True) -> None:
         self.matrix, self.both, self._rates, self._noise = matrix, both, rates, noise
         count, dimension = matrix.shape
         self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)

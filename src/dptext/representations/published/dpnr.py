@@ -30,16 +30,7 @@ from dptext.representations.published.protocols import Finding, Published, Publi
 from dptext.representations.randomizer import Private
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
-__all__ = [
-    "DPNR",
-    "CappedDPText",
-    "DPText",
-    "MaskedTexts",
-    "MinMaxLaplace",
-    "OneSidedNoise",
-    "mask_words",
-    "min_max",
-]
+__all__ = ["DPNR", "CappedDPText", "DPText", "MaskedTexts", "MinMaxLaplace", "OneSidedNoise", "mask_words", "min_max"]
 
 
 Masks = npt.NDArray[np.bool_]

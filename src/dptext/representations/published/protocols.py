@@ -456,12 +456,7 @@ class FlippedBits(BitChannel, PublishedChannel):
     def parameters(self) -> dict[str, Parameter]:
         """The chances, and what is known of the printed epsilon."""
         even, odd = self._chances
-        return {
-            "p_even": float(even[0]),
-            "p_odd": float(odd[0]),
-            "q": float(even[1]),
-            **self.finding.parameters(),
-        }
+        return {"p_even": float(even[0]), "p_odd": float(odd[0]), "q": float(even[1]), **self.finding.parameters()}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
