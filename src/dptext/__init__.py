@@ -45,7 +45,6 @@ _HOME = {
         "representations.mean_of_words": "MeanOfWords",
         "representations.private_encoder": "PrivateEncoder",
         "representations.privunit": "PrivUnit PrivUnitG",
-        "representations.recommend": "recommend",
         "representations.sentence_encoder": "SentenceEncoder",
         "sentences.bank": "TextBank",
         "sentences.rewriter": "BankRewriter",

@@ -44,7 +44,6 @@ from dptext.representations.mean_of_words import MeanOfWords as MeanOfWords
 from dptext.representations.private_encoder import PrivateEncoder as PrivateEncoder
 from dptext.representations.privunit import PrivUnit as PrivUnit
 from dptext.representations.privunit import PrivUnitG as PrivUnitG
-from dptext.representations.recommend import recommend as recommend
 from dptext.representations.sentence_encoder import SentenceEncoder as SentenceEncoder
 from dptext.sentences.bank import TextBank as TextBank
 from dptext.sentences.rewriter import BankRewriter as BankRewriter

@@ -243,7 +243,6 @@ class CappedLaplace(L2Laplace):
     """L2-Laplace noise of the budget ``share * epsilon``, which promises ``epsilon``."""
 
     name: ClassVar[str] = "CappedLaplace"
-    is_candidate: ClassVar[bool] = False
 
     share: float = 1.0
 
@@ -311,7 +310,6 @@ class NormalisedLaplace(Randomizer):
     """
 
     name: ClassVar[str] = "NormalisedLaplace"
-    is_candidate: ClassVar[bool] = False
     domains: ClassVar[tuple[Domain, ...]] = (Domain.SPHERE,)
 
     def _calibrate(self, dimension: int) -> L1NormalisedLaplace:

@@ -338,7 +338,6 @@ class UnaryRandomizer(BitRandomizer):
     """What both have in common: the estimate of frequencies."""
 
     domains: ClassVar[tuple[Domain, ...]] = (Domain.ONE_HOT,)
-    is_candidate: ClassVar[bool] = False
 
     def frequencies(self, sent: npt.ArrayLike, dimension: int) -> Floats:
         """See `UnaryChannel.frequencies`: from the bits that `send` gave for vectors of this dimension."""

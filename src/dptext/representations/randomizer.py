@@ -142,8 +142,6 @@ class Randomizer(Showing, ABC):
     name: ClassVar[str]
     domains: ClassVar[tuple[Domain, ...]]
     """Domains that it takes vectors from, the best first."""
-    is_candidate: ClassVar[bool] = True
-    """Whether `dptext.recommend` weighs it: it takes any vector of its domain, and is no special case of another."""
 
     epsilon: float
 
