@@ -330,7 +330,6 @@ class _Undeclared:
         self._values: dict[str, list[float]] = {}
 
     def add(self, document: Document, row: int) -> None:
-        """One more document."""
         known = document.attributes or {}
         user = self.spelled.get(document.user or "")
         if user is None:
@@ -432,7 +431,6 @@ class Levels:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted about levels."""
         if len(self.shares) == 1:
             return ()
         match self.predicted_from:
@@ -460,7 +458,6 @@ class Levels:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """How users came by their levels, where some are predicted."""
         if self.policy is None or self.predicted_from is None:
             return {}
         said: dict[str, Parameter] = {"levels_predicted_from": self.predicted_from}
@@ -538,7 +535,6 @@ def _rmse(differences: Floats) -> float:
 
 
 def _readable(features: Any) -> Any:
-    """Texts without the missing ones, which count as empty; all else as it is."""
     if _are_texts(features):
         return ["" if each is None else each for each in features]
     return features

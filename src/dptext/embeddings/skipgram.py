@@ -269,7 +269,6 @@ class SkipGramSignal:
     agreeing: int
 
     def as_dict(self) -> dict[str, float | int | str]:
-        """By name."""
         return asdict(self)
 
     def __str__(self) -> str:

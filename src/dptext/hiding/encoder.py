@@ -342,7 +342,6 @@ class HidingEncoder(Showing):
         return self
 
     def _underneath(self) -> tuple[TextEncoder | None, AutoEncoder | None]:
-        """The encoder that layers are trained on, or the auto-encoder that is trained further."""
         source, options = self.encoder, self.options
         if isinstance(source, str) and source == "gru":
             beside = None if options.checkpoint is None else f"{os.fspath(options.checkpoint)}.gru"
@@ -358,7 +357,6 @@ class HidingEncoder(Showing):
         return None, source
 
     def _identity(self) -> bytes:
-        """What a run depends on beside its data."""
         noise = None if self.randomizer is None else [self.randomizer.name, self.randomizer.options()]
         auto = self.encoder.identity() if isinstance(self.encoder, AutoEncoder) else None
         known = self.options.decisive() | {"randomizer": noise, "auto": auto}
@@ -374,7 +372,6 @@ class HidingEncoder(Showing):
         epochs: tuple[HidingEpoch, ...],
         best: int,
     ) -> TrainedEncoder:
-        """What was learnt."""
         randomizer = self.randomizer
         if self.options.learn_epsilon and randomizer is not None:
             capped: Any = CappedLaplace if isinstance(randomizer, L2Laplace) else CappedDPText
@@ -398,7 +395,6 @@ class HidingEncoder(Showing):
         )
 
     def _take(self, trained: TrainedEncoder) -> None:
-        """Keep what was learnt, and nothing of a training before."""
         vars(self).pop("statement_", None)
         self.trained_ = trained
         for name in _FITTED:
@@ -479,20 +475,16 @@ class _Layers:
         self._torch = torch
 
     def batches(self, order: Rows, size: int) -> Iterator[Rows]:
-        """The rows of each batch, in their order."""
         for start in range(0, len(order), size):
             yield order[start : start + size]
 
     def take(self, rows: Rows) -> Any:
-        """Their inputs."""
         return self._inputs[self._torch.from_numpy(rows)]
 
     def rebuilt(self, batch: Any, z: Any) -> Any:  # noqa: ARG002  there is no decoder
-        """Nothing is written again."""
         return 0.0
 
     def layers(self) -> HidingLayers:
-        """What was learnt, for vectors as they are: the standardisation is part of the first layer."""
         linear = [each for each in self.module if hasattr(each, "weight")]
         arrays: Any = [
             (each.weight.detach().numpy().T.astype(np.float64), each.bias.detach().numpy().astype(np.float64))

@@ -47,7 +47,6 @@ class Rounded(Protocol):
 
     def __call__(self, bits: RandomBits, x: Floats, *, step: float) -> Floats:
         """(n, d) vectors to (n, d) whole numbers of steps."""
-        ...
 
 
 class AdditiveChannel(Channel):
@@ -97,11 +96,9 @@ class AdditiveChannel(Channel):
         return moment - self._variance * np.eye(self.dimension)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The scale of the noise and the step of the grid."""
         return {**self._scale, "grid_step": self.step}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What rounding without a doubt rests on."""
         return (ELEMENTARY,)
 
 
@@ -118,7 +115,6 @@ class _Additive(Randomizer):
         object.__setattr__(self, "domain", choice("domain", self.domain, self.domains))
 
     def options(self) -> dict[str, Parameter]:
-        """Its arguments; the domain by its name."""
         return {**super().options(), "domain": str(self.domain)}
 
     @abstractmethod

@@ -108,7 +108,6 @@ class CodeChannel(BitChannel):
         return private
 
     def _for_each_block(self, vectors: Floats, bits: RandomBits, use: Callable[[slice, Codes], None]) -> None:
-        """Call ``use`` on blocks of rows and the noisy codes of their numbers, on all cores."""
         rows = max(1, _NUMBERS // self.dimension)
 
         def work(some: slice, stream: RandomBits) -> None:
@@ -124,7 +123,6 @@ class CodeChannel(BitChannel):
         return moment - self._noise * np.eye(self.dimension)
 
     def parameters(self) -> dict[str, Parameter]:
-        """Bits a number, and the thresholds of their flips, the highest bit first."""
         return {
             "bits": self.bits_a_number,
             "flip_thresholds": " ".join(map(str, reversed(self.thresholds))) + " of 2^32",
@@ -330,7 +328,6 @@ class UnaryChannel(BitChannel):
         return np.diag((np.diag(moment) - self._variance_of_zero) / rate)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The thresholds of p and q, of 2^32."""
         return {"one_threshold": self.one, "zero_threshold": self.zero}
 
 

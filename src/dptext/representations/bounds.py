@@ -212,7 +212,6 @@ def _codes(labels: Sequence[Any] | npt.NDArray[Any], count: int) -> tuple[npt.ND
 
 
 def _signed(columns: Floats) -> Floats:
-    """The largest entry of every column is positive: a decomposition leaves the sign open."""
     largest = columns[np.abs(columns).argmax(axis=0), np.arange(columns.shape[1])]
     return columns * np.where(largest < 0, -1.0, 1.0)
 
@@ -405,7 +404,6 @@ def fit_bound(
 
 
 def _checked(count: int, width: int, *, bound: str, dimension: int | None, projection: str | None) -> int:
-    """The dimension to project to, if all arguments fit."""
     choice("bound", bound, BOUNDS)
     choice("projection", projection, (*PROJECTIONS, None))
     if count == 0:

@@ -128,24 +128,19 @@ class TextEncoder(Protocol):
     @property
     def name(self) -> str:
         """What statements call it."""
-        ...
 
     @property
     def dimension(self) -> int:
         """D, the length of its vectors."""
-        ...
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""
-        ...
 
     def parameters(self) -> dict[str, Parameter]:
         """What identifies it, for the statement: with these two encoders are the same."""
-        ...
 
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted about it, for the statement."""
-        ...
 
 
 def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:

@@ -100,7 +100,6 @@ class TrainingOptions:
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:
-        """The units of each hidden layer."""
         return tuple(self.hidden) if isinstance(self.hidden, Sequence) else (self.hidden,)
 
 
@@ -349,7 +348,6 @@ class Bag:
         return self._sums(values, self.matrix, offsets, mode="mean").requires_grad_()
 
     def step(self, texts: Buckets, batch: slice, gradient: Any, rate: float) -> None:
-        """An n-gram's gradient is the sum, over where it occurs, of its text's, each over the text's length."""
         starts = texts.starts[batch.start : batch.stop + 1]
         values, lengths = texts.values[starts[0] : starts[-1]], np.diff(starts)
         if not values.size:
@@ -496,7 +494,6 @@ class TrainingNoise:
         return vectors + deviation * self._streams[epoch].normal(*vectors.shape)
 
     def _lacking(self, epoch: int) -> float:
-        """Standard deviation, on a coordinate, of what the users' noise lacks to that of the epoch."""
         if not epoch or not self._channels:
             return 0.0
         assert self.channel is not None

@@ -386,5 +386,4 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
 
     @property
     def _n_features_out(self) -> int:
-        """The width of what comes out, for names of columns."""
         return self.release_.width

@@ -231,7 +231,6 @@ class SentenceEncoder(Showing):
 
 
 def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
-    """What statements call a model, and the folder that it lies in."""
     try:
         given = os.fspath(model)
     except TypeError:
@@ -266,7 +265,6 @@ def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """What is read of a model, in a fixed order: of weights in two formats, the safe one."""
     found = sorted(file for file in folder.rglob("*") if file.suffix in _READ and file.is_file())
     places = {file.relative_to(folder): file for file in found}
     safe = {place.parent for place in places if place.suffix == ".safetensors"}
@@ -286,7 +284,6 @@ def _encodable(text: str) -> str:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Loading draws a bar, unless transformers are told not to."""
     try:
         logging: Any = import_module("transformers.utils.logging")
         shown = logging.is_progress_bar_enabled()
@@ -303,7 +300,6 @@ def _quietly() -> Iterator[None]:
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """Torch on this many threads, and on as many as before when the block ends."""
     if count is None:
         yield
         return

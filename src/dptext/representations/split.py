@@ -201,7 +201,6 @@ def _masking(ngrams: NGrams, chance: float, seed: int | None) -> Callable[[Bucke
 
 
 def _bound_of(channel: Channel) -> Domain | str:
-    """What vectors become before the noise, for a gradient through it."""
     if channel.width != channel.dimension or channel.domain not in TRAINED_INTO:
         raise ParameterError(
             f"a split model learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "

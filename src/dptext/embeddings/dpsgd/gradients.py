@@ -58,7 +58,6 @@ class PairDrawing(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Numbers in a row of pairs: the word, the word beside it, the negative ones."""
         return 2 + self.negatives
 
     def of_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int) -> tuple[Rows, Offsets]:
@@ -102,13 +101,11 @@ def _mixed(state: np.uint64) -> np.uint64:
 
 @compiled
 def _below(bits: np.uint64, count: int) -> int:
-    """From the upper 32 bits, 0 .. count - 1."""
     return int(((bits >> _BITS32) * np.uint64(count)) >> _BITS32)
 
 
 @compiled
 def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -> np.uint64:
-    """Fill a row of pairs from its third place on."""
     own, alias, unknown = drawing.own, drawing.alias, drawing.unknown
     words = len(own)
     for place in range(2, len(row)):
@@ -125,7 +122,6 @@ def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -
 def _draw_of_users(
     drawing: PairDrawing, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int, pairs: Rows, ends: Offsets
 ) -> int:
-    """How many pairs there are."""
     found = 0
     keep, distances = drawing.keep, drawing.distances
     words = len(keep)
@@ -167,7 +163,6 @@ def _draw_of_users(
 
 @compiled
 def _beside(rows: Rows, place: int, distance: int, after: bool, start: int, stop: int) -> int:
-    """The word at this distance in the same document; below 0 if there is none."""
     at = place
     for _ in range(distance):
         at = at + 1 if after else at - 1
@@ -178,7 +173,6 @@ def _beside(rows: Rows, place: int, distance: int, after: bool, start: int, stop
 
 @compiled
 def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys, pairs: Rows) -> int:
-    """How many pairs there are."""
     found = 0
     keep, window = drawing.keep, drawing.window
     words = len(keep)

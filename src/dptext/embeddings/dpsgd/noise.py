@@ -68,11 +68,9 @@ class Sums(NamedTuple):
 
     @property
     def touched(self) -> Rows:
-        """Rows that somebody has touched."""
         return np.flatnonzero(self.places != NOWHERE).astype(np.int32)
 
     def clear(self) -> None:
-        """Set all rows to 0."""
         self.places[:] = NOWHERE
         self.used[:] = 0
 
@@ -96,7 +94,6 @@ def cells_of(sums: Sums, row: int, first: int, count: int, cells: Cells) -> None
 
 @compiled
 def _widened(sums: Sums, row: int) -> int:
-    """A place for wider numbers; what stands there is left over from earlier steps."""
     place = -2 - int(sums.used[1])
     sums.used[1] += 1
     sums.places[row] = place
@@ -232,7 +229,6 @@ class CellNoise:
 
     @property
     def step(self) -> float:
-        """The grid, in the same units: a power of 2."""
         return 2.0 ** (math.floor(math.log2(self.sigma)) - _STEPS)
 
     def descend(self, tables: Singles, rows: Rows, sums: Sums, rate: float, bits: RandomBits) -> None:
@@ -258,7 +254,6 @@ class CellNoise:
         kept: Singles,
         bits: RandomBits,
     ) -> None:
-        """Those in doubt; both of a pair together, because they depend on the same bits."""
         pairs: dict[int, list[int]] = {}
         for number, (_, _, start, place, _) in enumerate(found):
             pairs.setdefault(start + place % _PAIRS, []).append(number)
@@ -275,7 +270,6 @@ class CellNoise:
 
 
 def _pieces(count: int, bits: RandomBits) -> Iterator[tuple[int, int, Words]]:
-    """Numbers in order, and random words for them; the array of words is used again."""
     words = np.empty(min(_AT_ONCE, -(-count // (2 * _PAIRS)) * 2 * _PAIRS), dtype=np.uint64)
     for first in range(0, count, _AT_ONCE):
         last = min(first + _AT_ONCE, count)

@@ -73,7 +73,6 @@ class Clipping:
 
     @classmethod
     def of(cls, clip: float | tuple[float, float]) -> Clipping:
-        """One norm, or one for each table."""
         norms = clip if isinstance(clip, tuple | list) else (clip,)
         if isinstance(clip, tuple | list) and len(clip) != 2:
             raise ParameterError(f"clip must be one norm, or two (of words, of contexts), got {len(clip)}")
@@ -82,7 +81,6 @@ class Clipping:
 
     @property
     def limits(self) -> Limits:
-        """The same in cells."""
         cells = CELLS / self.norm
         return Limits(0.0 if self.words else float(CELLS), self.words * cells, self.contexts * cells, cells)
 
@@ -113,7 +111,6 @@ class Recipe:
 
     @property
     def clipping(self) -> Clipping:
-        """The same as `clip`."""
         return Clipping.of(self.clip)
 
     def rates(self, steps: int) -> Floats:

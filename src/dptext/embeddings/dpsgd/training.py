@@ -80,8 +80,7 @@ def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Ch
 
 
 def _digest(steps: int, tables: npt.NDArray[np.float32]) -> str:
-    """Of the number of steps too: with a smaller one, steps would be taken again."""
-    digest = hashlib.sha256(b"%d steps " % steps)
+    digest = hashlib.sha256(b"%d steps " % steps)  # a smaller number would repeat steps, and their noise
     digest.update(tables.data)
     return digest.hexdigest()
 
@@ -156,7 +155,6 @@ class Training:
         self._thresholds = self.participation.thresholds
 
     def step(self, step: int) -> None:
-        """One step, counted from 0."""
         sampled = self._sampled(step)
         keys = np.empty(len(sampled), dtype=np.uint64)
         self._bits(step, _KEYS).fill(keys)
@@ -168,7 +166,6 @@ class Training:
         return self.key.stream(self.parameters, _USES * step + use, self.content)
 
     def _sampled(self, step: int) -> npt.NDArray[np.int64]:
-        """Users by number; or slots of pairs."""
         bits = self._bits(step, _COINS)
         if not self._single_pairs:
             return sampled_users(bits, self.store.levels, self._thresholds)
@@ -176,7 +173,6 @@ class Training:
         return sampled_slots(bits, len(self.store.rows) * 2 * self.recipe.window, rate)
 
     def _drawn(self, sampled: npt.NDArray[np.int64], keys: npt.NDArray[np.uint64]) -> Iterator[Pairs]:
-        """Yield the pairs of some units at a time."""
         together = max(1, _TOGETHER // self.recipe.pairs)
         for start in range(0, len(sampled), together):
             some, their_keys = sampled[start : start + together], keys[start : start + together]

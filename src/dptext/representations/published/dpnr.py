@@ -112,7 +112,6 @@ def _text(entry: Any, place: int) -> str | None:
 
 
 def _words(tokens: list[list[str] | None]) -> list[list[int]]:
-    """Which tokens of each text are words."""
     return [[place for place, each in enumerate(split or []) if kind_of(each) not in _NO_WORDS] for split in tokens]
 
 
@@ -138,7 +137,6 @@ def _mark_listed(words: list[str], hidden: Masks, listed: Phrases) -> None:
 
 
 def _joined(tokens: list[str], places: list[int], hidden: Masks, mask: str) -> str:
-    """The text again; a space parts two words that touched where one of them is masked."""
     parts = list(tokens)
     for place, is_hidden in zip(places, hidden.tolist(), strict=True):
         if is_hidden:
@@ -181,7 +179,6 @@ def _statement(mu: float | None, count: int | None, listed: int, mask: str, *, s
 
 
 def _checked(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
-    """The listed words as they are looked up."""
     if isinstance(sensitive, str):
         raise ParameterError("sensitive must be several words, got one string: sensitive=[word]")
     entries = list(sensitive)
@@ -277,7 +274,6 @@ class MinMaxLaplace(AdditiveChannel, PublishedChannel):
         return super().debiased_second_moment(moment)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The scale of the noise, the step of the grid, and what is known of the printed epsilon."""
         return {**super().parameters(), **self.finding.parameters()}
 
 
@@ -361,7 +357,6 @@ class OneSidedNoise(PublishedChannel):
         return sent
 
     def parameters(self) -> dict[str, Parameter]:
-        """The scale of the noise, and what is known of the printed epsilon."""
         return {"scale": self.scale, **self.finding.parameters()}
 
 
@@ -407,7 +402,6 @@ class DPText(Published):
 
     @property
     def budget(self) -> float:
-        """The epsilon that the noise is scaled to."""
         return self.epsilon
 
     def _calibrate(self, dimension: int) -> OneSidedNoise:
@@ -444,5 +438,4 @@ class CappedDPText(DPText):
 
     @property
     def budget(self) -> float:
-        """The epsilon that the noise is scaled to."""
         return self.epsilon * self.share

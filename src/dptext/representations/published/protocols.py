@@ -150,7 +150,6 @@ def _from_fixed_point(bits: Bits) -> Floats:
 
 
 def _each_bit_at_its_worst(up: Losses, down: Losses) -> tuple[Bits, Bits]:
-    """Every combination of bits is a code, so the worst of each bit is attained by one pair."""
     return up >= down, up < down
 
 
@@ -169,7 +168,6 @@ def _from_one_hot(bits: Bits) -> Floats:
 
 
 def _two_places(up: Losses, down: Losses) -> tuple[Bits, Bits]:
-    """Two codes differ where the one has its 1 and where the other has it."""
     count, length = up.shape
     together = up[:, :, None] + down[:, None, :]
     together[:, np.arange(length), np.arange(length)] = 0.0  # one place: the same code
@@ -258,7 +256,6 @@ def most_telling_pair(
 
 
 def _sizes(length: int, integer_bits: int) -> Floats:
-    """Sizes of a number up to 1 that differ in their bits, and those beside 1."""
     unit = float(1 << integer_bits)
     worth = unit * 2.0 ** -np.arange(1, length)
     below, step = worth[worth < 1], worth[-1]
@@ -289,7 +286,6 @@ def _blocks(dimension: int, sizes: Floats, integer_bits: int) -> Floats:
 
 
 def _balanced(dimension: int, run: int) -> Floats:
-    """Signs of sum 0 that alternate after so many numbers; an odd number at the end has none."""
     signs: Floats = 1.0 - 2.0 * (np.arange(dimension) // run % 2).astype(np.float64)
     paired = dimension - dimension % 2
     signs[paired - 2 :] = 0.0
@@ -454,7 +450,6 @@ class FlippedBits(BitChannel, PublishedChannel):
         return private
 
     def parameters(self) -> dict[str, Parameter]:
-        """The chances, and what is known of the printed epsilon."""
         even, odd = self._chances
         return {"p_even": float(even[0]), "p_odd": float(odd[0]), "q": float(even[1]), **self.finding.parameters()}
 
@@ -481,7 +476,6 @@ class _Protocol(Published, BitRandomizer):
 
     @property
     def natural_domain(self) -> Domain:
-        """Any length where a vector is divided by its own deviation; the cube where moments are public."""
         return Domain.SPHERE if self.scores == "vector" else Domain.CUBE
 
     @abstractmethod
@@ -496,7 +490,6 @@ class _Protocol(Published, BitRandomizer):
         return FlippedBits(self, dimension, self.chances(dimension))
 
     def channel(self, dimension: int) -> FlippedBits:
-        """See `Published.channel`."""
         channel = super().channel(dimension)
         assert isinstance(channel, FlippedBits)
         return channel
