@@ -17,7 +17,7 @@ from papers.data_sets import snips, yelp
 import dptext
 from dptext.representations.bounds import fit_bound
 from dptext.representations.device import encoder_of
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.representations.private_encoder import best_dimension
 
 EPSILONS = (2.0, 3.0, 4.0, 8.0, 12.0)

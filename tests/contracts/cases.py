@@ -4,8 +4,7 @@ import dptext
 from dptext import BudgetPolicy, Document
 from dptext.features.features import fit_features
 from dptext.hiding.encoder import statement_of_vectors
-from dptext.representations.encoders import Provenance
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords, Provenance
 from dptext.representations.published import mask_words
 from dptext.representations.registry import PUBLISHED_ONLY as PUBLISHED_RANDOMIZERS
 from dptext.representations.registry import RANDOMIZERS

@@ -19,8 +19,7 @@ from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound, fit_bound
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.encoders import CallableEncoder
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import SentenceEncoder

@@ -16,7 +16,7 @@ from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.sources import Request
 from dptext.synthesis.votes import VoteSum, VoteSynthesizer, sigma_of_a_round
 from dptext.users.grouping import texts_of

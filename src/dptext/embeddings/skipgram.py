@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from dptext.checks import choice, chosen_epsilon, whole
 from dptext.embeddings.dpsgd.participation import CELLS, IEEE, Participation, Recipe, Unit
-from dptext.embeddings.dpsgd.training import Checkpoint, read_checkpoint, write_checkpoint
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
@@ -41,7 +40,7 @@ from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
-    from dptext.embeddings.dpsgd.training import Training
+    from dptext.embeddings.dpsgd.training import Checkpoint, Training
 
 __all__ = ["Mode", "Progress", "Run", "SkipGram", "SkipGramPlan", "SkipGramSignal"]
 
@@ -316,7 +315,7 @@ class Run:
     resume: bool
 
     def __post_init__(self) -> None:
-        import dptext.embeddings.dpsgd.training  # noqa: F401  # needs numba
+        from dptext.embeddings.dpsgd.training import read_checkpoint  # needs numba
 
         self._found: Checkpoint | None = None
         if self.checkpoint is None:
@@ -327,6 +326,8 @@ class Run:
 
     def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
         """All steps that are left, on these users; the tables with all noise."""
+        from dptext.embeddings.dpsgd.training import Checkpoint, write_checkpoint
+
         done = 0 if self._found is None else self._found.steps
         tables = self.plan.start() if self._found is None else self._found.tables
         training = self.plan.training(store, tables, key)

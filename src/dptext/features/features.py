@@ -25,6 +25,8 @@ from dptext.features.pool_cache import Cache, PoolCache, digest_of_texts, pool_c
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device import described, encoder_of, rebuilt
 from dptext.representations.encoders import (
+    RELEASED_BEFORE,
+    MeanOfWords,
     Progress,
     TextEncoder,
     Vectors,
@@ -34,7 +36,6 @@ from dptext.representations.encoders import (
     finite,
 )
 from dptext.representations.layers import LayeredEncoder
-from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, MINILM_ONNX, SentenceEncoder
 from dptext.showing import Facts, Showing
 from dptext.threads import one_blas_thread

@@ -27,6 +27,7 @@ from dptext.representations.bounds import Bound, Domain
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.encoders import (
     CallableEncoder,
+    MeanOfWords,
     Progress,
     Provenance,
     TextEncoder,
@@ -36,7 +37,6 @@ from dptext.representations.encoders import (
 )
 from dptext.representations.gru import GruEncoder, WordTable
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder, is_onnx_folder

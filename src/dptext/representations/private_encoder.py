@@ -34,8 +34,7 @@ from dptext.representations.bounds import (
     fit_bound,
 )
 from dptext.representations.device import DeviceEncoder, encoder_of
-from dptext.representations.encoders import TextEncoder, checked_texts
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords, TextEncoder, checked_texts
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, randomizer_of
 from dptext.vectors.word_vectors import WordVectors
