@@ -138,7 +138,11 @@ class Trainings:
     def plan(self, kind: str, epsilon: float | None) -> SkipGramPlan:
         """All that is decided before a text is read (but for the number of users and words, see the class)."""
         how, schedule = KINDS[kind], self.schedule
-        common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": how.mode}
+        common: dict[str, Any] = {
+            "dimension": schedule.dimension,
+            "trained_words": schedule.words,
+            "mode": "private" if how.mode == "private" else "clipped",
+        }
         if how.unit == "user":
             rate = schedule.rate
             of_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
@@ -157,7 +161,8 @@ class Trainings:
             budget = {"epsilon": Participation(noise_multiplier=how.sigma, steps=steps, delta=DELTA, rates=rates)}
         elif epsilon is not None:
             budget["epsilon"] = epsilon
-        return SkipGram(self.public, **common, **of_unit, **budget).plan()
+        plan = SkipGram(self.public, **common, **of_unit, **budget).plan()
+        return UnclippedPlan.of(plan) if how.mode == "plain" else plan
 
     def spent(self, kind: str, epsilon: float | None, steps: int) -> dict[str, float]:
         """What so many steps cost a unit; of a simulation, what they would cost one of so many more."""

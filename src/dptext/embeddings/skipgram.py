@@ -44,17 +44,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Mode", "Progress", "Run", "SkipGram", "SkipGramPlan", "SkipGramSignal"]
 
-Mode: TypeAlias = Literal["private", "clipped", "plain"]
+Mode: TypeAlias = Literal["private", "clipped"]
 Singles = npt.NDArray[np.float32]
 
 _MOST_DIMENSIONS, _MOST_TRAINED, _MOST_USERS = 1000, 10**7, 2**63 - 1
 _DIMENSION = 100
 _FROM_PUBLIC, _FROM_NOTHING = 400.0, 1000.0  # how far tables go
 _SCALE = 3.0  # the length of public vectors in the training: scores w.c then reach as far as they have to
-_WITHOUT = {
-    "clipped": "trained without noise, for comparison: gradients are bounded, and nothing hides them",
-    "plain": "trained without noise and without bounds, for comparison",
-}
+_WITHOUT_NOISE = "trained without noise, for comparison: gradients are bounded, and nothing hides them"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,7 +150,6 @@ class SkipGramPlan(ReleasePlan):
             participation=participation,
             unknown=self.trained.unknown_row,
             offsets=self.offsets,
-            clipped=self.mode != "plain",
             tables=Tables(
                 tables,
                 self.recipe.rates(participation.steps) / (self.denominator * CELLS),  # for sums in units of C / CELLS
@@ -198,7 +194,7 @@ class SkipGramPlan(ReleasePlan):
         return self.participation.guarantee(level, relation=relation)
 
     def _promised(self, level: str) -> Guarantee:
-        return super()._promised(level) if self.mode == "private" else NoGuarantee(_WITHOUT[self.mode])
+        return super()._promised(level) if self.mode == "private" else NoGuarantee(_WITHOUT_NOISE)
 
     def _condition(self, level: str) -> Condition:
         condition = super()._condition(level)
@@ -215,10 +211,9 @@ class SkipGramPlan(ReleasePlan):
             }
             said |= self._substituted(level)
         said |= {"mode": self.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
-        if self.mode != "plain":
-            said["sensitivity"] = clipping.norm
-            if clipping.words:
-                said |= {"sensitivity_of_words": clipping.words, "sensitivity_of_contexts": clipping.contexts}
+        said["sensitivity"] = clipping.norm
+        if clipping.words:
+            said |= {"sensitivity_of_words": clipping.words, "sensitivity_of_contexts": clipping.contexts}
         return said
 
     def _shape(self) -> dict[str, Parameter]:
@@ -377,8 +372,7 @@ class SkipGram(Shareable, Showing):
         delta: of everybody.
         unit: "user"; "document", a much weaker promise: nothing about a person with several documents; or "pair",
             weaker still: a single pair of words that stand near each other, one of hundreds that a sentence has.
-        mode: "private"; or, for comparison and without a promise: "clipped" (no noise), "plain" (no bound either:
-            the gradient of each user is followed at once, at the learning rate of word2vec).
+        mode: "private"; or "clipped": no noise and no guarantee, for comparison.
         level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
             several, the one that takes part least often counts; of somebody who declared none, the default of
             ``epsilon``. Or a `dptext.BudgetPolicy`, by which levels are predicted as well; then ``epsilon`` is

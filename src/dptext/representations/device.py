@@ -45,19 +45,7 @@ from dptext.vectors.formats import load_vectors_once
 from dptext.vectors.word2vec import encoded_words
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "Described",
-    "DeviceEncoder",
-    "StoredDevice",
-    "check_device",
-    "check_promise",
-    "described",
-    "encoder_of",
-    "read_device",
-    "rebuilt",
-    "unknown_names",
-    "write_device",
-]
+__all__ = ["DeviceEncoder", "check_device", "encoder_of"]
 
 
 Tensors = dict[str, npt.NDArray[Any]]
@@ -184,102 +172,10 @@ _FOLDER = SavedFolder(
 _BOUND = ("kind", "radius", "projection", "public_name", "public_texts")
 
 
-@dataclass(frozen=True)
-class StoredDevice:
-    """What a folder holds."""
-
-    source: str
-    encoder: TextEncoder
-    bound: Bound
-    randomizer: Randomizer
-    statement: PrivacyStatement
-
-
-# -- out ------------------------------------------------------------------------------------------------------
-
-
-def write_device(
-    folder: str | os.PathLike[str],
-    encoder: TextEncoder,
-    bound: Bound,
-    randomizer: Randomizer,
-    statement: PrivacyStatement,
-) -> None:
-    """Write the folder whole or not at all."""
-    target = _path(folder)
-    if os.path.lexists(target):
-        raise ParameterError(f"{str(target)!r} is there already: choose another name")
-    if RANDOMIZERS.get(randomizer.name) is not type(randomizer):
-        raise ParameterError(
-            f"only dptext's own randomizers can be saved, those with a proof ({', '.join(RANDOMIZERS)})"
-        )
-    config, tensors, training = described(encoder)
-    tensors["mean"] = bound.mean
-    if bound.directions is not None:
-        tensors["directions"] = bound.directions
-    files = {_TENSORS: tensor_bytes(tensors), _PRIVACY: (statement.to_json() + "\n").encode()}
-    if training is not None:
-        files[_TRAINING] = (training.to_json() + "\n").encode()
-    announced = {
-        "encoder": config,
-        "bound": {name: getattr(bound, name) for name in _BOUND},
-        "randomizer": {"name": randomizer.name, "options": randomizer.options()},
-    }
-    _FOLDER.write(target, announced, files, software=statement.software)
-
-
-# -- in -------------------------------------------------------------------------------------------------------
-
-
-def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> StoredDevice:
-    """The parts of a folder; see `DeviceEncoder.load` for what it raises."""
-    place = _path(folder)
-    source = place.name or str(place)
-    config, contents = _FOLDER.read(place, source)
-    _check_parts(config, source)
-    tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
-    statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
-    training = read_statement_of(contents[_TRAINING], source, _TRAINING) if _TRAINING in contents else None
-    try:
-        bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
-        randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
-        refuse_unknown(source, config["randomizer"]["options"], randomizer.options(), "randomizer.options.")
-        found = rebuilt(config["encoder"], tensors, training, source, encoder)
-        refuse_unknown(source, unknown_names(config["encoder"]), (), "encoder.")
-    except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
-        _foreign(source, error)
-    mine = found.parameters()
-    differ = [name for name in mine if not same_value(statement.parameters, mine, name, 0.0)]
-    if differ and encoder is not None:
-        raise ParameterError(
-            f"the encoder is not the one that was saved: {', '.join(differ)} differ; give that one, or save this one"
-        )
-    if differ:
-        raise DataError(
-            f"{source}: the encoder is not the one that was saved: {', '.join(differ)} differ; get it again"
-        )
-    return StoredDevice(source, found, bound, randomizer, statement)
-
-
 def check_device(folder: Path) -> PrivacyStatement:
     """Check that the files of a saved encoder are those that the configuration announces; nothing is built."""
     _, contents = _FOLDER.read(folder, folder.name)
     return read_statement_of(contents[_PRIVACY], folder.name, _PRIVACY)
-
-
-def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
-    """Refuse what promises, takes for granted or exposes something else than its statement says."""
-    said = stored.statement
-    wrong = disagreements(said, promised)
-    # arguments are no result of a search: not even rounding excuses a difference; one that was left open (None) stands
-    # in the statement as what came of it, which was compared above
-    given = {name: value for name, value in stored.randomizer.options().items() if value is not None}
-    wrong += [name for name in given if name not in wrong and not same_value(said.parameters, given, name, 0.0)]
-    if wrong:
-        raise DataError(
-            f"{stored.source}: what was loaded and {_PRIVACY} do not promise the same ({', '.join(wrong)} differ): the "
-            "folder was changed, or another version of dptext wrote it; save the encoder again"
-        )
 
 
 def _check_parts(config: Mapping[str, Any], source: str) -> None:
@@ -460,7 +356,26 @@ class DeviceEncoder(Showing):
             DataError: a word that no file can hold; its row is named.
             StorageError: it cannot be written.
         """
-        write_device(folder, self.encoder, self.bound, self.randomizer, self.statement)
+        target, randomizer, bound, statement = _path(folder), self.randomizer, self.bound, self.statement
+        if os.path.lexists(target):
+            raise ParameterError(f"{str(target)!r} is there already: choose another name")
+        if RANDOMIZERS.get(randomizer.name) is not type(randomizer):
+            raise ParameterError(
+                f"only dptext's own randomizers can be saved, those with a proof ({', '.join(RANDOMIZERS)})"
+            )
+        config, tensors, training = described(self.encoder)
+        tensors["mean"] = bound.mean
+        if bound.directions is not None:
+            tensors["directions"] = bound.directions
+        files = {_TENSORS: tensor_bytes(tensors), _PRIVACY: (statement.to_json() + "\n").encode()}
+        if training is not None:
+            files[_TRAINING] = (training.to_json() + "\n").encode()
+        announced = {
+            "encoder": config,
+            "bound": {name: getattr(bound, name) for name in _BOUND},
+            "randomizer": {"name": randomizer.name, "options": randomizer.options()},
+        }
+        _FOLDER.write(target, announced, files, software=statement.software)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], encoder: TextEncoder | None = None) -> DeviceEncoder:
@@ -479,12 +394,42 @@ class DeviceEncoder(Showing):
             DataError: a file is missing, cut, changed, of a newer version or of something else.
             StorageError: a file cannot be read.
         """
-        found = read_device(folder, encoder)
+        place = _path(folder)
+        source = place.name or str(place)
+        config, contents = _FOLDER.read(place, source)
+        _check_parts(config, source)
+        tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
+        statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
+        training = read_statement_of(contents[_TRAINING], source, _TRAINING) if _TRAINING in contents else None
         try:
-            device = cls(found.encoder, found.bound, found.randomizer)
+            bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
+            randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
+            refuse_unknown(source, config["randomizer"]["options"], randomizer.options(), "randomizer.options.")
+            loaded = rebuilt(config["encoder"], tensors, training, source, encoder)
+            refuse_unknown(source, unknown_names(config["encoder"]), (), "encoder.")
+        except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
+            _foreign(source, error)
+        parameters = loaded.parameters()
+        differ = [name for name in parameters if not same_value(statement.parameters, parameters, name, 0.0)]
+        if differ:
+            problem = f"the encoder is not the one that was saved: {', '.join(differ)} differ;"
+            if encoder is not None:
+                raise ParameterError(f"{problem} give that one, or save this one")
+            raise DataError(f"{source}: {problem} get it again")
+        try:
+            device = cls(loaded, bound, randomizer)
         except ParameterError as error:
-            raise DataError(f"{found.source}: its parts do not fit together ({error}); get the folder again") from None
-        check_promise(found, device.statement)
+            raise DataError(f"{source}: its parts do not fit together ({error}); get the folder again") from None
+        wrong = disagreements(statement, device.statement)
+        # arguments are exact, so not even rounding excuses a difference; one that was left open (None) stands in the
+        # statement as its computed value, which was compared above
+        options = {name: value for name, value in randomizer.options().items() if value is not None}
+        wrong += [n for n in options if n not in wrong and not same_value(statement.parameters, options, n, 0.0)]
+        if wrong:
+            raise DataError(
+                f"{source}: what was loaded and {_PRIVACY} do not promise the same ({', '.join(wrong)} differ): the "
+                "folder was changed, or another version of dptext wrote it; save the encoder again"
+            )
         return device
 
     def _in_brief(self) -> Facts:

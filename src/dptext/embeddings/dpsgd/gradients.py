@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dptext.embeddings.dpsgd.noise import Sums, add_cells, compiled
 from dptext.embeddings.dpsgd.participation import Limits
 
-__all__ = ["NONE", "TRIES", "PairDrawing", "Scratch", "add_clipped", "follow_unclipped", "unit_gradient"]
+__all__ = ["NONE", "TRIES", "PairDrawing", "Scratch", "add_clipped", "unit_gradient"]
 
 
 NONE = -1
@@ -336,27 +336,3 @@ def add_clipped(
             slots[row] = -1
             factors[slot] = by_word if row < half else by_context
         add_cells(sums, touched[:count], gradient, factors[:count])
-
-
-@compiled
-def follow_unclipped(
-    tables: Singles,
-    offsets: Singles,
-    pairs: Rows,
-    ends: npt.NDArray[np.int64],
-    rate: float,
-    both: bool,
-    scratch: Scratch,
-) -> None:
-    """tables -= rate * gradient, unit after unit, without any bound: what word2vec does, for comparison."""
-    slots, touched, gradient = scratch
-    first = 0
-    for number in range(len(ends)):
-        count = unit_gradient(tables, offsets, pairs, first, ends[number], both, scratch)
-        first = ends[number]
-        for slot in range(count):
-            row = touched[slot]
-            slots[row] = -1
-            into, part = tables[row], gradient[slot]
-            for axis in range(len(part)):
-                into[axis] -= np.float32(part[axis] * rate)

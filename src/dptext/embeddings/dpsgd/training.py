@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.gradients import PairDrawing, Scratch, add_clipped, follow_unclipped
+from dptext.embeddings.dpsgd.gradients import PairDrawing, Scratch, add_clipped
 from dptext.embeddings.dpsgd.noise import CellNoise, Sums, move
 from dptext.embeddings.dpsgd.participation import Participation, Recipe, sampled_slots, sampled_users
 from dptext.errors import DataError, RefusedError, StorageError
@@ -100,7 +100,6 @@ Pairs = tuple[Rows, npt.NDArray[np.int64]]
 """(pairs, columns) rows of tables; (units,) where the pairs of each end."""
 
 _TOGETHER = 1 << 14  # pairs that are drawn at once
-_WORD2VEC = 0.025  # its first learning rate, for a pair
 _COINS, _KEYS, _NOISE = 0, 1, 3  # each use of randomness in a step has a stream of its own
 _USES = 5  # streams per step
 
@@ -134,7 +133,6 @@ class Training:
     tables: Tables
     unknown: int
     offsets: Singles
-    clipped: bool
     key: NoiseKey
     parameters: bytes
     content: bytes = b""
@@ -183,11 +181,6 @@ class Training:
                 starts, stops = self.store.offsets[some], self.store.offsets[some + 1]
                 yield self._drawing.of_users(self.store.rows, starts, stops, their_keys, self.recipe.pairs)
 
-    def _add(self, step: int, pairs: Rows, ends: npt.NDArray[np.int64]) -> None:
-        tables, scratch = self.tables, self._scratch
-        if self.clipped:
-            limits, both = self._limits, tables.both
-            add_clipped(tables.matrix, self.offsets, pairs, ends, limits, both, scratch, tables.sums)
-        else:
-            rate = _WORD2VEC * (1 - step / self.participation.steps)
-            follow_unclipped(tables.matrix, self.offsets, pairs, ends, rate, tables.both, scratch)
+    def _add(self, step: int, pairs: Rows, ends: npt.NDArray[np.int64]) -> None:  # noqa: ARG002
+        matrix, sums, both = self.tables.matrix, self.tables.sums, self.tables.both
+        add_clipped(matrix, self.offsets, pairs, ends, self._limits, both, self._scratch, sums)
