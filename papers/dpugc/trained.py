@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.mechanism import DELTA
+from papers.dpugc.unclipped import UnclippedPlan
 
 from dptext import Document, SkipGram, WordVectors
 from dptext.embeddings.dpsgd.noise import CellNoise
@@ -38,7 +39,7 @@ class Kind:
 
     Attributes:
         unit: whose gradient is bounded, if any is: "user", or the paper's "pair".
-        mode: of `dptext.SkipGram`.
+        mode: of `dptext.SkipGram`; or "plain", without clipping.
         sigma: a noise multiplier that was not found from an epsilon.
         times: **a simulation**: the noise divided by so much, as if so many times as many people like these had taken
             part; it is no release of anybody.
@@ -138,11 +139,8 @@ class Trainings:
     def plan(self, kind: str, epsilon: float | None) -> SkipGramPlan:
         """All that is decided before a text is read (but for the number of users and words, see the class)."""
         how, schedule = KINDS[kind], self.schedule
-        common: dict[str, Any] = {
-            "dimension": schedule.dimension,
-            "trained_words": schedule.words,
-            "mode": "private" if how.mode == "private" else "clipped",
-        }
+        mode = "private" if how.mode == "private" else "clipped"
+        common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": mode}
         if how.unit == "user":
             rate = schedule.rate
             of_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
