@@ -27,17 +27,6 @@ from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.showing import Facts, Showing
 from dptext.users.grouping import user_name
 
-__all__ = [
-    "BudgetPolicy",
-    "ConcernModel",
-    "Levels",
-    "PredictedFrom",
-    "PredictionError",
-    "concerns_by",
-    "fit_concerns",
-    "numbers_of",
-]
-
 PredictedFrom: TypeAlias = Literal["public", "texts", "device"]
 Floats = npt.NDArray[np.float64]
 

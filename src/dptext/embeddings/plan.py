@@ -33,17 +33,6 @@ from dptext.vectors.word_vectors import WordVectors
 if TYPE_CHECKING:
     from dptext.embeddings.cooccurrence import Plan
 
-__all__ = [
-    "EPSILONS",
-    "HALF",
-    "ExpectedVectors",
-    "ReleasePlan",
-    "checked_source",
-    "expected_vectors",
-    "hidden_by_noise",
-]
-
-
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
 
 

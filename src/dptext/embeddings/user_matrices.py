@@ -13,18 +13,6 @@ from dptext.noise.gaussian_sums import Floats, Integers, clipped_matrices
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.text.tokens import Vocabulary
 
-__all__ = [
-    "LARGEST",
-    "UNIT",
-    "ContextFeatures",
-    "UserMatrixSum",
-    "UserText",
-    "features_of_vectors",
-    "public_frequencies",
-    "random_features",
-]
-
-
 UNIT = 2.0**-22
 """Of a feature."""
 LARGEST = 64.0

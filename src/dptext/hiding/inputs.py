@@ -18,27 +18,6 @@ from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import Floats, checked_vectors
 from dptext.representations.encoders import TextEncoder, checked_texts
 
-__all__ = [
-    "MISSING",
-    "Reader",
-    "Rows",
-    "Source",
-    "Target",
-    "TradeOff",
-    "advantage",
-    "as_vectors",
-    "checked_targets",
-    "checked_users",
-    "content_of",
-    "measured",
-    "parted",
-    "shuffled",
-    "stream_of",
-    "texts_to_train_on",
-    "vectors_to_train_on",
-]
-
-
 _FEATURES = 256
 _RIDGE = 1e-2
 _MOST_ROWS = 8192  # that readers are fitted on

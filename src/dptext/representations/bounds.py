@@ -22,23 +22,6 @@ from dptext.privacy.guarantee import Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 
-__all__ = [
-    "BOUNDS",
-    "NATURAL",
-    "PROJECTIONS",
-    "TRAINED_INTO",
-    "Bound",
-    "Domain",
-    "Floats",
-    "Sensitivity",
-    "bound_into",
-    "discriminant_directions",
-    "fit_bound",
-    "principal_directions",
-    "random_directions",
-]
-
-
 Floats = npt.NDArray[np.float64]
 
 _SHRINK = 1 - 2.0**-30  # more than what rounding in a norm of up to 2^20 coordinates can be off by

@@ -30,20 +30,6 @@ from dptext.representations.networks import (
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
 
-__all__ = [
-    "Covariance",
-    "LinearFit",
-    "LinearPrior",
-    "NoisyClassifier",
-    "covariance",
-    "fit_linear",
-    "isotropic",
-    "linear_prior",
-    "positive",
-    "shrunk_mean",
-]
-
-
 _BLOCKS = 16
 _TINY = 1e-300
 

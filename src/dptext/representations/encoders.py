@@ -23,21 +23,6 @@ from dptext.users.grouping import NO_WORD, TokenRows
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "RELEASED_BEFORE",
-    "CallableEncoder",
-    "MeanOfWords",
-    "Progress",
-    "Provenance",
-    "TextEncoder",
-    "Vectors",
-    "check_trained_on_public",
-    "checked_texts",
-    "encode_each",
-    "exposed_by",
-    "weighted_sums",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:

@@ -22,19 +22,6 @@ from dptext.representations.bounds import Domain, Floats, checked_vectors
 from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
 
-__all__ = [
-    "MOST_DIMENSIONS",
-    "REAL_ARITHMETIC",
-    "BitChannel",
-    "BitRandomizer",
-    "Channel",
-    "Private",
-    "Randomizer",
-    "Sent",
-    "checked_epsilon",
-    "in_blocks",
-]
-
 Private = npt.NDArray[np.float32]
 Sent = npt.NDArray[np.uint8]
 

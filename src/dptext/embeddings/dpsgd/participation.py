@@ -20,24 +20,6 @@ from dptext.privacy.gaussian import SampledGaussian, gaussian_epsilon, greatest_
 from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "CELLS",
-    "EVERYONE",
-    "IEEE",
-    "MOST",
-    "Clipping",
-    "Limits",
-    "Participation",
-    "PublishedAccount",
-    "Recipe",
-    "Unit",
-    "personal_participation",
-    "sampled_slots",
-    "sampled_users",
-    "threshold",
-]
-
-
 Unit: TypeAlias = Literal["user", "document", "pair"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 

@@ -23,10 +23,10 @@ from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.condition import Condition, WordsChanged
 from dptext.privacy.guarantee import NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Finding, Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.representations.additive import AdditiveChannel
 from dptext.representations.bounds import Domain, Floats
-from dptext.representations.published.protocols import Finding, Published, PublishedChannel, alternating
+from dptext.representations.published.protocols import Published, PublishedChannel, alternating
 from dptext.representations.randomizer import Private
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 

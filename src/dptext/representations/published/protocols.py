@@ -20,27 +20,6 @@ from dptext.privacy.statement import Finding, Parameter, PrivacyStatement
 from dptext.representations.bounds import Bound, Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Private, Randomizer, Sent, in_blocks
 
-__all__ = [
-    "CODES",
-    "OME",
-    "OUE",
-    "SUE",
-    "Bits",
-    "Code",
-    "Finding",
-    "FlippedBits",
-    "Published",
-    "PublishedChannel",
-    "most_telling_pair",
-    "oue_chances",
-    "p1",
-    "p2",
-    "public_z_scores",
-    "q",
-    "sue_chances",
-    "z_scores",
-]
-
 
 class PublishedChannel(Channel):
     """A published mechanism for vectors of one dimension."""
