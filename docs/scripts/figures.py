@@ -34,6 +34,7 @@ GROUPS = {"itself": 1, "1-10": 11, "11-100": 101, "101-\n1,000": 1_001, "1,001-\
 """Words by nearness to the true one, and the rank at which the next group begins."""
 DRAWS = 1_500
 DIMENSION = 64
+PURE = ("PrivUnit", "PrivUnitG", "L2Laplace", "Laplace", "Piecewise", "Hybrid", "OneBit", "WeightedBits")
 BUDGETS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 _STYLE = {
     "svg.hashsalt": "dptext",
@@ -148,11 +149,11 @@ def sampler(figure: Figure) -> Numbers:
 # -- randomizers ---------------------------------------------------------------------------------------------------
 
 
-def error_of(name: str, epsilon: float) -> float:
-    """E||z - x||^2 in 64 dimensions for a vector of length 1, as `dptext.recommend` counts it."""
+def error_of(name: str, epsilon: float, dimension: int = DIMENSION) -> float:
+    """E||z - x||^2 for a vector of length 1, whose coordinates are cut at 3 / sqrt(d) where noise is for the cube."""
     options = {"delta": 1e-5} if name == "Gaussian" else {}
-    channel = getattr(dptext, name)(epsilon=epsilon, **options).channel(DIMENSION)
-    limit = 3 / math.sqrt(DIMENSION) if channel.domain == "unit cube" else 1.0  # where coordinates are cut
+    channel = getattr(dptext, name)(epsilon=epsilon, **options).channel(dimension)
+    limit = min(1.0, 3 / math.sqrt(dimension)) if channel.domain == "unit cube" else 1.0
     return limit**2 * channel.expected_squared_error
 
 
@@ -277,10 +278,12 @@ def private_vectors(figure: Figure) -> Numbers:
     """The least error by dimension, at three budgets."""
     axes, found = figure.subplots(), {}
     for epsilon in (2.0, 8.0, 32.0):
-        best = dptext.recommend(128, epsilon)
-        best.plot(axes)
-        found[f"{epsilon:g}"] = sorted([*best.narrower, (best.dimension, best.candidates[0].error)])
-    axes.set_title("")
+        points = [(d, min(error_of(name, epsilon, d) for name in PURE)) for d in (2, 8, 32, 128)]
+        axes.plot(*zip(*points, strict=True), label=f"epsilon {epsilon:g}", markersize=5, **next_style(axes))
+        found[f"{epsilon:g}"] = points
+    axes.axhline(1.0, color=grey(axes, 0.5), linewidth=0.8, label="as far as a vector is long")
+    axes.set(xscale="log", yscale="log")
+    labelled(axes, "dimension", "expected squared error", "")
     axes.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
     axes.minorticks_off()
     return found

@@ -26,7 +26,7 @@ from dptext.evaluation.fairness import fairness
 from dptext.evaluation.utility import Predictions, predictions
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound, fit_bound
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.representations.published import mask_words, min_max
 
 __all__ = ["AXES", "MASK", "PUBLISHED", "Device", "measure", "true_epsilon_of", "width_of"]

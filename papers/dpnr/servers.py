@@ -14,7 +14,7 @@ from papers.dpnr.corpus import NGRAMS, Corpus, masked, read, repeated
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import Domain, Floats
 from dptext.representations.embedding_bag import Buckets, EmbeddingBag
 from dptext.representations.networks import geometric
 from dptext.representations.privunit import PrivUnit

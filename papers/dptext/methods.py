@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from papers.dptext.eraser import fit_eraser
 
 from dptext.attacks.base import Learner
 from dptext.hiding.encoder import HidingEncoder
-from dptext.hiding.inputs import fit_eraser
 from dptext.hiding.training import LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace, NormalisedLaplace
-from dptext.representations.bounds import fit_bound
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import Domain, fit_bound
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Randomizer

@@ -19,7 +19,7 @@ from papers.running import torch_device
 from dptext import load_vectors
 from dptext.hiding.autoencoder import AutoEncoder
 from dptext.io.atomic import hashed_file
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
 
 __all__ = ["ENCODERS", "GLOVE", "GRU", "MINILM", "stored_vectors"]

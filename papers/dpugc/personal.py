@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger, bloggers
+from papers.dpugc.as_printed import DPUGC
 from papers.dpugc.corpus import Corpus, corpus_of, held_out
 from papers.dpugc.intervals import crossed
 from papers.dpugc.mechanism import DELTA, behaviour, given_words, plan_of, released, total_of
@@ -36,7 +37,6 @@ from papers.sweeps import grid, sweep
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
 from dptext.embeddings.dpsgd.participation import personal_participation
-from dptext.embeddings.published import DPUGC
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.evaluation.utility import words_of
 from dptext.privacy.randomness import NoiseKey

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.mechanism import DELTA
+from papers.dpugc.unclipped import UnclippedPlan
 
 from dptext import Document, SkipGram, WordVectors
 from dptext.embeddings.dpsgd.noise import CellNoise
-from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
-from dptext.embeddings.dpsgd.recipe import CELLS
+from dptext.embeddings.dpsgd.participation import CELLS, EVERYONE, Participation
 from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
@@ -38,7 +38,7 @@ class Kind:
 
     Attributes:
         unit: whose gradient is bounded, if any is: "user", or the paper's "pair".
-        mode: of `dptext.SkipGram`.
+        mode: of `dptext.SkipGram`; or "plain", without clipping.
         sigma: a noise multiplier that was not found from an epsilon.
         times: **a simulation**: the noise divided by so much, as if so many times as many people like these had taken
             part; it is no release of anybody.
@@ -138,7 +138,8 @@ class Trainings:
     def plan(self, kind: str, epsilon: float | None) -> SkipGramPlan:
         """All that is decided before a text is read (but for the number of users and words, see the class)."""
         how, schedule = KINDS[kind], self.schedule
-        common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": how.mode}
+        mode = "private" if how.mode == "private" else "clipped"
+        common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": mode}
         if how.unit == "user":
             rate = schedule.rate
             of_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
@@ -157,7 +158,8 @@ class Trainings:
             budget = {"epsilon": Participation(noise_multiplier=how.sigma, steps=steps, delta=DELTA, rates=rates)}
         elif epsilon is not None:
             budget["epsilon"] = epsilon
-        return SkipGram(self.public, **common, **of_unit, **budget).plan()
+        plan = SkipGram(self.public, **common, **of_unit, **budget).plan()
+        return UnclippedPlan.of(plan) if how.mode == "plain" else plan
 
     def spent(self, kind: str, epsilon: float | None, steps: int) -> dict[str, float]:
         """What so many steps cost a unit; of a simulation, what they would cost one of so many more."""

@@ -22,7 +22,7 @@ from papers.dpugc.intervals import crossed
 
 from dptext import BudgetPolicy, CallableEncoder, Document, PrivateEncoder
 from dptext.embeddings.levels import fit_concerns
-from dptext.representations.device_encoder import encoder_of
+from dptext.representations.device import encoder_of
 
 __all__ = ["BY", "LEVEL", "LEVELS", "SHARES", "VECTOR", "ColdStart", "Wishes", "policy_of", "wishes_of", "with_levels"]
 

@@ -29,8 +29,8 @@ from papers.running import say
 from papers.sweeps import sweep
 
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.bounds import Domain
 from dptext.representations.classifiers import NoisyClassifier
-from dptext.representations.domains import Domain
 from dptext.representations.networks import TrainingOptions
 
 HERE = Path(__file__).resolve().parent

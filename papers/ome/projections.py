@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.bounds import Domain
 from dptext.representations.classifiers import linear_prior
-from dptext.representations.domains import Domain
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel
 

@@ -37,14 +37,13 @@ from dptext.representations.bits import WeightedBits as WeightedBits
 from dptext.representations.classifiers import NoisyClassifier as NoisyClassifier
 from dptext.representations.cube import Hybrid as Hybrid
 from dptext.representations.cube import Piecewise as Piecewise
-from dptext.representations.device_encoder import DeviceEncoder as DeviceEncoder
+from dptext.representations.device import DeviceEncoder as DeviceEncoder
 from dptext.representations.encoders import CallableEncoder as CallableEncoder
+from dptext.representations.encoders import MeanOfWords as MeanOfWords
 from dptext.representations.files import encode_file as encode_file
-from dptext.representations.mean_of_words import MeanOfWords as MeanOfWords
 from dptext.representations.private_encoder import PrivateEncoder as PrivateEncoder
 from dptext.representations.privunit import PrivUnit as PrivUnit
 from dptext.representations.privunit import PrivUnitG as PrivUnitG
-from dptext.representations.recommend import recommend as recommend
 from dptext.representations.sentence_encoder import SentenceEncoder as SentenceEncoder
 from dptext.sentences.bank import TextBank as TextBank
 from dptext.sentences.rewriter import BankRewriter as BankRewriter

@@ -247,7 +247,7 @@ def test_rows_that_share_their_noise_are_told(apart):
 
 @pytest.mark.parametrize("domain", ["unit sphere", "unit ball", "unit cube", "one-hot"])
 def test_the_pairs_are_as_far_apart_as_the_domain_allows(domain):
-    from dptext.representations.domains import Domain
+    from dptext.representations.bounds import Domain
 
     sensitivity = Domain(domain).sensitivity(5)
     pairs = extreme_pairs(domain, 5).values()

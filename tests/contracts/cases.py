@@ -2,10 +2,8 @@
 
 import dptext
 from dptext import BudgetPolicy, Document
-from dptext.embeddings.published import DPUGC
-from dptext.hiding.trained import statement_of_vectors
-from dptext.representations.encoders import Provenance
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.hiding.encoder import statement_of_vectors
+from dptext.representations.encoders import MeanOfWords, Provenance
 from dptext.representations.published import mask_words
 from dptext.representations.registry import PUBLISHED_ONLY as PUBLISHED_RANDOMIZERS
 from dptext.representations.registry import RANDOMIZERS
@@ -47,8 +45,6 @@ def of_people():
     yield dptext.private_vocabulary(documents, **small, words_per_user=3).statement
     yield dptext.private_labels(documents, **small).statement
     yield dptext.private_labels(documents, **small, unit="document").statement
-    printed = DPUGC(VECTORS, **small, lot=4, steps=2, dimension=2, **UNSAFE)
-    yield printed.fit(documents).statement_
 
 
 def of_a_bank():

@@ -38,9 +38,6 @@ def of_vectors():
         made = kind(epsilon=3.0, **RANDOM.get(name, UNSAFE if name in PUBLISHED_ONLY else {}))
         yield made
         yield made.channel(8)
-    found = dptext.recommend(16, 4.0, delta=1e-6)
-    yield found
-    yield found.candidates[0]
     words = dptext.MeanOfWords(VECTORS)
     yield words
     yield dptext.DeviceEncoder(words, Bound(mean=[0.0, 0.0]), dptext.PrivUnit(epsilon=8.0))

@@ -156,14 +156,6 @@ def test_bars_of_draws_add_up_to_one_and_larger_epsilons_stay_nearer(name):
         assert low[0] < middle[0] < high[0]
 
 
-@pytest.mark.parametrize("name", ["privunit", "additive-noise", "numbers"])
-def test_errors_are_those_that_recommend_ranks_by(name):
-    ranked = {each.randomizer.name: each.error for each in dptext.recommend(64, 8.0, delta=1e-5).candidates}
-    place = module().BUDGETS.index(8.0)
-    for kind, errors in numbers(name)["errors"].items():
-        assert errors[place] == pytest.approx(ranked[kind], rel=1e-9)
-
-
 def test_true_epsilons_are_those_of_the_closed_forms():
     shown, lambda_ = numbers("published-protocols"), 100.0
     assert shown["SUE"] == pytest.approx(5.0, rel=1e-6)

@@ -17,10 +17,9 @@ from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_wo
 from dptext.io.documents import Document
 from dptext.privacy.condition import EncoderStays
 from dptext.representations.bounds import Bound
-from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.encoders import CallableEncoder, Provenance
+from dptext.representations.device import DeviceEncoder
+from dptext.representations.encoders import CallableEncoder, MeanOfWords, Provenance
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.sentence_encoder import SentenceEncoder
 from dptext.sentences.bank import TextBank

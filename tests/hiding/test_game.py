@@ -9,7 +9,7 @@ from dptext.hiding.game import NoiseInTheLoop, domain_and_channel
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import CappedLaplace
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import Domain
 
 torch = pytest.importorskip("torch")
 

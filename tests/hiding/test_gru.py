@@ -9,11 +9,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import dptext
-from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.training import AutoEncoderOptions
 from dptext.privacy.guarantee import Relation, Trust, Unit
-from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.device import DeviceEncoder
 from dptext.representations.gru import END, GruDecoder, GruEncoder, WordTable
 
 torch = pytest.importorskip("torch")
@@ -149,21 +149,6 @@ def test_arrays_that_do_not_fit_are_refused(trained):
             GruDecoder(decoder.table, lacking)
     with pytest.raises(ParameterError, match="pooling as one of"):
         GruEncoder(encoder.table, encoder.arrays, pooling="max")
-
-
-def test_a_decoder_comes_back_from_its_file(trained, tmp_path):
-    trained.decoder_.save(tmp_path / "decoder")
-    loaded = GruDecoder.load(tmp_path / "decoder")
-    vectors = np.random.default_rng(1).normal(size=(5, 8))
-    assert loaded.decode(vectors) == trained.decode(vectors)
-    content = (tmp_path / "decoder").read_bytes()
-    (tmp_path / "cut").write_bytes(content[:-1])
-    (tmp_path / "other").write_bytes(content.replace(b"GRU decoder 1", b"GRU decoder 2"))
-    for name, message in (("cut", "broken"), ("other", "expected what GruDecoder.save writes")):
-        with pytest.raises(DataError, match=message):
-            GruDecoder.load(tmp_path / name)
-    with pytest.raises(StorageError):
-        GruDecoder.load(tmp_path / "none")
 
 
 # -- training to hide ---------------------------------------------------------------------------------------------

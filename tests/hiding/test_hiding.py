@@ -20,7 +20,7 @@ import dptext
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io.artifacts import tensor_bytes
 from dptext.privacy.guarantee import NoGuarantee, PureDP
-from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.published import DPText

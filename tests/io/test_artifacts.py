@@ -11,8 +11,8 @@ import pytest
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.artifacts import SavedFolder, announced_format, read_tensors, tensor_bytes
 from dptext.representations.bounds import fit_bound
-from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.device import DeviceEncoder
+from dptext.representations.encoders import MeanOfWords
 from dptext.representations.privunit import PrivUnit
 from secrecy import assert_error
 

@@ -15,7 +15,7 @@ from dptext.io.documents import Document
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dptext.privacy.guarantee import ApproxDP
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.prompts import Request
 from dptext.users.grouping import texts_of
 from dptext.vectors.formats import load_vectors

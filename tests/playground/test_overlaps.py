@@ -14,7 +14,7 @@ from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import Domain
 from dptext.representations.privunit import PrivUnit
 
 

@@ -10,9 +10,9 @@ from dptext.errors import ParameterError
 from dptext.privacy.guarantee import PureDP
 from dptext.reports.file_audit import audit_vector_file, is_of_vectors
 from dptext.representations.bounds import Bound
-from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.device import DeviceEncoder
+from dptext.representations.encoders import MeanOfWords
 from dptext.representations.files import encode_file
-from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.published import DPNR
 
 

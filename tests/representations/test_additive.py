@@ -13,7 +13,7 @@ from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import Domain
 from dptext.representations.randomizer import REAL_ARITHMETIC
 
 FALSE_ALARM = 1e-6

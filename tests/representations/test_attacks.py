@@ -21,7 +21,6 @@ from dptext import (
     SymmetricUnary,
     WeightedBits,
     load_vectors,
-    recommend,
 )
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
@@ -166,9 +165,3 @@ def test_every_budget_is_taken_or_refused_by_name(epsilon):
             except ParameterError:
                 continue
             assert np.isfinite(private).all()
-
-
-def test_a_limit_that_is_no_number_is_refused():
-    for limit in ("x", True, 0.0, 2.0, float("nan")):
-        with pytest.raises(ParameterError, match="limit must be"):
-            recommend(64, 1.0, limit=limit)

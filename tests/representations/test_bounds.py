@@ -7,9 +7,8 @@ import pytest
 
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import Relation
-from dptext.representations.bounds import BOUNDS, Bound, discriminant_directions, fit_bound, random_directions
-from dptext.representations.domains import Domain
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.bounds import BOUNDS, Bound, Domain, discriminant_directions, fit_bound, random_directions
+from dptext.representations.encoders import MeanOfWords
 
 PUBLIC = np.random.default_rng(3).normal(size=(200, 6)) * [9, 5, 3, 1, 1, 0.1] + 4.0
 LABELS = (PUBLIC[:, 3] > 4).astype(int)

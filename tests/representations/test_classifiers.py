@@ -17,8 +17,8 @@ from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.additive import Laplace
+from dptext.representations.bounds import Domain
 from dptext.representations.classifiers import NoisyClassifier
-from dptext.representations.domains import Domain
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import epsilons_of
 from dptext.representations.privunit import PrivUnit, PrivUnitG

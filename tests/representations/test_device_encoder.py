@@ -18,9 +18,8 @@ from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound, fit_bound
-from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.encoders import CallableEncoder
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.device import DeviceEncoder
+from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import SentenceEncoder
@@ -275,7 +274,7 @@ def test_a_device_needs_nothing_but_the_core(saved, device):
 import sys
 for name in ("torch", "sklearn", "pyarrow", "scipy", "pandas", "sentence_transformers", "zstandard"):
     sys.modules[name] = None
-from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.device import DeviceEncoder
 device = DeviceEncoder.load({str(saved)!r})
 private = device.encode(["the doctor lied", "", None], seed=1)
 print(private.shape, device.statement.epsilon, float(private.sum()))

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import Relation
-from dptext.representations.domains import Domain, checked_vectors
+from dptext.representations.bounds import Domain, checked_vectors
 
 ANY_VECTORS = arrays.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 5)), elements=st.floats())
 

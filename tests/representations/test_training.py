@@ -10,7 +10,7 @@ import pytest
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import Domain
 from dptext.representations.networks import SCHEDULES, TRAININGS, TrainingNoise, epsilons_of, geometric
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel

@@ -17,8 +17,7 @@ from dptext.features.features import UNIT, fit_features
 from dptext.features.pool import Pool
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import of_release
-from dptext.representations.encoders import CallableEncoder
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import CallableEncoder, MeanOfWords
 
 GIVEN = [
     "I like tea.",

@@ -256,7 +256,7 @@ def test_what_does_not_fit_is_said_in_one_line(spark, frame, mechanism):
 def test_private_vectors(spark, frame, glove, tmp_path, capsys):
     import dptext.spark.frames
     from dptext.representations.bounds import Bound
-    from dptext.representations.device_encoder import DeviceEncoder
+    from dptext.representations.device import DeviceEncoder
     from dptext.representations.encoders import MeanOfWords
     from dptext.representations.privunit import PrivUnit
 

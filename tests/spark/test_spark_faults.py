@@ -235,8 +235,8 @@ def test_the_ledger_is_settled_when_the_output_stands(spark, promise, tmp_path, 
 def test_vectors_of_missing_texts_are_charged_as_those_of_the_empty_one(spark, glove, tmp_path):
     import dptext.spark.frames
     from dptext.representations.bounds import Bound
-    from dptext.representations.device_encoder import DeviceEncoder
-    from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.representations.device import DeviceEncoder
+    from dptext.representations.encoders import MeanOfWords
     from dptext.representations.privunit import PrivUnit
 
     words = dptext.load_vectors(glove, limit=300)

@@ -18,7 +18,7 @@ from dptext.io import atomic, batches
 from dptext.io.artifacts import SavedFolder, file_digest
 from dptext.io.documents import DocumentWriter
 from dptext.ledger.ledger import Ledger
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis import release as release_module
 from dptext.synthesis import synthesizer as synthesizer_module
 from dptext.synthesis.release import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.text.tokens import fold, is_single_word
 from dptext.vectors import formats
 

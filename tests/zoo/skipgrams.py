@@ -5,11 +5,11 @@ sees the tables after every step, as the promise allows.
 """
 
 import numpy as np
+from papers.dpugc.as_printed import DPUGC
 
 from dptext import Document
 from dptext.audits import canary_loss, judge_canaries
 from dptext.embeddings.dpsgd.training import _NOISE, _USES
-from dptext.embeddings.published import DPUGC
 from dptext.embeddings.skipgram import SkipGram
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import NoiseKey, RandomBits

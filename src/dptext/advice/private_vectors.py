@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dptext.advice.pasted import folded, inputs, kept, out, public, text_option, user_option
 from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, of_labels, without_parameters
 from dptext.privacy.guarantee import Trust
-from dptext.representations.dimension import ON_NEWS, USUAL
+from dptext.representations.private_encoder import ON_NEWS, USUAL
 from dptext.representations.privunit import PrivUnit
 
 __all__ = ["private_vectors"]

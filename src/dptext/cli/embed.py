@@ -16,8 +16,7 @@ from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.cli.outputs import as_input, begin
 from dptext.embeddings.cooccurrence import WINDOW, Cooccurrence
-from dptext.embeddings.dpsgd.participation import personal_participation
-from dptext.embeddings.dpsgd.recipe import Unit
+from dptext.embeddings.dpsgd.participation import Unit, personal_participation
 from dptext.embeddings.levels import BudgetPolicy, ConcernModel, PredictedFrom, fit_concerns, numbers_of
 from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vectors
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place

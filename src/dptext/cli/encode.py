@@ -22,8 +22,8 @@ from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import read_documents
 from dptext.privacy.wording import before_people, before_vectors, cautioned_of
 from dptext.release.run import is_released
-from dptext.representations.dimension import ON_NEWS, USUAL, Kept
 from dptext.representations.files import check_output_columns, encode_file
+from dptext.representations.private_encoder import ON_NEWS, USUAL, Kept
 from dptext.representations.published.protocols import Published
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, kind_named
@@ -31,7 +31,7 @@ from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
     from dptext.hiding.training import HidingEpoch
-    from dptext.representations.device_encoder import DeviceEncoder
+    from dptext.representations.device import DeviceEncoder
 
 _SAVED = ("config.json", "encoder.safetensors", "privacy.json")
 
@@ -300,7 +300,7 @@ def _percent(share: float) -> str:
 
 
 def _load(asked: EncoderOptions) -> DeviceEncoder:
-    from dptext.representations.device_encoder import DeviceEncoder
+    from dptext.representations.device import DeviceEncoder
 
     folder, epsilon = asked.encoder, asked.epsilon
     decided = ("randomizer", "delta", "dimension", "projection", "bound", "settings", "public", "public_label")

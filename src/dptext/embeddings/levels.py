@@ -1,5 +1,7 @@
-"""Public levels of privacy: which one each user of a release has (declared, a default, or predicted for those who said
-nothing), what a statement says of that, and how much people care for privacy, as volunteers said."""
+"""Public levels of privacy: declared, default or predicted levels of users, and their part in a statement.
+
+Derivation: docs/mechanisms/skip-gram.md#embeddings-levels
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.showing import Facts, Showing
 from dptext.users.grouping import user_name
-
-__all__ = [
-    "BudgetPolicy",
-    "ConcernModel",
-    "Levels",
-    "PredictedFrom",
-    "PredictionError",
-    "concerns_by",
-    "fit_concerns",
-    "numbers_of",
-]
 
 PredictedFrom: TypeAlias = Literal["public", "texts", "device"]
 Floats = npt.NDArray[np.float64]
@@ -64,27 +55,13 @@ class BudgetPolicy(Showing):
     are read as those of level l takes part like one of level l, but l follows from what is to be hidden. So nobody can
     say whether they are of level l without saying something of their texts that no noise covers, and over all texts
     that somebody may have the worst level counts. A smaller epsilon holds for those who *declared* their level, and
-    their statements say so. Texts that are replaced may bring another level; the cap under substitution covers that: a
-    shorter vector is one of length C at most, and a user who takes part at rate q_l < q takes part at rate q with a
-    vector that another coin, of q_l / q, makes 0 (divergences are convex: a coin is no worse than its worst outcome).
+    their statements say so. Texts that are replaced may bring another level; the cap under substitution covers that.
 
     **"device"** (private texts, on the user's own device): the device sends one level, by randomised response of
     epsilon_p on all k levels (`dptext.noise.discrete`). A user whose device sent l has epsilon_l + epsilon_p,
     everybody has cap + epsilon_p, and the levels that were sent may be known to all.
-    *Proof.* Let f be the predictor, fixed before; R the response; L what is sent; t the texts of a user, none of them
-    in the other world. Their device sends a level in both worlds: that somebody has the device is not what is hidden.
-    R(f(t)) and R(f(no texts)) are a pair of inputs of a mechanism that is epsilon_p-DP for *all* pairs (local,
-    substitution), so no relation has to be converted. Given L = l, which is now a fixed number, the release is
-    (epsilon_l, delta) for the user's texts, there or not, by the proof of the release. For any set S of levels and
-    releases, with S_l the releases that are in S beside l,
+    Proof: docs/mechanisms/skip-gram.md#embeddings-levels.
 
-        P(S | t) = sum over l of P(L = l | t) P(S_l | t, l)
-                <= sum over l of P(L = l | t) (e^epsilon_l P(S_l | none, l) + delta)
-                <= sum over l of e^(epsilon_l + epsilon_p) P(L = l | none) P(S_l | none, l) + delta        (drawn)
-
-    and the other way round alike. With the cap for epsilon_l that is the promise to everybody; a set S that holds
-    outcomes of one level l only has that level's: epsilon_l + epsilon_p. The same holds, with the release's promise
-    under substitution, for texts that are replaced. |
     A user's *own* epsilon is thus that of the level that was *sent*, not of the one that fits their concern: with k
     levels, they are sent as each other one with chance 1 / (e^epsilon_p + k - 1). Offer no level that would be too much
     for anybody. A device draws once and keeps the answer: a second draw costs epsilon_p again.
@@ -330,7 +307,6 @@ class _Undeclared:
         self._values: dict[str, list[float]] = {}
 
     def add(self, document: Document, row: int) -> None:
-        """One more document."""
         known = document.attributes or {}
         user = self.spelled.get(document.user or "")
         if user is None:
@@ -432,7 +408,6 @@ class Levels:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted about levels."""
         if len(self.shares) == 1:
             return ()
         match self.predicted_from:
@@ -460,7 +435,6 @@ class Levels:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """How users came by their levels, where some are predicted."""
         if self.policy is None or self.predicted_from is None:
             return {}
         said: dict[str, Parameter] = {"levels_predicted_from": self.predicted_from}
@@ -538,7 +512,6 @@ def _rmse(differences: Floats) -> float:
 
 
 def _readable(features: Any) -> Any:
-    """Texts without the missing ones, which count as empty; all else as it is."""
     if _are_texts(features):
         return ["" if each is None else each for each in features]
     return features

@@ -33,17 +33,6 @@ from dptext.vectors.word_vectors import WordVectors
 if TYPE_CHECKING:
     from dptext.embeddings.cooccurrence import Plan
 
-__all__ = [
-    "EPSILONS",
-    "HALF",
-    "ExpectedVectors",
-    "ReleasePlan",
-    "checked_source",
-    "expected_vectors",
-    "hidden_by_noise",
-]
-
-
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
 
 
@@ -212,7 +201,6 @@ class ReleasePlan(ABC):
 
     @property
     def _origin(self) -> str:
-        """Of the words."""
         released = "vectors" in self.prior
         first = "public words"
         if released:
@@ -241,7 +229,6 @@ class ExpectedVectors:
     half: int | None
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """By name."""
         return asdict(self)
 
 
@@ -305,7 +292,6 @@ def expected_vectors(
 def _halves(
     plan: Plan, public: DocumentReader | Iterable[Document], unit: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The mean matrices of every second person."""
     sums = [UserMatrixSum(plan.features, plan.weights, plan.window) for _ in range(2)]
     kind: UserUnit = "user" if unit == "user" else "document"
     with users_of(public, plan.words, unit=kind, most_words=plan.most_words, seed=_SEED) as users:
@@ -319,7 +305,6 @@ def _halves(
 
 
 def _rounded(people: float) -> int | None:
-    """To two digits, upwards: it is no more exact than that."""
     if not math.isfinite(people) or people > _MOST:
         return None
     step: int = 10 ** max(0, math.floor(math.log10(max(people, 1.0))) - 1)

@@ -156,7 +156,6 @@ def _new_words(rows: Floats, sigma: float, found: News, base: Floats) -> Floats:
 
 
 def _without(rows: Floats, common: Floats) -> Floats:
-    """A copy of the rows without this direction."""
     length = float(np.linalg.norm(common))
     return rows - np.outer(rows @ common, common) / length**2 if length > 0 else rows.copy()
 
@@ -286,7 +285,6 @@ def _direction(vector: Floats) -> Floats:
 
 
 def _fit(noisy: Floats, sigma: float, public: Floats, measured: Rows, strength: Floats) -> tuple[Floats, Floats]:
-    """B and b by least squares; a word counts as far as it is more than noise."""
     design = np.column_stack([public, np.ones(len(public))])[measured]
     n = strength[measured]
     weights = n**2 / (n**2 + noisy.shape[1] * sigma**2)
@@ -350,7 +348,6 @@ def strengths(one: Floats, other: Floats, public: Floats, measured: Rows) -> Str
 
 
 def _less(rows: Floats, direction: Floats) -> Floats:
-    """Rows without a direction of length 1 (or 0)."""
     return rows - np.outer(rows @ direction, direction)
 
 
@@ -365,5 +362,4 @@ def _above_chance(first: Floats, second: Floats) -> Floats:
 
 
 def _edge(sigma: float, width: int, count: int) -> float:
-    """Variances up to here may be noise alone: see `filtered`."""
     return sigma**2 * (1 + math.sqrt(width / max(count, 1))) ** 2 * _CLEARLY

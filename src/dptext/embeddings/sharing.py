@@ -25,17 +25,6 @@ from dptext.vectors.formats import KNOWN_VECTORS, announces_vectors, write_folde
 from dptext.vectors.word2vec import check_words, write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "Shareable",
-    "Word2VecFormat",
-    "card_of",
-    "check_copies",
-    "check_copy",
-    "check_place",
-    "save_release",
-    "statement_files",
-]
-
 
 def card_of(
     vectors: WordVectors, statements: Mapping[str, PrivacyStatement], *, files: Mapping[str, str], word2vec: str | None

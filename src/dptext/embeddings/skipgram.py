@@ -16,9 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, chosen_epsilon, whole
-from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, Recipe, Unit
+from dptext.embeddings.dpsgd.participation import CELLS, IEEE, Participation, Recipe, Unit
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
@@ -41,21 +39,18 @@ from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
-    from dptext.embeddings.dpsgd.training import Training
+    from dptext.embeddings.dpsgd.training import Checkpoint, Training
 
 __all__ = ["Mode", "Progress", "Run", "SkipGram", "SkipGramPlan", "SkipGramSignal"]
 
-Mode: TypeAlias = Literal["private", "clipped", "plain"]
+Mode: TypeAlias = Literal["private", "clipped"]
 Singles = npt.NDArray[np.float32]
 
 _MOST_DIMENSIONS, _MOST_TRAINED, _MOST_USERS = 1000, 10**7, 2**63 - 1
 _DIMENSION = 100
 _FROM_PUBLIC, _FROM_NOTHING = 400.0, 1000.0  # how far tables go
 _SCALE = 3.0  # the length of public vectors in the training: scores w.c then reach as far as they have to
-_WITHOUT = {
-    "clipped": "trained without noise, for comparison: gradients are bounded, and nothing hides them",
-    "plain": "trained without noise and without bounds, for comparison",
-}
+_WITHOUT_NOISE = "trained without noise, for comparison: gradients are bounded, and nothing hides them"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,7 +80,7 @@ class SkipGramPlan(ReleasePlan):
 
     @property
     def offsets(self) -> Singles:
-        """(2 R,) of `dptext.embeddings.dpsgd.recipe.Recipe.offsets`; 0 for a start at random, as in word2vec."""
+        """(2 R,) of `dptext.embeddings.dpsgd.participation.Recipe.offsets`; 0 for a start at random, as in word2vec."""
         count = len(self.rows)
         contexts = np.zeros(count, dtype=np.float32) if self.both else self.recipe.offsets(count)
         return np.concatenate([np.zeros(count, dtype=np.float32), contexts])
@@ -154,7 +149,6 @@ class SkipGramPlan(ReleasePlan):
             participation=participation,
             unknown=self.trained.unknown_row,
             offsets=self.offsets,
-            clipped=self.mode != "plain",
             tables=Tables(
                 tables,
                 self.recipe.rates(participation.steps) / (self.denominator * CELLS),  # for sums in units of C / CELLS
@@ -199,7 +193,7 @@ class SkipGramPlan(ReleasePlan):
         return self.participation.guarantee(level, relation=relation)
 
     def _promised(self, level: str) -> Guarantee:
-        return super()._promised(level) if self.mode == "private" else NoGuarantee(_WITHOUT[self.mode])
+        return super()._promised(level) if self.mode == "private" else NoGuarantee(_WITHOUT_NOISE)
 
     def _condition(self, level: str) -> Condition:
         condition = super()._condition(level)
@@ -216,10 +210,9 @@ class SkipGramPlan(ReleasePlan):
             }
             said |= self._substituted(level)
         said |= {"mode": self.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
-        if self.mode != "plain":
-            said["sensitivity"] = clipping.norm
-            if clipping.words:
-                said |= {"sensitivity_of_words": clipping.words, "sensitivity_of_contexts": clipping.contexts}
+        said["sensitivity"] = clipping.norm
+        if clipping.words:
+            said |= {"sensitivity_of_words": clipping.words, "sensitivity_of_contexts": clipping.contexts}
         return said
 
     def _shape(self) -> dict[str, Parameter]:
@@ -269,7 +262,6 @@ class SkipGramSignal:
     agreeing: int
 
     def as_dict(self) -> dict[str, float | int | str]:
-        """By name."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -317,7 +309,7 @@ class Run:
     resume: bool
 
     def __post_init__(self) -> None:
-        import dptext.embeddings.dpsgd.training  # noqa: F401  # needs numba
+        from dptext.embeddings.dpsgd.training import read_checkpoint  # needs numba
 
         self._found: Checkpoint | None = None
         if self.checkpoint is None:
@@ -328,6 +320,8 @@ class Run:
 
     def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
         """All steps that are left, on these users; the tables with all noise."""
+        from dptext.embeddings.dpsgd.training import Checkpoint, write_checkpoint
+
         done = 0 if self._found is None else self._found.steps
         tables = self.plan.start() if self._found is None else self._found.tables
         training = self.plan.training(store, tables, key)
@@ -348,7 +342,7 @@ class SkipGram(Shareable, Showing):
 
     In each step every user takes part by a coin of their own. Of a user who does, some pairs of words are drawn from
     their texts; the gradient of all of them together is clipped to the norm C over both tables, and added to the sum,
-    by `dptext.embeddings.dpsgd.clipping.add_clipped`; Gaussian noise comes to *all* rows; and the tables move against
+    by `dptext.embeddings.dpsgd.gradients.add_clipped`; Gaussian noise comes to *all* rows; and the tables move against
     the sum, divided by a public number.
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of the tables after every step, all steps
@@ -377,8 +371,7 @@ class SkipGram(Shareable, Showing):
         delta: of everybody.
         unit: "user"; "document", a much weaker promise: nothing about a person with several documents; or "pair",
             weaker still: a single pair of words that stand near each other, one of hundreds that a sentence has.
-        mode: "private"; or, for comparison and without a promise: "clipped" (no noise), "plain" (no bound either:
-            the gradient of each user is followed at once, at the learning rate of word2vec).
+        mode: "private"; or "clipped": no noise and no guarantee, for comparison.
         level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
             several, the one that takes part least often counts; of somebody who declared none, the default of
             ``epsilon``. Or a `dptext.BudgetPolicy`, by which levels are predicted as well; then ``epsilon`` is
@@ -398,8 +391,8 @@ class SkipGram(Shareable, Showing):
         negatives: negative words beside each pair.
         subsample: the frequency above which a word is left out now and then; 0: never.
         clip: C; or one norm for each table (words, contexts), for which C is the root of the sum of their squares.
-        distance: how far the tables may go in all steps together, see `dptext.embeddings.dpsgd.recipe.Recipe`. None:
-            400 from public vectors, 1000 from a random start.
+        distance: how far the tables may go in all steps together, see
+            `dptext.embeddings.dpsgd.participation.Recipe`. None: 400 from public vectors, 1000 from a random start.
         most_words: of a user that are looked at: the first ones.
         processes: how many cut texts into words.
         seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
@@ -476,7 +469,7 @@ class SkipGram(Shareable, Showing):
         Args:
             documents: of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
             checkpoint: a file that says where the training has come to, private, deleted at the end
-                (`dptext.embeddings.dpsgd.checkpoint`); ``checkpoint_every``: after so many steps.
+                (`dptext.embeddings.dpsgd.training`); ``checkpoint_every``: after so many steps.
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
                 checkpoint is another release of the steps that were left.
             progress: a bar, as `dptext.progress` says; or called with a `Progress` after each step.

@@ -13,18 +13,6 @@ from dptext.noise.gaussian_sums import Floats, Integers, clipped_matrices
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.text.tokens import Vocabulary
 
-__all__ = [
-    "LARGEST",
-    "UNIT",
-    "ContextFeatures",
-    "UserMatrixSum",
-    "UserText",
-    "features_of_vectors",
-    "public_frequencies",
-    "random_features",
-]
-
-
 UNIT = 2.0**-22
 """Of a feature."""
 LARGEST = 64.0
@@ -54,12 +42,10 @@ class ContextFeatures:
 
     @property
     def words(self) -> int:
-        """V."""
         return len(self.matrix) - 1
 
     @property
     def dimension(self) -> int:
-        """k."""
         return int(self.matrix.shape[1])
 
 
@@ -155,7 +141,6 @@ class UserMatrixSum:
         return count
 
     def _add_batch(self, batch: list[tuple[Chunk, float]]) -> None:
-        """Users who wrote little, several at once."""
         if not batch:
             return
         rows = np.concatenate([chunk[0] for chunk, _ in batch])
@@ -165,7 +150,6 @@ class UserMatrixSum:
         self._add_matrices(keys, sums, counts, np.array([norm for _, norm in batch]))
 
     def _of_one(self, first: Chunk, second: Chunk | None, rest: Iterator[Chunk]) -> Summed:
-        """One user who wrote much: chunk by chunk, in memory for one matrix."""
         found: Summed | None = None
         for chunk in (first, *(() if second is None else (second,)), *rest):
             for rows, lengths in _pieces(chunk):
@@ -192,7 +176,6 @@ class UserMatrixSum:
         return keys, sums, counts
 
     def _add_matrices(self, keys: Integers, sums: Integers, counts: Integers, norms: Floats) -> None:
-        """Rows of whole users, by ascending owner: weigh, bound, add."""
         if len(keys) == 0:
             return
         owner, words = np.divmod(keys, self.features.words)
@@ -204,7 +187,6 @@ class UserMatrixSum:
 
 
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
-    """A chunk in pieces of at most `_PIECE` words."""
     rows, lengths = chunk
     start, size = 0, 0
     piece: list[int] = []
@@ -237,7 +219,6 @@ def _grouped(keys: Integers) -> tuple[Integers, Integers, Integers, Integers]:
 
 
 def _merged(parts: tuple[Summed, Summed]) -> Summed:
-    """Rows of equal key added up."""
     keys, sums, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
     if len(keys) == 0:
         return keys, sums, counts

@@ -16,9 +16,9 @@ from dptext.evaluation.measures import Measured, measure
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import BOUNDS, NATURAL, PROJECTIONS, fit_bound
 from dptext.representations.classifiers import NoisyClassifier
-from dptext.representations.device_encoder import encoder_of
-from dptext.representations.dimension import USUAL, best_dimension, kept_of
+from dptext.representations.device import encoder_of
 from dptext.representations.encoders import checked_texts
+from dptext.representations.private_encoder import USUAL, best_dimension, kept_of
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
 
@@ -36,8 +36,8 @@ class AtEpsilon:
         randomizer: with this budget.
         dimension: to which vectors were projected.
         error: E||z - x||^2 of the noise, for a vector x of length 1.
-        recovered: which share of a vector one private vector gives back, as in `dptext.representations.dimension`;
-            None where that is not known.
+        recovered: which share of a vector one private vector gives back, as in
+            `dptext.representations.private_encoder`; None where that is not known.
         accuracy: of a classifier of private vectors, on private vectors of texts that it has not seen.
         learned: accuracy of the same server's model for vectors without noise (`NoisyClassifier.device_model`), on such
             vectors of the same texts; None for a channel that has no such model.

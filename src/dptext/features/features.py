@@ -23,9 +23,10 @@ from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.features.pool import Cache, PoolCache, digest_of_texts, pool_cache
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.representations.device_encoder import encoder_of
-from dptext.representations.device_folder import described, rebuilt
+from dptext.representations.device import described, encoder_of, rebuilt
 from dptext.representations.encoders import (
+    RELEASED_BEFORE,
+    MeanOfWords,
     Progress,
     TextEncoder,
     Vectors,
@@ -35,7 +36,6 @@ from dptext.representations.encoders import (
     finite,
 )
 from dptext.representations.layers import LayeredEncoder
-from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, MINILM_ONNX, SentenceEncoder
 from dptext.showing import Facts, Showing
 from dptext.threads import one_blas_thread

@@ -22,8 +22,8 @@ from dptext.representations.encoders import (
     Progress,
     Vectors,
     in_parts,
+    weighted_sums,
 )
-from dptext.representations.mean_of_words import weighted_sums
 from dptext.text.tokens import Kind, fold, kind_of
 from dptext.threads import one_blas_thread
 from dptext.users.grouping import NO_WORD, TokenRows

@@ -127,7 +127,6 @@ class AutoEncoder(Showing):
         return self.options.decisive() | {"words": known, "trained": trained}
 
     def _table(self, texts: Sequence[str]) -> WordTable:
-        """The words that it knows, if these are the texts."""
         words, longest = self.options.words, self.options.longest
         if isinstance(words, WordVectors):
             if words.statement is not None:
@@ -158,7 +157,6 @@ class _Rebuilding:
         """There is no noise."""
 
     def step(self, batch: Any, rows: Any) -> tuple[float, float]:  # noqa: ARG002  no labels are looked at
-        """One step towards writing a batch again."""
         loss = self._body.rebuilt(batch, self._body.module(batch))
         self._optimiser.zero_grad()
         loss.backward()
@@ -166,11 +164,9 @@ class _Rebuilding:
         return float(loss.detach()), 0.0
 
     def look(self) -> TradeOff | None:
-        """Nothing is held out."""
         return None
 
     def budget(self) -> LearntBudget | None:
-        """There is no noise."""
         return None
 
 
@@ -210,7 +206,6 @@ class GruBody:
                 weights[place].copy_(self._torch.from_numpy(array.copy()).reshape(weights[place].shape))
 
     def batches(self, order: Rows, size: int) -> Iterator[Rows]:
-        """The rows of each batch: texts of about one length together, the batches themselves in a mixed order."""
         lengths = self._rows.lengths
         for start in range(0, len(order), size * _SORTED_TOGETHER):
             some = order[start : start + size * _SORTED_TOGETHER]
@@ -264,11 +259,9 @@ class GruBody:
         return (torch.logsumexp(torch.cat([right[:, None], scores], dim=1), dim=1) - right).mean()
 
     def encoder(self, provenance: Provenance) -> GruEncoder:
-        """The encoder as it is now."""
         return GruEncoder(self._table, self._arrays(_OF_ENCODER), pooling=self._pooling, provenance=provenance)
 
     def decoder(self) -> GruDecoder:
-        """The decoder as it is now."""
         return GruDecoder(self._table, self._arrays(_OF_DECODER))
 
     def _arrays(self, names: Mapping[str, str]) -> dict[str, npt.NDArray[np.float32]]:

@@ -1,12 +1,14 @@
-"""Learn a public map from text to a bounded vector that keeps a task and hides attributes (extra ``train``: torch)."""
+"""Train and apply a public map from text to a bounded vector that hides attributes (extra ``train``: torch)."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
@@ -19,6 +21,7 @@ from dptext.hiding.game import Game, NoiseInTheLoop, domain_and_channel
 from dptext.hiding.inputs import (
     Reader,
     Rows,
+    as_vectors,
     checked_targets,
     checked_users,
     content_of,
@@ -26,19 +29,15 @@ from dptext.hiding.inputs import (
     texts_to_train_on,
     vectors_to_train_on,
 )
-from dptext.hiding.trained import TrainedEncoder
 from dptext.hiding.training import HidingEpoch, HidingOptions, Run, with_options
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
+from dptext.privacy.condition import Condition, EncoderStays
+from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
+from dptext.privacy.randomness import NoiseKey, RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.representations.additive import CappedLaplace, L2Laplace
-from dptext.representations.bounds import Bound, bound_into
-from dptext.representations.device_encoder import DeviceEncoder, encoder_of
-from dptext.representations.domains import Domain
-from dptext.representations.encoders import (
-    Progress,
-    Provenance,
-    TextEncoder,
-    Vectors,
-)
+from dptext.representations.bounds import Bound, Domain, bound_into
+from dptext.representations.device import DeviceEncoder, encoder_of
+from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, exposed_by
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.published import CappedDPText
@@ -46,7 +45,150 @@ from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.showing import Facts, Showing
 
-__all__ = ["HidingEncoder"]
+__all__ = ["HidingEncoder", "TrainedEncoder", "statement_of_vectors"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class TrainedEncoder(Showing):
+    """An encoder like any other, with bound and noise of its own."""
+
+    layers: HidingLayers | None
+    text_encoder: TextEncoder | None
+    decoder: GruDecoder | None
+    bound: Bound
+    randomizer: Randomizer | None
+    provenance: Provenance
+    epochs: tuple[HidingEpoch, ...]
+    best: int
+
+    name = LayeredEncoder.name
+
+    @property
+    def dimension(self) -> int:
+        """d, of its vectors."""
+        return self.bound.dimension
+
+    @cached_property
+    def release(self) -> DeviceEncoder | None:
+        """For devices; only with an encoder of texts and a randomizer."""
+        if self.text_encoder is None or self.randomizer is None:
+            return None
+        return DeviceEncoder(self.text_encoder, self.bound, self.randomizer)
+
+    def encode(self, texts: Iterable[str | None] | npt.ArrayLike, *, progress: Progress | None = None) -> Vectors:
+        """(n, d) float32, before bound and noise, of texts or of (n, D) vectors. *Not private.*"""
+        given = as_vectors(texts)
+        if given is not None:
+            if self.layers is None:
+                raise ParameterError("a recurrent encoder reads texts, not vectors")
+            return self.layers.apply(given)
+        if self.text_encoder is None:
+            raise ParameterError(
+                "it was trained on vectors without an encoder: give vectors, or HidingEncoder(encoder)"
+            )
+        return self.text_encoder.encode(texts, progress=progress)  # type: ignore[arg-type]
+
+    def clean(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """(n, d) float32 bounded vectors without noise. **Not private**: they must not leave the device."""
+        return self.bound.apply(self.encode(texts_or_vectors)).astype(np.float32)
+
+    def transform(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike, *, seed: int | None = None) -> Private:
+        """(n, d) float32 vectors, bounded and with fresh noise: a new release, of which `statement` speaks."""
+        given = as_vectors(texts_or_vectors)
+        if given is None and self.release is not None:
+            return self.release.encode(texts_or_vectors, seed=seed)  # type: ignore[arg-type]
+        clean = self.bound.apply(self.encode(texts_or_vectors if given is None else given))
+        if self.randomizer is None:
+            return clean.astype(np.float32)
+        channel = self.randomizer.channel(clean.shape[1])
+        if seed is None or given is None:
+            return channel.sample(clean, RandomBits(seed))
+        # equal noise on other vectors would give them away by subtraction, to those who do not know the seed, too
+        parameters = hashlib.sha256(b"vectors\0" + self.statement().to_json().encode()).digest()
+        content = hashlib.sha256(repr(given.shape).encode() + np.ascontiguousarray(given).tobytes()).digest()
+        return channel.sample(clean, NoiseKey(seed).stream(parameters, 0, content))
+
+    def decode(self, vectors: npt.ArrayLike) -> list[str]:
+        """Texts that the decoder writes from (n, d) vectors, such as those of ``transform``."""
+        if self.decoder is None:
+            raise ParameterError("only a recurrent encoder has a decoder: HidingEncoder('gru', ...)")
+        return self.decoder.decode(vectors)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``release`` as a folder that `DeviceEncoder.load` reads on a device: numpy is all it takes there."""
+        if self.release is None:
+            raise ParameterError(
+                "a device needs an encoder of texts and a randomizer: HidingEncoder(encoder, PrivUnit(...))"
+            )
+        self.release.save(folder)
+
+    def statement(self, *, seeded: bool = False) -> PrivacyStatement:
+        """What is promised for one text, or vector, that goes through ``transform``."""
+        if self.release is not None:
+            return self.release.statement.replace(seeded=seeded)
+        parameters = {**self.parameters(), **self.bound.parameters()}
+        return statement_of_vectors(self.randomizer, parameters, self.provenance, self.dimension, seeded=seeded)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """What identifies the trained encoder, for statements."""
+        if self.text_encoder is not None:
+            return self.text_encoder.parameters()
+        assert self.layers is not None
+        return {
+            "encoder": self.name,
+            "encoder_dimension": self.layers.dimension,
+            "encoder_layers_sha256": self.layers.sha256,
+            **self.provenance.parameters(),
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken for granted about it, for statements."""
+        return (self.provenance if self.text_encoder is None else self.text_encoder).assumptions()
+
+    def exposed(self) -> tuple[str, ...]:
+        """What its training, and that of the encoder underneath, shows of texts that are not public, for statements."""
+        trained: Any = self.provenance if self.text_encoder is None else self.text_encoder
+        return exposed_by(trained)
+
+    def _in_brief(self) -> Facts:
+        yield "encoder", self.text_encoder
+        yield "bound", self.bound.kind
+        yield "randomizer", self.randomizer
+        yield "dimension", self.dimension
+        yield "best", self.best
+
+
+def statement_of_vectors(
+    randomizer: Randomizer | None,
+    parameters: Mapping[str, Parameter],
+    provenance: Provenance,
+    dimension: int,
+    *,
+    seeded: bool = False,
+) -> PrivacyStatement:
+    """What is promised for a vector that goes through a trained map and then through the noise, if there is any."""
+    trained = provenance.exposed()
+    condition = Condition(about="vectors", requirements=(EncoderStays(),) if trained else ())
+    if randomizer is None:
+        return of_release(
+            guarantee=NoGuarantee("empirical: trained against adversaries, and released without noise"),
+            unit=Unit.DOCUMENT,
+            relation=Relation.SUBSTITUTION,
+            condition=condition,
+            trust=Trust.LOCAL,
+            mechanism="HidingEncoder",
+            parameters=parameters,
+            assumptions=provenance.assumptions(),
+            exposed=("the vectors, as they are without noise", *trained),
+        )
+    noise = randomizer.statement(dimension, seeded=seeded)
+    return noise.replace(
+        condition=condition,
+        parameters={**parameters, **noise.parameters},
+        assumptions=tuple(dict.fromkeys((*provenance.assumptions(), *noise.assumptions))),
+        exposed=(*noise.exposed, *trained),
+    )
+
 
 _SMALLEST = 1e-30
 _FITTED = ("layers", "text_encoder", "decoder", "randomizer", "bound", "release", "provenance", "epochs", "best")
@@ -200,7 +342,6 @@ class HidingEncoder(Showing):
         return self
 
     def _underneath(self) -> tuple[TextEncoder | None, AutoEncoder | None]:
-        """The encoder that layers are trained on, or the auto-encoder that is trained further."""
         source, options = self.encoder, self.options
         if isinstance(source, str) and source == "gru":
             beside = None if options.checkpoint is None else f"{os.fspath(options.checkpoint)}.gru"
@@ -216,7 +357,6 @@ class HidingEncoder(Showing):
         return None, source
 
     def _identity(self) -> bytes:
-        """What a run depends on beside its data."""
         noise = None if self.randomizer is None else [self.randomizer.name, self.randomizer.options()]
         auto = self.encoder.identity() if isinstance(self.encoder, AutoEncoder) else None
         known = self.options.decisive() | {"randomizer": noise, "auto": auto}
@@ -232,7 +372,6 @@ class HidingEncoder(Showing):
         epochs: tuple[HidingEpoch, ...],
         best: int,
     ) -> TrainedEncoder:
-        """What was learnt."""
         randomizer = self.randomizer
         if self.options.learn_epsilon and randomizer is not None:
             capped: Any = CappedLaplace if isinstance(randomizer, L2Laplace) else CappedDPText
@@ -256,7 +395,6 @@ class HidingEncoder(Showing):
         )
 
     def _take(self, trained: TrainedEncoder) -> None:
-        """Keep what was learnt, and nothing of a training before."""
         vars(self).pop("statement_", None)
         self.trained_ = trained
         for name in _FITTED:
@@ -337,20 +475,16 @@ class _Layers:
         self._torch = torch
 
     def batches(self, order: Rows, size: int) -> Iterator[Rows]:
-        """The rows of each batch, in their order."""
         for start in range(0, len(order), size):
             yield order[start : start + size]
 
     def take(self, rows: Rows) -> Any:
-        """Their inputs."""
         return self._inputs[self._torch.from_numpy(rows)]
 
     def rebuilt(self, batch: Any, z: Any) -> Any:  # noqa: ARG002  there is no decoder
-        """Nothing is written again."""
         return 0.0
 
     def layers(self) -> HidingLayers:
-        """What was learnt, for vectors as they are: the standardisation is part of the first layer."""
         linear = [each for each in self.module if hasattr(each, "weight")]
         arrays: Any = [
             (each.weight.detach().numpy().T.astype(np.float64), each.bias.detach().numpy().astype(np.float64))

@@ -17,8 +17,7 @@ from dptext.hiding.inputs import Reader, Source, Target, TradeOff
 from dptext.hiding.training import HidingOptions, LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L1NormalisedLaplace, L2Laplace
-from dptext.representations.bounds import TRAINED_INTO
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import TRAINED_INTO, Domain, Floats
 from dptext.representations.networks import L1_SPHERE, bounding, noise_on
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Channel, Randomizer
@@ -41,7 +40,6 @@ class Body(Source, Protocol):
 
     def rebuilt(self, batch: Any, z: Any) -> Any:
         """The loss of writing a batch again from z; 0 where there is no decoder."""
-        ...
 
 
 class Game:
@@ -85,7 +83,6 @@ class Game:
         self._slopes: list[tuple[float, float]] = []
 
     def step(self, batch: Any, rows: Any) -> tuple[float, float]:
-        """One step of everybody on a batch; (task loss, mean loss of the adversaries)."""
         v = self._noise.bound(self._body.module(batch))
         if self._options.game == "reversal":
             return self._reversed(batch, v, rows)
@@ -108,12 +105,10 @@ class Game:
         return float(task.detach()), theirs
 
     def begin(self, bits: RandomBits) -> None:
-        """Draw noise from this stream from now on."""
         self._noise.begin(bits)
         self._slopes = []
 
     def budget(self) -> LearntBudget | None:
-        """The budget as it is, with the mean slopes of the steps since `begin`."""
         if self._noise.theta is None or not self._slopes:
             return None
         task, attributes = np.mean(self._slopes, axis=0).tolist()
@@ -132,7 +127,6 @@ class Game:
         self._slopes.append(tuple(0.0 if each is None else float(each) / steps for each in found))  # type: ignore[arg-type]
 
     def look(self) -> TradeOff | None:
-        """What fresh readers get out of held-out rows."""
         return self._reader.look(self._arrived)
 
     def _arrived(self, batch: Any) -> Floats:
@@ -151,7 +145,6 @@ class Game:
         return float(loss.detach()) / len(losses)
 
     def _hidden(self, z: Any, rows: Any) -> Any:
-        """The mean over attributes of H_t."""
         found = []
         for place, head in enumerate(self._adversaries, 1):
             answer = head(z)
@@ -181,17 +174,14 @@ class Game:
         return float(task.detach()), float(theirs.detach()) / len(self._adversaries)
 
     def _rebuilt(self, batch: Any, z: Any) -> Any:
-        """The loss of writing the batch again, as much of it as counts."""
         return self._options.rebuild * self._body.rebuilt(batch, z) if self._options.rebuild else 0.0
 
     def _loss(self, place: int, answer: Any, rows: Any) -> Any:
-        """Weighted cross-entropy of the rows that have a label; 0 where none of the batch has."""
         labels, weights = self._labelled(place, rows)
         each = self._torch.nn.functional.cross_entropy(answer, labels, reduction="none")
         return (each * weights).sum() / weights.sum().clamp(min=1e-12)
 
     def _labelled(self, place: int, rows: Any) -> tuple[Any, Any]:
-        """Classes and weights of rows; some class, and 0, where there is no label."""
         return self._labels[place][rows], self._weights[place][rows]
 
 
@@ -228,7 +218,6 @@ class NoiseInTheLoop:
         self._bits = RandomBits()
 
     def begin(self, bits: RandomBits) -> None:
-        """Draw from this stream from now on."""
         self._bits = bits
 
     def bound(self, raw: Any) -> Any:

@@ -1,7 +1,4 @@
-"""Inputs of a training, its held-out rows, and the erasure of linear concepts.
-
-Derivation: docs/mechanisms/hiding.md#hiding-erasure
-"""
+"""Training inputs: labels, batches of texts or vectors, users and held-out rows."""
 
 from __future__ import annotations
 
@@ -18,32 +15,8 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
-from dptext.representations.domains import Floats, checked_vectors
-from dptext.representations.encoders import Provenance, TextEncoder, checked_texts
-from dptext.representations.layers import HidingLayers, LayeredEncoder
-
-__all__ = [
-    "MISSING",
-    "ConceptEraser",
-    "Reader",
-    "Rows",
-    "Source",
-    "Target",
-    "TradeOff",
-    "advantage",
-    "as_vectors",
-    "checked_targets",
-    "checked_users",
-    "content_of",
-    "fit_eraser",
-    "measured",
-    "parted",
-    "shuffled",
-    "stream_of",
-    "texts_to_train_on",
-    "vectors_to_train_on",
-]
-
+from dptext.representations.bounds import Floats, checked_vectors
+from dptext.representations.encoders import TextEncoder, checked_texts
 
 _FEATURES = 256
 _RIDGE = 1e-2
@@ -99,7 +72,6 @@ class Reader:
         self._shown = shuffled(kept, stream_of(start, b"looked at"))[:_MOST_ROWS]
 
     def look(self, arrived: Callable[[Any], Floats]) -> TradeOff | None:
-        """What they get out of vectors, from a batch to (n, d) as they arrive; None where nothing is held out."""
         if not self._held.size:
             return None
         read, held = ((self._vectors(arrived, rows), rows) for rows in (self._shown, self._held))
@@ -167,7 +139,6 @@ def advantage(known: Floats, labels: Rows, asked: Floats, truth: Rows, classes: 
 
 
 def _projection(width: int) -> Floats:
-    """The same every time, so that readers can be compared."""
     return RandomBits.keyed(seed_bytes(b"fresh readers", width)).normal(width + 1, _FEATURES)
 
 
@@ -187,11 +158,9 @@ class Source(Protocol):
 
     def batches(self, order: Rows, size: int) -> Iterator[Rows]:
         """The rows of each batch, from rows in a random order."""
-        ...
 
     def take(self, rows: Rows) -> Any:
         """The batch of these rows."""
-        ...
 
 
 def stream_of(start: int, purpose: bytes) -> RandomBits:
@@ -281,7 +250,6 @@ def _missing(label: Any) -> bool:
 
 
 def _same_partition(one: Rows, other: Rows) -> bool:
-    """Whether the classes of the two are the same sets of rows, where both have a label."""
     both = (one >= 0) & (other >= 0)
     if not both.any():
         return False
@@ -356,100 +324,3 @@ def content_of(
         yield f"{target.name}\0{target.classes!r}".encode("utf-8", "surrogatepass")
         yield target.codes.tobytes()
     yield repr(None if users is None else list(users)).encode("utf-8", "surrogatepass")
-
-
-_NEGLIGIBLE = 1e-10  # of the largest eigenvalue (singular value): what rounding alone leaves
-
-
-@dataclass(frozen=True, eq=False)
-class ConceptEraser:
-    """An affine map r(x) = x - erase look^T (x - mean). Frozen.
-
-    Attributes:
-        mean: (d,) of the vectors that it was fitted on.
-        look: (d, k) what of a vector tells the attributes; k at most the number of classes less one for each.
-        erase: (d, k) what is taken away for it.
-        attributes: the names of what is erased.
-        rows: how many vectors it was fitted on.
-    """
-
-    mean: Floats = field(repr=False)
-    look: Floats = field(repr=False)
-    erase: Floats = field(repr=False)
-    attributes: tuple[str, ...] = ()
-    rows: int = 0
-
-    def apply(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, d) vectors without what tells the attributes. *Not private.*
-
-        Raises:
-            ParameterError: another shape.
-        """
-        given = checked_vectors(vectors, self.mean.size)
-        erased: Floats = given - (given - self.mean) @ self.look @ self.erase.T  # eq. (1)
-        return erased
-
-    def on(self, encoder: TextEncoder, *, public: bool = False, public_name: str | None = None) -> LayeredEncoder:
-        """The eraser on top of the encoder whose vectors it was fitted on: for `PrivateEncoder` and devices.
-
-        Args:
-            encoder: text to vector.
-            public: whether those vectors and labels are declared public; nothing is promised to them in any case.
-            public_name: what they are, for the statement.
-        """
-        moved = self.look @ self.erase.T
-        layers = HidingLayers(((np.eye(self.mean.size) - moved, self.mean @ moved),))  # type: ignore[arg-type]
-        hidden = ", ".join(self.attributes)
-        return LayeredEncoder(
-            encoder, layers, Provenance(trained_on=public_name, texts=self.rows, public=public, hidden=hidden)
-        )
-
-
-def fit_eraser(vectors: npt.ArrayLike, attributes: Mapping[str, Iterable[Hashable]]) -> ConceptEraser:
-    """The eraser of some attributes, together.
-
-    Args:
-        vectors: (n, d) finite numbers; nothing is promised to those who are in there.
-        attributes: by name, (n,) classes each; None, NaN and "" are missing: such a row tells nothing of this one.
-
-    Raises:
-        DataError: labels of another number than vectors, of one class only, or none at all.
-        ParameterError: no matrix of numbers.
-
-    >>> eraser = fit_eraser([[0.0, 1.0], [1.0, 0.0], [10.0, 1.0], [11.0, 0.0]], {"side": ["l", "l", "r", "r"]})
-    >>> eraser.apply([[0.0, 1.0], [11.0, 1.0]]).round(6).tolist()
-    [[5.0, 1.0], [5.0, 1.0]]
-    """
-    given = checked_vectors(vectors)
-    if not len(given) or not np.isfinite(given).all():
-        raise DataError("an eraser is fitted on at least one vector of finite numbers")
-    mean = given.mean(axis=0)
-    centred = given - mean
-    columns = [_with_classes(centred, name, labels) for name, labels in attributes.items()]
-    if not columns:
-        raise DataError("expected at least one attribute to erase, got none")
-    values, axes = np.linalg.eigh(centred.T @ centred / len(given))
-    kept = values > _NEGLIGIBLE * max(float(values[-1]), 5e-324)
-    roots, axes = np.sqrt(values[kept]), axes[:, kept]
-    whitened = (axes / roots).T @ np.hstack(columns)  # W S_xz, in the basis of the axes
-    left, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
-    left = left[:, strengths > _NEGLIGIBLE * max(float(strengths.max(initial=0.0)), 5e-324)]
-    return ConceptEraser(mean, axes / roots @ left, axes * roots @ left, tuple(attributes), len(given))
-
-
-def _with_classes(centred: Floats, name: str, labels: Iterable[Hashable]) -> Floats:
-    """(d, classes) covariance of the vectors with each class, over the rows that have one."""
-    given = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
-    if len(given) != len(centred):
-        raise DataError(f"{name}: expected a label for each of {len(centred)} vectors, got {len(given)}")
-    known = np.array([not is_missing(each) and each != "" for each in given], dtype=bool)
-    classes: dict[Hashable, int] = {}
-    codes = np.array(
-        [classes.setdefault(each, len(classes)) for each, is_known in zip(given, known, strict=True) if is_known]
-    )
-    if len(classes) < 2:
-        raise DataError(f"{name}: expected labels of at least two classes, got {len(classes)}")
-    marked = np.eye(len(classes))[codes]
-    rows = centred[known]
-    found: Floats = (rows - rows.mean(axis=0)).T @ (marked - marked.mean(axis=0)) / len(rows)
-    return found

@@ -223,19 +223,15 @@ class Player(Protocol):
 
     def begin(self, bits: RandomBits) -> None:
         """Draw noise from this stream from now on."""
-        ...
 
     def step(self, batch: Any, rows: Any) -> tuple[float, float]:
         """One step on a batch: the two losses of a `HidingEpoch`."""
-        ...
 
     def look(self) -> TradeOff | None:
         """At what is held out."""
-        ...
 
     def budget(self) -> LearntBudget | None:
         """The budget as it is after the epoch that `begin` began, where one is learnt."""
-        ...
 
 
 class Run:
@@ -281,7 +277,7 @@ class Run:
             loss, theirs = (losses / len(order)).tolist()
             if not (math.isfinite(loss) and math.isfinite(theirs)):
                 raise ParameterError(
-                    f"training went astray in epoch {epoch} (a loss is no finite epoch): give a smaller learning_rate"
+                    f"training diverged in epoch {epoch} (the loss is not finite): lower learning_rate"
                 )
             seen = player.look()
             history.append(HidingEpoch(epoch, options.epochs, player.phase, loss, theirs, seen, player.budget()))
@@ -336,7 +332,6 @@ class Run:
     def _keep(
         self, player: Player, history: list[HidingEpoch], best: int, highest: float, weights: Mapping[str, Any]
     ) -> None:
-        """Write the file, whole or not at all."""
         if self._file is None:
             return
         content = io.BytesIO()

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dptext.representations.domains import Floats
+from dptext.representations.bounds import Floats
 from dptext.representations.randomizer import Channel
 
 __all__ = ["log_densities", "log_l2_laplace"]

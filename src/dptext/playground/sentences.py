@@ -11,7 +11,7 @@ from dptext.playground.samples import Samples
 from dptext.playground.shown import Neighbours, Piece, Shown
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 from dptext.vectors.word_vectors import WordVectors

@@ -15,7 +15,7 @@ from dptext.playground.samples import Samples
 from dptext.playground.shown import Neighbours, Piece, Shown
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.density import choose
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.users.grouping import UserTexts

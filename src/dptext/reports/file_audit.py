@@ -27,7 +27,7 @@ from dptext.release.mechanism import TextMechanism
 from dptext.release.redaction import as_redacted, is_redacted, placeholders_of
 from dptext.release.release import data_agrees, read_statement
 from dptext.reports.inputs import columns_of
-from dptext.representations.device_folder import check_device
+from dptext.representations.device import check_device
 from dptext.representations.files import vectors_in
 from dptext.representations.published.protocols import PublishedChannel
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters

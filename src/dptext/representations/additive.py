@@ -21,7 +21,7 @@ from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, Guarantee, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 
 __all__ = [
@@ -47,7 +47,6 @@ class Rounded(Protocol):
 
     def __call__(self, bits: RandomBits, x: Floats, *, step: float) -> Floats:
         """(n, d) vectors to (n, d) whole numbers of steps."""
-        ...
 
 
 class AdditiveChannel(Channel):
@@ -97,11 +96,9 @@ class AdditiveChannel(Channel):
         return moment - self._variance * np.eye(self.dimension)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The scale of the noise and the step of the grid."""
         return {**self._scale, "grid_step": self.step}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What rounding without a doubt rests on."""
         return (ELEMENTARY,)
 
 
@@ -118,7 +115,6 @@ class _Additive(Randomizer):
         object.__setattr__(self, "domain", choice("domain", self.domain, self.domains))
 
     def options(self) -> dict[str, Parameter]:
-        """Its arguments; the domain by its name."""
         return {**super().options(), "domain": str(self.domain)}
 
     @abstractmethod
@@ -243,7 +239,6 @@ class CappedLaplace(L2Laplace):
     """L2-Laplace noise of the budget ``share * epsilon``, which promises ``epsilon``."""
 
     name: ClassVar[str] = "CappedLaplace"
-    is_candidate: ClassVar[bool] = False
 
     share: float = 1.0
 
@@ -311,7 +306,6 @@ class NormalisedLaplace(Randomizer):
     """
 
     name: ClassVar[str] = "NormalisedLaplace"
-    is_candidate: ClassVar[bool] = False
     domains: ClassVar[tuple[Domain, ...]] = (Domain.SPHERE,)
 
     def _calibrate(self, dimension: int) -> L1NormalisedLaplace:

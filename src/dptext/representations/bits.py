@@ -28,19 +28,11 @@ from dptext.noise.discrete import (
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.bounds import Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent, in_blocks
 from dptext.threads import for_each_block
 
-__all__ = [
-    "MOST_BITS",
-    "OneBit",
-    "OptimizedUnary",
-    "SymmetricUnary",
-    "WeightedBits",
-    "bit_budgets",
-    "unary_epsilon",
-]
+__all__ = ["MOST_BITS", "OneBit", "OptimizedUnary", "SymmetricUnary", "WeightedBits", "bit_budgets", "unary_epsilon"]
 
 
 Codes = npt.NDArray[np.uint16]
@@ -116,7 +108,6 @@ class CodeChannel(BitChannel):
         return private
 
     def _for_each_block(self, vectors: Floats, bits: RandomBits, use: Callable[[slice, Codes], None]) -> None:
-        """Call ``use`` on blocks of rows and the noisy codes of their numbers, on all cores."""
         rows = max(1, _NUMBERS // self.dimension)
 
         def work(some: slice, stream: RandomBits) -> None:
@@ -132,7 +123,6 @@ class CodeChannel(BitChannel):
         return moment - self._noise * np.eye(self.dimension)
 
     def parameters(self) -> dict[str, Parameter]:
-        """Bits a number, and the thresholds of their flips, the highest bit first."""
         return {
             "bits": self.bits_a_number,
             "flip_thresholds": " ".join(map(str, reversed(self.thresholds))) + " of 2^32",
@@ -338,7 +328,6 @@ class UnaryChannel(BitChannel):
         return np.diag((np.diag(moment) - self._variance_of_zero) / rate)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The thresholds of p and q, of 2^32."""
         return {"one_threshold": self.one, "zero_threshold": self.zero}
 
 
@@ -346,7 +335,6 @@ class UnaryRandomizer(BitRandomizer):
     """What both have in common: the estimate of frequencies."""
 
     domains: ClassVar[tuple[Domain, ...]] = (Domain.ONE_HOT,)
-    is_candidate: ClassVar[bool] = False
 
     def frequencies(self, sent: npt.ArrayLike, dimension: int) -> Floats:
         """See `UnaryChannel.frequencies`: from the bits that `send` gave for vectors of this dimension."""

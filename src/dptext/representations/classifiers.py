@@ -16,7 +16,7 @@ from dptext.checks import choice
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
-from dptext.representations.domains import Floats, checked_vectors
+from dptext.representations.bounds import Floats, checked_vectors
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import (
     TRAININGS,
@@ -29,20 +29,6 @@ from dptext.representations.networks import (
 )
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
-
-__all__ = [
-    "Covariance",
-    "LinearFit",
-    "LinearPrior",
-    "NoisyClassifier",
-    "covariance",
-    "fit_linear",
-    "isotropic",
-    "linear_prior",
-    "positive",
-    "shrunk_mean",
-]
-
 
 _BLOCKS = 16
 _TINY = 1e-300
@@ -58,11 +44,7 @@ class Covariance:
 
 
 def covariance(
-    vectors: Floats,
-    mean: Floats,
-    *,
-    debias: Callable[[Floats], Floats] | None = None,
-    target: Floats | None = None,
+    vectors: Floats, mean: Floats, *, debias: Callable[[Floats], Floats] | None = None, target: Floats | None = None
 ) -> Covariance:
     """The covariance of what the (n, k) vectors stand for, shrunk."""
     blocks = min(_BLOCKS, len(vectors))
@@ -207,7 +189,6 @@ def _strength(gap: Floats, signal: Floats, noise: Floats, *, nothing: bool) -> f
 
 
 def _solve(covariance: Floats, moments: Floats) -> Floats:
-    """covariance^-1 moments, with axes along which nothing varies left at 0."""
     values, basis = np.linalg.eigh(covariance)
     floor = max(1e-10 * float(values.max(initial=0.0)), 1e-150)  # whose inverse is a number still
     inverse = np.where(values > floor, 1 / np.maximum(values, floor), 0.0)
@@ -458,7 +439,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self._clean = DeviceModel(names, clean, None if self.channel_ is None else self.channel_.domain)
 
     def _checked_public(self) -> tuple[Floats, Labels] | None:
-        """The public vectors as a device would have them, and their labels as codes."""
         if self.public is None:
             return None
         if not isinstance(self.public, tuple | list) or len(self.public) != 2:
@@ -471,7 +451,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
-    """Vectors as float64 (and labels), checked as scikit-learn checks them."""
     checked = validated(estimator, *arrays, reset=reset)
     vectors = checked[0] if isinstance(checked, tuple) else checked
     for row in np.flatnonzero(np.abs(vectors).max(axis=1) > _LARGEST)[:1]:
@@ -480,7 +459,6 @@ def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool =
 
 
 def _noise(given: object, dimension: int, width: int | None) -> tuple[Channel | None, Randomizer | None]:
-    """The channel for vectors of a dimension, and what it was calibrated from."""
     randomizer: Randomizer | None = None
     channel: Channel | None = None
     if isinstance(given, PrivacyStatement):

@@ -27,7 +27,7 @@ from dptext.noise.discrete import (
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 
 __all__ = ["STEPS", "CubeChannel", "Hybrid", "Piecewise"]
@@ -69,7 +69,6 @@ class CubeChannel(Channel):
 
     @property
     def flip_epsilon(self) -> float:
-        """What the one bit costs."""
         assert self.flip is not None
         return flip_epsilon(self.flip)
 
@@ -132,7 +131,6 @@ class CubeChannel(Channel):
         return debiased
 
     def parameters(self) -> dict[str, Parameter]:
-        """How many coordinates are sent, and the integers that the noise is drawn with."""
         chosen: dict[str, Parameter] = {"numbers_sent": self.numbers}
         if self.window is not None:
             chosen |= {"steps": self.window.steps, "half_window": self.window.half}
@@ -141,7 +139,6 @@ class CubeChannel(Channel):
 
 
 def _plan(epsilon: float, dimension: int, steps: int, *, hybrid: bool) -> Plan:
-    """The plan with the least error, by trying all that can be it."""
     numbers = np.arange(1, min(dimension, math.ceil(2 * epsilon) + 1) + 1, dtype=np.int64)
     epsilons = epsilon / numbers
     halves = np.unique(np.geomspace(1, 2 * steps, 400).astype(np.int64))

@@ -53,7 +53,6 @@ class Buckets:
         return lengths
 
     def take(self, texts: npt.NDArray[np.intp]) -> Buckets:
-        """Some of the texts, in the order asked for."""
         lengths = self.lengths[texts]
         ends = np.cumsum(lengths)
         # place of each value in its text, moved to where the text starts here
@@ -186,11 +185,9 @@ class EmbeddingBag(FrozenEncoder):
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the vectors."""
         return hashlib.sha256(np.ascontiguousarray(self.matrix, dtype="<f4").tobytes()).hexdigest()
 
     def parameters(self) -> dict[str, Parameter]:
-        """How texts are cut, which vectors, and what they were trained on."""
         return {
             "encoder": self.name,
             "encoder_dimension": self.dimension,
@@ -202,7 +199,6 @@ class EmbeddingBag(FrozenEncoder):
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """That what it was trained on is public."""
         if self.trained_texts == 0:
             return ("the vectors of the n-grams are public: they were not computed from protected texts",)
         name = "public texts" if self.trained_on is None else f"'{self.trained_on}'"

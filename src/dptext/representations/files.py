@@ -24,15 +24,9 @@ from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
 from dptext.representations.randomizer import Private
 
 if TYPE_CHECKING:  # a device brings it, and more than a command that only names it should load
-    from dptext.representations.device_encoder import DeviceEncoder
+    from dptext.representations.device import DeviceEncoder
 
-__all__ = [
-    "VECTOR",
-    "check_output_columns",
-    "encode_file",
-    "parameters_digest",
-    "vectors_in",
-]
+__all__ = ["VECTOR", "check_output_columns", "encode_file", "parameters_digest", "vectors_in"]
 
 VECTOR = "vector"
 """The column of the private vectors."""
@@ -92,13 +86,7 @@ def encode_file(
 
     release = release_file(
         TextFiles(
-            paths=source,
-            text=text,
-            keep=keep,
-            on_error=on_error,
-            suffix=suffix,
-            encoding=encoding,
-            separator=separator,
+            paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix, encoding=encoding, separator=separator
         ),
         out,
         begin,

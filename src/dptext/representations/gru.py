@@ -6,12 +6,10 @@ Derivation: docs/mechanisms/hiding.md#representations-gru
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,18 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import whole
-from dptext.errors import DataError, ParameterError
-from dptext.io.artifacts import read_tensors, tensor_bytes
-from dptext.io.atomic import hashed_file
+from dptext.errors import ParameterError
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Floats, checked_vectors
+from dptext.representations.bounds import Floats, checked_vectors
 from dptext.representations.embedding_bag import Buckets, NGrams
-from dptext.representations.encoders import (
-    FrozenEncoder,
-    Provenance,
-    Vectors,
-    finite,
-)
+from dptext.representations.encoders import FrozenEncoder, Provenance, Vectors, finite
 from dptext.text.tokens import fold
 
 __all__ = ["END", "POOLINGS", "UNKNOWN_ROW", "GruDecoder", "GruEncoder", "WordTable"]
@@ -82,7 +73,6 @@ class WordTable:
 
     @property
     def size(self) -> int:
-        """Rows, those that are reserved among them."""
         return len(self.words) + len(_RESERVED)
 
     @cached_property
@@ -107,7 +97,6 @@ class WordTable:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of words and length."""
         told = "\n".join([str(self.longest), *self.words])
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -116,7 +105,6 @@ class WordTable:
 
 
 def _can_stand(word: str) -> bool:
-    """Whether a word can be written beside others, and into a file."""
     return word.split() == [word] and word not in _RESERVED and not any("\ud800" <= each <= "\udfff" for each in word)
 
 
@@ -130,7 +118,6 @@ def padded(rows: Buckets) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarr
 
 
 POOLINGS = ("last", "mean")
-_FORMAT = "dptext GRU decoder 1"
 _GATES = {"input_bias": "g", "state": "ug", "state_bias": "g"}
 _ENCODER = _GATES | {"embedding": "ve", "input": "eg", "out": "ud", "out_bias": "d"}
 _DECODER = _GATES | {
@@ -201,11 +188,9 @@ class GruEncoder(FrozenEncoder):
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of words and arrays."""
         return _digest(self.table, self.arrays, self.pooling)
 
     def parameters(self) -> dict[str, Parameter]:
-        """Its words, its arrays, and what it was trained on."""
         return {
             "encoder": self.name,
             "encoder_dimension": self.dimension,
@@ -217,11 +202,9 @@ class GruEncoder(FrozenEncoder):
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """Those of the training."""
         return self.provenance.assumptions()
 
     def exposed(self) -> tuple[str, ...]:
-        """What the training shows of texts that are not public."""
         return self.provenance.exposed()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -257,33 +240,11 @@ class GruDecoder:
             texts += [self.table.text(each) for each in rows.tolist()]
         return texts
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as one file, whole or not at all, for `load` where vectors arrive."""
-        told = {"format": _FORMAT, "longest": str(self.table.longest)}
-        arrays: dict[str, npt.NDArray[Any]] = dict(self.arrays)
-        arrays["words"] = np.frombuffer("\n".join(self.table.words).encode(), dtype=np.uint8)
-        with hashed_file(path) as file:
-            file.write(tensor_bytes(arrays, told))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> GruDecoder:
-        """What `save` wrote."""
-        name = Path(path).name
-        arrays, told = read_tensors(path, source=name)
-        try:
-            if told["format"] == _FORMAT:
-                words = arrays.pop("words").tobytes().decode().split("\n")
-                return cls(WordTable(tuple(words), int(told["longest"])), arrays)
-        except (KeyError, ValueError):  # a ParameterError is one, too
-            pass
-        raise DataError(f"{name}: expected what GruDecoder.save writes, got something else; get it again")
-
     def __reduce__(self) -> tuple[Any, ...]:
         return GruDecoder, (self.table, dict(self.arrays))
 
 
 def _step(inputs: Floats, state: Floats, weights: Floats, bias: Floats) -> Floats:
-    """The next state of each row, from what its word adds to the gates."""
     width = state.shape[1]
     of_state = state @ weights + bias
     gates = _sigmoid(inputs[:, : 2 * width] + of_state[:, : 2 * width])  # eq. (gates)

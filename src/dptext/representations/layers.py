@@ -17,15 +17,8 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats, checked_vectors, row_products
-from dptext.representations.encoders import (
-    FrozenEncoder,
-    Provenance,
-    TextEncoder,
-    Vectors,
-    exposed_by,
-    finite,
-)
+from dptext.representations.bounds import Domain, Floats, checked_vectors, row_products
+from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, exposed_by, finite
 
 __all__ = ["DeviceModel", "HidingLayers", "LayeredEncoder"]
 
@@ -38,7 +31,6 @@ Layers = tuple[tuple[Array, Array], ...]
 
 
 def _checked(layers: Any) -> Layers:
-    """Copies that cannot be changed."""
     copies = tuple((_frozen(weights), _frozen(bias)) for weights, bias in layers)
     shapes = [weights.shape for weights, _ in copies]
     if (
@@ -84,12 +76,10 @@ class HidingLayers:
 
     @property
     def encoder_dimension(self) -> int:
-        """D, of the vectors that come in."""
         return int(self.layers[0][0].shape[0])
 
     @property
     def dimension(self) -> int:
-        """d, of those that go out."""
         return int(self.layers[-1][1].shape[0])
 
     def apply(self, vectors: npt.ArrayLike) -> Vectors:
@@ -101,7 +91,6 @@ class HidingLayers:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the weights."""
         digest = hashlib.sha256()
         for weights, bias in self.layers:
             digest.update(f"{weights.shape}".encode())
@@ -139,7 +128,6 @@ class LayeredEncoder(FrozenEncoder):
         return self.layers.apply(self.encoder.encode(texts))
 
     def parameters(self) -> dict[str, Parameter]:
-        """Those of the encoder underneath, the digest of the layers, and what they were trained on."""
         below = self.encoder.parameters()
         inner = {f"base_{name.removeprefix('encoder_')}": value for name, value in below.items()}
         return {
@@ -151,11 +139,9 @@ class LayeredEncoder(FrozenEncoder):
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """Those of the encoder underneath, and of the training."""
         return (*self.encoder.assumptions(), *self.provenance.assumptions())
 
     def exposed(self) -> tuple[str, ...]:
-        """What the training, and that of the encoder underneath, shows of texts that are not public."""
         return tuple(dict.fromkeys((*exposed_by(self.encoder), *self.provenance.exposed())))
 
     def __reduce__(self) -> tuple[Any, ...]:

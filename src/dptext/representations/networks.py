@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits, seed_bytes
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import Domain, Floats
 from dptext.representations.embedding_bag import Buckets, Rows
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.threads import one_blas_thread
@@ -100,7 +100,6 @@ class TrainingOptions:
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:
-        """The units of each hidden layer."""
         return tuple(self.hidden) if isinstance(self.hidden, Sequence) else (self.hidden,)
 
 
@@ -300,10 +299,7 @@ def train_split(
             head[-1].weight.data.uniform_(-_START, _START)
             head[-1].bias.data.zero_()
         optimiser = torch.optim.SGD(
-            head.parameters(),
-            lr=options.learning_rate,
-            momentum=options.momentum,
-            weight_decay=options.weight_decay,
+            head.parameters(), lr=options.learning_rate, momentum=options.momentum, weight_decay=options.weight_decay
         )
         history: list[Epoch] = []
         for number in range(1, options.epochs + 1):
@@ -352,7 +348,6 @@ class Bag:
         return self._sums(values, self.matrix, offsets, mode="mean").requires_grad_()
 
     def step(self, texts: Buckets, batch: slice, gradient: Any, rate: float) -> None:
-        """An n-gram's gradient is the sum, over where it occurs, of its text's, each over the text's length."""
         starts = texts.starts[batch.start : batch.stop + 1]
         values, lengths = texts.values[starts[0] : starts[-1]], np.diff(starts)
         if not values.size:
@@ -499,7 +494,6 @@ class TrainingNoise:
         return vectors + deviation * self._streams[epoch].normal(*vectors.shape)
 
     def _lacking(self, epoch: int) -> float:
-        """Standard deviation, on a coordinate, of what the users' noise lacks to that of the epoch."""
         if not epoch or not self._channels:
             return 0.0
         assert self.channel is not None

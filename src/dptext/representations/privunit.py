@@ -17,7 +17,7 @@ from dptext.noise.caps import Tail, gaussian_tail, sphere_tail, tail_heights
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import REAL_ARITHMETIC, Channel, Private, Randomizer, in_blocks
 
 __all__ = ["PrivUnit", "PrivUnitG"]
@@ -70,7 +70,6 @@ class CapChannel(Channel):
         return (along + (self.dimension - 1) * across) / shrinkage**2 - 1
 
     def _best_height(self, epsilon: float) -> float:
-        """Least error: a golden section search, of which both ends are in reach of doubles."""
         most = _HIGHEST if self._sphere else 37 / math.sqrt(self.dimension)
         low, high = 0.0, min(most, math.sqrt(1 - math.exp(-2 * (epsilon + 20) / max(self.dimension - 1, 1))) * 1.01)
         if not self._sphere:
@@ -100,7 +99,6 @@ class CapChannel(Channel):
         return private
 
     def _lean(self, x: Floats, heights: Floats, bits: RandomBits) -> Floats:
-        """Rows at the given heights above x, where NaN stands for one outside the cap."""
         normal = bits.normal(len(x), self.dimension)
         # a normal vector has independent parts along x and across it
         along = np.einsum("ij,ij->i", normal, x)
@@ -138,11 +136,9 @@ class CapChannel(Channel):
         return (self.shrinkage**2 * moment - self._across * np.eye(self.dimension)) / (self._along - self._across)
 
     def parameters(self) -> dict[str, Parameter]:
-        """Height and mass of the cap, and how often the output lies in it."""
         return {"cap_height": self.height, "cap_mass": self._tail(self.height).mass, "cap_chance": self.chance}
 
     def assumptions(self) -> tuple[str, ...]:
-        """No sampler of directions is exactly discrete."""
         return (REAL_ARITHMETIC,)
 
 

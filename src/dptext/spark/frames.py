@@ -15,7 +15,7 @@ from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally, with_columns
-from dptext.representations.device_encoder import DeviceEncoder
+from dptext.representations.device import DeviceEncoder
 from dptext.representations.files import VECTOR, parameters_digest
 from dptext.spark.descriptions import describe
 from dptext.spark.release import SparkRelease
@@ -134,7 +134,7 @@ def encode(
 
     Args:
         df, keep, id, partitions, seed: as in `privatize`.
-        encoder: a frozen encoder (`dptext.representations.device_encoder.DeviceEncoder`); it goes to every node once.
+        encoder: a frozen encoder (`dptext.representations.device.DeviceEncoder`); it goes to every node once.
         text: the column that holds the text, of strings. A missing one (null) counts as the empty text.
 
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row,

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped, follow_unclipped, unit_gradient
-from dptext.embeddings.dpsgd.recipe import CELLS, MOST, Clipping
-from dptext.embeddings.dpsgd.sums import Sums
+from dptext.embeddings.dpsgd.gradients import Scratch, add_clipped, unit_gradient
+from dptext.embeddings.dpsgd.noise import Sums
+from dptext.embeddings.dpsgd.participation import CELLS, MOST, Clipping
 from dptext.errors import ParameterError
 from embeddings.dpsgd.cells import get, put
 
@@ -181,16 +181,6 @@ def test_sums_never_run_over_and_stay_as_near_as_they_were():
 
 def test_users_without_pairs_add_nothing():
     assert not cells_of(tables_of(1), np.empty((0, 7), dtype=np.int32), [0, 0, 0]).any()
-
-
-def test_without_bounds_each_unit_is_followed_at_once():
-    tables, pairs = tables_of(2), pairs_of(2, 30)
-    expected = tables - 0.1 * by_autograd(tables, pairs[:10])
-    expected -= 0.1 * by_autograd(expected, pairs[10:])
-    scratch = Scratch.of(len(tables), pairs.size, DIMENSION)
-    nothing = np.zeros(len(tables), dtype=np.float32)
-    follow_unclipped(tables, nothing, pairs, np.array([10, 30]), 0.1, True, scratch)
-    assert np.abs(tables - expected).max() < 1e-5
 
 
 @pytest.mark.parametrize(

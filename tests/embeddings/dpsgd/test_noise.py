@@ -11,9 +11,8 @@ import pytest
 from scipy import stats
 
 from dptext.embeddings.dpsgd import noise as module
-from dptext.embeddings.dpsgd.noise import CellNoise, normals
-from dptext.embeddings.dpsgd.recipe import CELLS
-from dptext.embeddings.dpsgd.sums import Sums
+from dptext.embeddings.dpsgd.noise import CellNoise, Sums, normals
+from dptext.embeddings.dpsgd.participation import CELLS
 from dptext.embeddings.dpsgd.training import Tables
 from dptext.noise.gaussian_sums import normal_pair
 from dptext.privacy.randomness import NoiseKey, RandomBits

@@ -14,8 +14,8 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.noise.discrete import FINE_SCALE
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound
-from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.device import DeviceEncoder
+from dptext.representations.encoders import MeanOfWords
 from dptext.representations.published import OME, OUE, SUE, p1, p2, public_z_scores, q
 from dptext.representations.registry import PUBLISHED_ONLY, randomizer_from_parameters
 from zoo.published import table_of

@@ -1,4 +1,4 @@
-"""Gaussian noise on whole tables of sums, about 3 nanoseconds a number, rounded to a public grid: exactly.
+"""Sums of a step as integers, and Gaussian noise on whole tables of them, rounded exactly to a public grid.
 
 Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-noise
 """
@@ -6,24 +6,137 @@ Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-noise
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.compiled import compiled
-from dptext.embeddings.dpsgd.recipe import MOST
-from dptext.embeddings.dpsgd.sums import NOWHERE, Sums, cells_of
+from dptext.embeddings.dpsgd.participation import MOST
+from dptext.errors import extra
 from dptext.noise.gaussian_sums import normal_pair, settle
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["CellNoise", "move"]
+__all__ = ["NOWHERE", "CellNoise", "Sums", "add_cells", "cells_of", "compiled", "move"]
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+_numba = extra("numba", "skipgram", "training of word vectors")
+_ORDER_IS_FREE = {"reassoc", "contract"}  # of a sum; NaN, infinities and the rounding of each operation are kept
+
+
+def compiled(function: Function) -> Function:
+    """Return the function as machine code: compiled when it is first called, and cached on disk beside its source."""
+    # as arrays have it: a division by zero is infinite, and no check for it stands in the way
+    options = {"nogil": True, "fastmath": _ORDER_IS_FREE, "error_model": "numpy"}
+    try:
+        machine_code = _numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no place to keep it in
+        machine_code = _numba.njit(**options)(function)
+    return cast(Function, machine_code)
+
 
 Rows = npt.NDArray[np.int32]
+Cells = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
+
+NOWHERE = -1
+"""The place of a row that nobody has touched."""
+_NARROW, _SIGN = np.int32(2**15 - 1), np.int32(31)
+_MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
+
+
+class Sums(NamedTuple):
+    """The sum, private."""
+
+    places: Rows
+    narrow: npt.NDArray[np.int16]
+    wide: Cells
+    used: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: int, most: int, dimension: int) -> Sums:
+        """Return empty sums of ``rows`` rows, at most ``most`` of which are touched in a step."""
+        # large pages, as numpy asks for, where most of them are used: with small ones the processor looks up an address
+        # for nearly every row, which was a fifth of a training
+        narrow = np.empty((most, dimension), dtype=np.int16)
+        wide = np.empty((most, dimension), dtype=np.int32)
+        return cls(np.full(rows, NOWHERE, dtype=np.int32), narrow, wide, np.zeros(2, dtype=np.int64))
+
+    @property
+    def touched(self) -> Rows:
+        return np.flatnonzero(self.places != NOWHERE).astype(np.int32)
+
+    def clear(self) -> None:
+        self.places[:] = NOWHERE
+        self.used[:] = 0
+
+
+@compiled
+def cells_of(sums: Sums, row: int, first: int, count: int, cells: Cells) -> None:
+    """Some numbers of a row, from ``first`` on, into an array."""
+    place = sums.places[row]
+    if place >= 0:
+        narrow = sums.narrow[place]
+        for axis in range(count):
+            cells[axis] = narrow[first + axis]
+    elif place < NOWHERE:
+        wide = sums.wide[-2 - place]
+        for axis in range(count):
+            cells[axis] = wide[first + axis]
+    else:
+        for axis in range(count):
+            cells[axis] = 0
+
+
+@compiled
+def _widened(sums: Sums, row: int) -> int:
+    place = -2 - int(sums.used[1])
+    sums.used[1] += 1
+    sums.places[row] = place
+    return place
+
+
+@compiled
+def add_cells(sums: Sums, rows: Rows, parts: Singles, factors: Floats) -> None:
+    """Add ``parts * factors``, rounded towards zero, to distinct rows; what goes beyond `MOST` is cut."""
+    places, narrow, wide, used = sums
+    for number in range(len(rows)):
+        part, scale = parts[number], np.float32(factors[number])
+        if scale == 0.0:
+            continue
+        place = places[rows[number]]
+        if place == NOWHERE:  # not a function of its own: a call per row slows down steps of single pairs
+            place = np.int32(used[0])
+            used[0] += 1
+            places[rows[number]] = place
+            narrow[place][:] = 0
+        if place >= 0:
+            row = narrow[place]
+            beyond = np.int32(0)
+            for axis in range(len(part)):
+                total = np.int32(np.int32(row[axis]) + np.int32(part[axis] * scale))
+                beyond |= np.int32(total ^ (total >> _SIGN))
+                row[axis] = np.int16(total)  # the lower 16 bits, where it does not fit
+            if beyond <= _NARROW:
+                continue
+            place = _widened(sums, rows[number])
+            into = wide[-2 - place]
+            for axis in range(len(part)):  # what stood there, again from the lower 16 bits
+                into[axis] = np.int16(np.int32(row[axis]) - np.int32(part[axis] * scale))
+        into = wide[-2 - place]
+        for axis in range(len(part)):
+            total = np.int32(into[axis] + np.int32(part[axis] * scale))
+            if total > _MOST:  # after the addition: the sum of the last unit must not stand out either
+                total = _MOST
+            if total < _LEAST:
+                total = _LEAST
+            into[axis] = total
+
+
 Words = npt.NDArray[np.uint64]
 
 _PAIRS = 512  # made together: they stay in the nearest cache
@@ -116,7 +229,6 @@ class CellNoise:
 
     @property
     def step(self) -> float:
-        """The grid, in the same units: a power of 2."""
         return 2.0 ** (math.floor(math.log2(self.sigma)) - _STEPS)
 
     def descend(self, tables: Singles, rows: Rows, sums: Sums, rate: float, bits: RandomBits) -> None:
@@ -142,7 +254,6 @@ class CellNoise:
         kept: Singles,
         bits: RandomBits,
     ) -> None:
-        """Those in doubt; both of a pair together, because they depend on the same bits."""
         pairs: dict[int, list[int]] = {}
         for number, (_, _, start, place, _) in enumerate(found):
             pairs.setdefault(start + place % _PAIRS, []).append(number)
@@ -159,7 +270,6 @@ class CellNoise:
 
 
 def _pieces(count: int, bits: RandomBits) -> Iterator[tuple[int, int, Words]]:
-    """Numbers in order, and random words for them; the array of words is used again."""
     words = np.empty(min(_AT_ONCE, -(-count // (2 * _PAIRS)) * 2 * _PAIRS), dtype=np.uint64)
     for first in range(0, count, _AT_ONCE):
         last = min(first + _AT_ONCE, count)

@@ -1,26 +1,97 @@
-"""The steps of a training, one after the other: sample, draw pairs, clip, add up, add noise, descend.
+"""Training steps (sample, draw pairs, clip, sum, add noise, descend) and their checkpoints.
 
 Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-training
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped, follow_unclipped
-from dptext.embeddings.dpsgd.noise import CellNoise, move
-from dptext.embeddings.dpsgd.pairs import PairDrawing
-from dptext.embeddings.dpsgd.participation import Participation, sampled_slots, sampled_users
-from dptext.embeddings.dpsgd.recipe import Recipe
-from dptext.embeddings.dpsgd.sums import Sums
+from dptext.embeddings.dpsgd.gradients import PairDrawing, Scratch, add_clipped
+from dptext.embeddings.dpsgd.noise import CellNoise, Sums, move
+from dptext.embeddings.dpsgd.participation import Participation, Recipe, sampled_slots, sampled_users
+from dptext.errors import DataError, RefusedError, StorageError
+from dptext.io.atomic import hashed_file
+from dptext.io.batches import display_name
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.users.grouping import UserStore
 
-__all__ = ["Tables", "Training"]
+__all__ = ["Checkpoint", "Tables", "Training", "read_checkpoint", "write_checkpoint"]
+
+
+_HEAD = {"format": "dptext-training", "version": 1, "secrecy": "private: a working file, not a release"}
+_LONGEST_HEAD = 1 << 12
+_ROWS_AT_ONCE = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What is in the file: (R, d) tables with all noise, and how many steps are done."""
+
+    tables: npt.NDArray[np.float32]
+    steps: int
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> None:
+    """Write it whole or not at all, in place of an older one; ``parameters``: a digest of all that is public."""
+    tables = np.ascontiguousarray(checkpoint.tables, dtype="<f4")
+    head = _HEAD | {
+        "parameters": parameters.hex(),
+        "steps": checkpoint.steps,
+        "shape": list(tables.shape),
+        "sha256": _digest(checkpoint.steps, tables),
+    }
+    with hashed_file(path, owner_only=True) as stream:
+        stream.write(json.dumps(head).encode() + b"\n")
+        for start in range(0, len(tables), _ROWS_AT_ONCE):
+            stream.write(tables[start : start + _ROWS_AT_ONCE].tobytes())
+
+
+def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Checkpoint | None:
+    """What is in the file, if it was written with tables of this shape and these parameters; None if there is none."""
+    name = display_name(path)
+    try:
+        with path.open("rb") as stream:
+            head = _head(stream)
+            if head is None:
+                raise DataError(f"{name} is no checkpoint of a training: name another file")
+            if head.get("parameters") != parameters.hex():
+                raise RefusedError(
+                    f"the training in {name} was begun with other parameters, words or vectors, and its promise speaks "
+                    "of those: give the same ones, or another file"
+                )
+            tables = np.fromfile(stream, dtype="<f4")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise error if isinstance(error, StorageError) else StorageError.of("read", path, error) from None
+    whole = head.get("shape") == list(shape) and type(head.get("steps")) is int
+    if not whole or _digest(head["steps"], tables) != head.get("sha256"):
+        raise DataError(f"the checkpoint {name} is damaged: delete it, and begin anew")
+    return Checkpoint(tables.reshape(shape).astype(np.float32, copy=False), head["steps"])
+
+
+def _digest(steps: int, tables: npt.NDArray[np.float32]) -> str:
+    digest = hashlib.sha256(b"%d steps " % steps)  # a smaller number would repeat steps, and their noise
+    digest.update(tables.data)
+    return digest.hexdigest()
+
+
+def _head(stream: IO[bytes]) -> dict[str, Any] | None:
+    try:
+        head = json.loads(stream.readline(_LONGEST_HEAD))
+    except (ValueError, RecursionError):
+        return None
+    return head if isinstance(head, dict) and head.items() >= _HEAD.items() else None
+
 
 Rows = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
@@ -29,7 +100,6 @@ Pairs = tuple[Rows, npt.NDArray[np.int64]]
 """(pairs, columns) rows of tables; (units,) where the pairs of each end."""
 
 _TOGETHER = 1 << 14  # pairs that are drawn at once
-_WORD2VEC = 0.025  # its first learning rate, for a pair
 _COINS, _KEYS, _NOISE = 0, 1, 3  # each use of randomness in a step has a stream of its own
 _USES = 5  # streams per step
 
@@ -37,14 +107,7 @@ _USES = 5  # streams per step
 class Tables:
     """The tables of a training."""
 
-    def __init__(
-        self,
-        matrix: Singles,
-        rates: Floats,
-        noise: CellNoise | None,
-        *,
-        both: bool = True,
-    ) -> None:
+    def __init__(self, matrix: Singles, rates: Floats, noise: CellNoise | None, *, both: bool = True) -> None:
         self.matrix, self.both, self._rates, self._noise = matrix, both, rates, noise
         count, dimension = matrix.shape
         self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)
@@ -70,7 +133,6 @@ class Training:
     tables: Tables
     unknown: int
     offsets: Singles
-    clipped: bool
     key: NoiseKey
     parameters: bytes
     content: bytes = b""
@@ -91,7 +153,6 @@ class Training:
         self._thresholds = self.participation.thresholds
 
     def step(self, step: int) -> None:
-        """One step, counted from 0."""
         sampled = self._sampled(step)
         keys = np.empty(len(sampled), dtype=np.uint64)
         self._bits(step, _KEYS).fill(keys)
@@ -103,7 +164,6 @@ class Training:
         return self.key.stream(self.parameters, _USES * step + use, self.content)
 
     def _sampled(self, step: int) -> npt.NDArray[np.int64]:
-        """Users by number; or slots of pairs."""
         bits = self._bits(step, _COINS)
         if not self._single_pairs:
             return sampled_users(bits, self.store.levels, self._thresholds)
@@ -111,7 +171,6 @@ class Training:
         return sampled_slots(bits, len(self.store.rows) * 2 * self.recipe.window, rate)
 
     def _drawn(self, sampled: npt.NDArray[np.int64], keys: npt.NDArray[np.uint64]) -> Iterator[Pairs]:
-        """Yield the pairs of some units at a time."""
         together = max(1, _TOGETHER // self.recipe.pairs)
         for start in range(0, len(sampled), together):
             some, their_keys = sampled[start : start + together], keys[start : start + together]
@@ -122,11 +181,6 @@ class Training:
                 starts, stops = self.store.offsets[some], self.store.offsets[some + 1]
                 yield self._drawing.of_users(self.store.rows, starts, stops, their_keys, self.recipe.pairs)
 
-    def _add(self, step: int, pairs: Rows, ends: npt.NDArray[np.int64]) -> None:
-        tables, scratch = self.tables, self._scratch
-        if self.clipped:
-            limits, both = self._limits, tables.both
-            add_clipped(tables.matrix, self.offsets, pairs, ends, limits, both, scratch, tables.sums)
-        else:
-            rate = _WORD2VEC * (1 - step / self.participation.steps)
-            follow_unclipped(tables.matrix, self.offsets, pairs, ends, rate, tables.both, scratch)
+    def _add(self, step: int, pairs: Rows, ends: npt.NDArray[np.int64]) -> None:  # noqa: ARG002
+        matrix, sums, both = self.tables.matrix, self.tables.sums, self.tables.both
+        add_clipped(matrix, self.offsets, pairs, ends, self._limits, both, self._scratch, sums)

@@ -1,8 +1,7 @@
 """Protocols for private text representations as their papers print them, with what they really cost."""
 
 from dptext.privacy.restating import amplified_by_dropout, with_word_dropout
-from dptext.representations.published.dpnr import DPNR, MaskedTexts, mask_words, min_max
-from dptext.representations.published.dptext import CappedDPText, DPText
+from dptext.representations.published.dpnr import DPNR, CappedDPText, DPText, MaskedTexts, mask_words, min_max
 from dptext.representations.published.protocols import (
     OME,
     OUE,

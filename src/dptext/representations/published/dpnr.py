@@ -1,6 +1,7 @@
-"""DPNR as printed and as its code ran (Lyu, He and Li 2020); word masking.
+"""DPNR (Lyu, He and Li 2020) and DPText (Beigi et al. 2019) as printed; word masking.
 
 Derivation: docs/mechanisms/published-protocols.md#representations-published-dpnr
+Derivation: docs/mechanisms/published-protocols.md#representations-published-dptext
 """
 
 from __future__ import annotations
@@ -22,20 +23,14 @@ from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.condition import Condition, WordsChanged
 from dptext.privacy.guarantee import NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Finding, Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.representations.additive import AdditiveChannel
-from dptext.representations.domains import Domain, Floats
-from dptext.representations.published.protocols import Finding, Published, PublishedChannel, alternating
+from dptext.representations.bounds import Domain, Floats
+from dptext.representations.published.protocols import Published, PublishedChannel, alternating
 from dptext.representations.randomizer import Private
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
-__all__ = [
-    "DPNR",
-    "MaskedTexts",
-    "MinMaxLaplace",
-    "mask_words",
-    "min_max",
-]
+__all__ = ["DPNR", "CappedDPText", "DPText", "MaskedTexts", "MinMaxLaplace", "OneSidedNoise", "mask_words", "min_max"]
 
 
 Masks = npt.NDArray[np.bool_]
@@ -117,7 +112,6 @@ def _text(entry: Any, place: int) -> str | None:
 
 
 def _words(tokens: list[list[str] | None]) -> list[list[int]]:
-    """Which tokens of each text are words."""
     return [[place for place, each in enumerate(split or []) if kind_of(each) not in _NO_WORDS] for split in tokens]
 
 
@@ -143,7 +137,6 @@ def _mark_listed(words: list[str], hidden: Masks, listed: Phrases) -> None:
 
 
 def _joined(tokens: list[str], places: list[int], hidden: Masks, mask: str) -> str:
-    """The text again; a space parts two words that touched where one of them is masked."""
     parts = list(tokens)
     for place, is_hidden in zip(places, hidden.tolist(), strict=True):
         if is_hidden:
@@ -186,7 +179,6 @@ def _statement(mu: float | None, count: int | None, listed: int, mask: str, *, s
 
 
 def _checked(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
-    """The listed words as they are looked up."""
     if isinstance(sensitive, str):
         raise ParameterError("sensitive must be several words, got one string: sensitive=[word]")
     entries = list(sensitive)
@@ -282,7 +274,6 @@ class MinMaxLaplace(AdditiveChannel, PublishedChannel):
         return super().debiased_second_moment(moment)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The scale of the noise, the step of the grid, and what is known of the printed epsilon."""
         return {**super().parameters(), **self.finding.parameters()}
 
 
@@ -324,3 +315,127 @@ class DPNR(Published):
 
     def _calibrate(self, dimension: int) -> MinMaxLaplace:
         return MinMaxLaplace(self, dimension)
+
+
+_UNDEFINED = ("drawn again", "nan")
+_LARGEST = 2.0**100  # what float32 holds with room to spare
+
+
+class OneSidedNoise(PublishedChannel):
+    """DPText's noise for vectors of one dimension."""
+
+    def __init__(self, mechanism: DPText, dimension: int) -> None:
+        self.name, self.domain = mechanism.name, Domain.CUBE  # the last state of a GRU lies between -1 and 1
+        self.dimension = self.width = dimension
+        self.guarantee = NoGuarantee(mechanism.flaw)
+        self.scale = self.domain.sensitivity(dimension).l1 / mechanism.budget  # D / epsilon
+        if self.scale > _LARGEST:
+            raise ParameterError(
+                f"{self.name} would add noise of {self.scale:.3g}, which float32 does not hold: choose a larger epsilon"
+            )
+        self.expected_squared_error = 2 * dimension * self.scale**2
+        self._again = mechanism.undefined == "drawn again"
+        self.witness = (alternating(dimension), -alternating(dimension))
+        self.finding = Finding(
+            claimed=mechanism.epsilon,
+            bound=math.inf,
+            attained=math.inf,
+            reason=mechanism.flaw,
+            holds_for="any two vectors that differ",
+            witness="(1, -1, 1, -1, ...) and (-1, 1, -1, 1, ...)",
+        )
+
+    def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
+        r = bits.uniform(*vectors.shape)
+        if self._again:
+            r = r / 2  # what r is, given that it is at most 1/2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            noise = -self.scale * np.sign(r) * np.log(1 - 2 * np.abs(r))  # eq. (printed)
+        # ln 0 where r is 1/2 exactly, once in 2^53: as large as any noise that comes
+        noise[noise == np.inf] = self.scale * 53 * math.log(2)
+        sent: Private = (vectors + noise).astype(np.float32)
+        return sent
+
+    def parameters(self) -> dict[str, Parameter]:
+        return {"scale": self.scale, **self.finding.parameters()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPText(Published):
+    """DPText's noise as printed. It hides nothing: the true epsilon is infinite at every printed one.
+
+    **Guarantee**: none. What x sends is never below x. Of two opposite corners of the cube, (1, -1, 1, -1, ...) and
+    (-1, 1, -1, 1, ...), what the one sends rules out the other with probability 1 - e^(-epsilon / 2): in each of the
+    d / 2 coordinates where it is -1 it stays below 1 with probability 1 - e^(-2 epsilon / D) = 1 - e^(-epsilon / d).
+
+    The paper's vectors are states of a GRU, between -1 and 1, so D = 2 d: vectors are clipped to that cube first. With
+    r uniform over [-1/2, 1/2] the same scale is sound, and is `dptext.Laplace` in the domain ``"unit cube"``.
+
+    Input: (n, d). Output: (n, d) float32.
+
+    Args:
+        epsilon: as printed; 0.1 in the paper. Where it is learned, its cap.
+        undefined: what happens to draws that have no value: ``"drawn again"`` until they have one (the noise is then
+            exponential), or ``"nan"``: they stay undefined, and so does half of what is sent.
+        others: see `Published`.
+
+    >>> given = DPText(epsilon=0.1, dimension=64, unsafe_as_published=True)
+    >>> given.statement().claimed_epsilon, given.statement().epsilon
+    (0.1, inf)
+    >>> bool((given.randomize([[0.5] * 64]) >= 0.5).all())  # never below
+    True
+    """
+
+    name: ClassVar[str] = "DPText"
+    domains: ClassVar[tuple[Domain, ...]] = (Domain.CUBE,)
+    flaw: ClassVar[str] = (
+        "the uniform numbers that its noise is made of come from [0, 1] in place of [-1/2, 1/2]: the noise is never "
+        "negative, so a number that is sent rules out every larger one"
+    )
+    instead: ClassVar[str] = "Laplace(domain='unit cube'), or with less noise L2Laplace, Gaussian or PrivUnit"
+
+    undefined: str = "drawn again"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("undefined", self.undefined, _UNDEFINED)
+
+    @property
+    def budget(self) -> float:
+        return self.epsilon
+
+    def _calibrate(self, dimension: int) -> OneSidedNoise:
+        return OneSidedNoise(self, dimension)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CappedDPText(DPText):
+    """DPText's noise with a budget that was learnt below the printed one: the scale is D / (share * epsilon).
+
+    What `dptext.HidingEncoder` makes of `DPText` with ``learn_epsilon=True``, as the paper does.
+
+    **Guarantee**: none, as for `DPText`. The claim that the statement carries is the cap: the learnt budget is a result
+    of the training data.
+
+    Args:
+        epsilon: c1, the cap.
+        share: of the cap, that the noise is scaled to; above 0 and at most 1.
+        others: as for `DPText`.
+
+    >>> learnt = CappedDPText(epsilon=0.1, share=0.5, unsafe_as_published=True)
+    >>> said = learnt.statement(64)
+    >>> said.claimed_epsilon, said.epsilon, said.parameters["scale"]
+    (0.1, inf, 2560.0)
+    """
+
+    name: ClassVar[str] = "CappedDPText"
+
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "share", number("share", self.share, above=0, most=1))
+
+    @property
+    def budget(self) -> float:
+        return self.epsilon * self.share

@@ -17,30 +17,8 @@ from dptext.noise.discrete import asked_less_rounding, fine_threshold, losses_of
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement
-from dptext.representations.bounds import Bound
-from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.bounds import Bound, Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Private, Randomizer, Sent, in_blocks
-
-__all__ = [
-    "CODES",
-    "OME",
-    "OUE",
-    "SUE",
-    "Bits",
-    "Code",
-    "Finding",
-    "FlippedBits",
-    "Published",
-    "PublishedChannel",
-    "most_telling_pair",
-    "oue_chances",
-    "p1",
-    "p2",
-    "public_z_scores",
-    "q",
-    "sue_chances",
-    "z_scores",
-]
 
 
 class PublishedChannel(Channel):
@@ -151,7 +129,6 @@ def _from_fixed_point(bits: Bits) -> Floats:
 
 
 def _each_bit_at_its_worst(up: Losses, down: Losses) -> tuple[Bits, Bits]:
-    """Every combination of bits is a code, so the worst of each bit is attained by one pair."""
     return up >= down, up < down
 
 
@@ -170,7 +147,6 @@ def _from_one_hot(bits: Bits) -> Floats:
 
 
 def _two_places(up: Losses, down: Losses) -> tuple[Bits, Bits]:
-    """Two codes differ where the one has its 1 and where the other has it."""
     count, length = up.shape
     together = up[:, :, None] + down[:, None, :]
     together[:, np.arange(length), np.arange(length)] = 0.0  # one place: the same code
@@ -259,7 +235,6 @@ def most_telling_pair(
 
 
 def _sizes(length: int, integer_bits: int) -> Floats:
-    """Sizes of a number up to 1 that differ in their bits, and those beside 1."""
     unit = float(1 << integer_bits)
     worth = unit * 2.0 ** -np.arange(1, length)
     below, step = worth[worth < 1], worth[-1]
@@ -290,7 +265,6 @@ def _blocks(dimension: int, sizes: Floats, integer_bits: int) -> Floats:
 
 
 def _balanced(dimension: int, run: int) -> Floats:
-    """Signs of sum 0 that alternate after so many numbers; an odd number at the end has none."""
     signs: Floats = 1.0 - 2.0 * (np.arange(dimension) // run % 2).astype(np.float64)
     paired = dimension - dimension % 2
     signs[paired - 2 :] = 0.0
@@ -455,14 +429,8 @@ class FlippedBits(BitChannel, PublishedChannel):
         return private
 
     def parameters(self) -> dict[str, Parameter]:
-        """The chances, and what is known of the printed epsilon."""
         even, odd = self._chances
-        return {
-            "p_even": float(even[0]),
-            "p_odd": float(odd[0]),
-            "q": float(even[1]),
-            **self.finding.parameters(),
-        }
+        return {"p_even": float(even[0]), "p_odd": float(odd[0]), "q": float(even[1]), **self.finding.parameters()}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -487,7 +455,6 @@ class _Protocol(Published, BitRandomizer):
 
     @property
     def natural_domain(self) -> Domain:
-        """Any length where a vector is divided by its own deviation; the cube where moments are public."""
         return Domain.SPHERE if self.scores == "vector" else Domain.CUBE
 
     @abstractmethod
@@ -502,7 +469,6 @@ class _Protocol(Published, BitRandomizer):
         return FlippedBits(self, dimension, self.chances(dimension))
 
     def channel(self, dimension: int) -> FlippedBits:
-        """See `Published.channel`."""
         channel = super().channel(dimension)
         assert isinstance(channel, FlippedBits)
         return channel

@@ -1,18 +1,22 @@
-"""Pairs of words that stand near each other, drawn from one user's text, and negative words beside them.
+"""Draw pairs of words, and clip the gradient of each unit before it is added to the sum (`add_clipped`).
 
 Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-pairs
+Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-clipping
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.compiled import compiled
+from dptext.embeddings.dpsgd.noise import Sums, add_cells, compiled
+from dptext.embeddings.dpsgd.participation import Limits
 
-__all__ = ["NONE", "TRIES", "PairDrawing"]
+__all__ = ["NONE", "TRIES", "PairDrawing", "Scratch", "add_clipped", "unit_gradient"]
+
 
 NONE = -1
 """In place of a negative word that there is not: it was the word itself, or the unknown one."""
@@ -28,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 _GOLDEN, _MIX1, _MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _BITS30, _BITS27, _BITS31, _BITS32 = (np.uint64(count) for count in (30, 27, 31, 32))
 _LOW = np.uint64(2**32 - 1)
-_ONE = np.uint64(1)
+_LOWEST_BIT = np.uint64(1)
 _SURE = 2**32 - 1
 
 
@@ -54,7 +58,6 @@ class PairDrawing(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Numbers in a row of pairs: the word, the word beside it, the negative ones."""
         return 2 + self.negatives
 
     def of_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int) -> tuple[Rows, Offsets]:
@@ -98,13 +101,11 @@ def _mixed(state: np.uint64) -> np.uint64:
 
 @compiled
 def _below(bits: np.uint64, count: int) -> int:
-    """From the upper 32 bits, 0 .. count - 1."""
     return int(((bits >> _BITS32) * np.uint64(count)) >> _BITS32)
 
 
 @compiled
 def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -> np.uint64:
-    """Fill a row of pairs from its third place on."""
     own, alias, unknown = drawing.own, drawing.alias, drawing.unknown
     words = len(own)
     for place in range(2, len(row)):
@@ -119,16 +120,8 @@ def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -
 
 @compiled
 def _draw_of_users(
-    drawing: PairDrawing,
-    rows: Rows,
-    starts: Offsets,
-    stops: Offsets,
-    keys: Keys,
-    most: int,
-    pairs: Rows,
-    ends: Offsets,
+    drawing: PairDrawing, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int, pairs: Rows, ends: Offsets
 ) -> int:
-    """How many pairs there are."""
     found = 0
     keep, distances = drawing.keep, drawing.distances
     words = len(keep)
@@ -147,7 +140,12 @@ def _draw_of_users(
                 state += _GOLDEN
                 bits = _mixed(state)
                 other = _beside(
-                    rows, place, distances[_below(bits, len(distances))], (bits & _ONE) == _ONE, start, stop
+                    rows,
+                    place,
+                    distances[_below(bits, len(distances))],
+                    (bits & _LOWEST_BIT) == _LOWEST_BIT,
+                    start,
+                    stop,
                 )
                 if other < 0:
                     continue
@@ -165,7 +163,6 @@ def _draw_of_users(
 
 @compiled
 def _beside(rows: Rows, place: int, distance: int, after: bool, start: int, stop: int) -> int:
-    """The word at this distance in the same document; below 0 if there is none."""
     at = place
     for _ in range(distance):
         at = at + 1 if after else at - 1
@@ -176,7 +173,6 @@ def _beside(rows: Rows, place: int, distance: int, after: bool, start: int, stop
 
 @compiled
 def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys, pairs: Rows) -> int:
-    """How many pairs there are."""
     found = 0
     keep, window = drawing.keep, drawing.window
     words = len(keep)
@@ -201,3 +197,142 @@ def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys,
         state = _negatives(drawing, state, other, row)
         found += 1
     return found
+
+
+Singles = npt.NDArray[np.float32]
+
+_SHORTER = 1 - 2.0**-20
+_ONE = np.float32(1.0)
+
+
+class Scratch(NamedTuple):
+    """Room for the gradient of one unit."""
+
+    slots: Rows
+    touched: Rows
+    gradient: Singles
+
+    @classmethod
+    def of(cls, rows: int, most: int, dimension: int) -> Scratch:
+        """For units that touch at most so many of so many rows."""
+        most = min(rows, most)
+        slots, touched = np.full(rows, -1, dtype=np.int32), np.empty(most, dtype=np.int32)
+        return cls(slots, touched, np.empty((most + 1, dimension), dtype=np.float32))
+
+
+@compiled
+def unit_gradient(
+    tables: Singles, offsets: Singles, pairs: Rows, first: int, last: int, both: bool, scratch: Scratch
+) -> int:
+    """Gather the gradient (gradient) of a unit's pairs, row by row; how many rows there are."""
+    slots, touched, gradient = scratch
+    dimension = tables.shape[1]
+    contexts = pairs.shape[1] - 1
+    found = 0
+    errors = np.empty(contexts, dtype=np.float32)
+    by_word = gradient[len(gradient) - 1]
+    for number in range(first, last):
+        pair = pairs[number]
+        word = tables[pair[0]]
+        for place in range(contexts):
+            product = np.float32(0.0)
+            row = pair[place + 1]
+            if row >= 0:
+                context = tables[row]
+                for axis in range(dimension):
+                    product += word[axis] * context[axis]
+                product += offsets[row]
+            errors[place] = product
+        for place in range(contexts):
+            errors[place] = _ONE / (_ONE + np.float32(math.exp(-errors[place])))
+        errors[0] -= _ONE
+        by_word[:] = np.float32(0.0)
+        for place in range(contexts):
+            row = pair[place + 1]
+            if row < 0:
+                continue
+            error = errors[place]
+            if both:
+                context = tables[row]
+                for axis in range(dimension):
+                    by_word[axis] += error * context[axis]
+            slot = slots[row]
+            if slot < 0:
+                slots[row], touched[found] = found, row
+                into = gradient[found]
+                found += 1
+                for axis in range(dimension):
+                    into[axis] = error * word[axis]
+            else:
+                into = gradient[slot]
+                for axis in range(dimension):
+                    into[axis] += error * word[axis]
+        if not both:
+            continue
+        row = pair[0]
+        slot = slots[row]
+        if slot < 0:
+            slots[row], touched[found] = found, row
+            gradient[found] = by_word
+            found += 1
+        else:
+            into = gradient[slot]
+            for axis in range(dimension):
+                into[axis] += by_word[axis]
+    return found
+
+
+@compiled
+def _squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) -> tuple[float, float]:
+    """Of the first ``count`` rows: of those of words, whose place in the tables is below ``half``; of the others."""
+    of_words = of_contexts = 0.0
+    for number in range(count):
+        row = gradient[number]
+        part = 0.0
+        for axis in range(len(row)):
+            part += np.float64(row[axis]) * np.float64(row[axis])
+        if touched[number] < half:
+            of_words += part
+        else:
+            of_contexts += part
+    return of_words, of_contexts
+
+
+@compiled
+def _clip_factor(squared: float, limit: float, cells: float) -> float:
+    """What brings a gradient to cells (cells), clipped; 0 where there is nothing to say, or nothing to be bounded."""
+    length = math.sqrt(squared)
+    if not 0.0 < length < math.inf:
+        return 0.0
+    return min(cells, limit / length) * _SHORTER
+
+
+@compiled
+def add_clipped(
+    tables: Singles,
+    offsets: Singles,
+    pairs: Rows,
+    ends: npt.NDArray[np.int64],
+    limits: Limits,
+    both: bool,
+    scratch: Scratch,
+    sums: Sums,
+) -> None:
+    slots, touched, gradient = scratch
+    half = len(tables) // 2
+    factors = np.empty(len(touched), dtype=np.float64)
+    first = 0
+    for number in range(len(ends)):
+        count = unit_gradient(tables, offsets, pairs, first, ends[number], both, scratch)
+        first = ends[number]
+        of_words, of_contexts = _squared_lengths(gradient, count, touched, half)
+        if limits.joint > 0.0:
+            by_word = by_context = _clip_factor(of_words + of_contexts, limits.joint, limits.cells)
+        else:
+            by_word = _clip_factor(of_words, limits.words, limits.cells)
+            by_context = _clip_factor(of_contexts, limits.contexts, limits.cells)
+        for slot in range(count):
+            row = touched[slot]
+            slots[row] = -1
+            factors[slot] = by_word if row < half else by_context
+        add_cells(sums, touched[:count], gradient, factors[:count])

@@ -1,6 +1,32 @@
 """Personalised DP-Embedding as its paper prints it, with what it really costs: for comparisons, never for a release.
 
-Derivation: docs/mechanisms/skip-gram.md#embeddings-published
+Algorithm 1-b of Vu, Tran and Jiang 2019 ("dpUGC") trains word vectors by skip-gram with negative sampling. Each user
+has a budget. In each round t a lot of L samples (pairs of words) is drawn from the users who have some of it left, each
+gradient is clipped to C, the sum with noise N(0, sigma^2 C^2 I) is divided by L, and then, for all users in the lot,
+
+    (epsilon, delta)_u <- (epsilon, delta)_u + (epsilon_t, delta_t) / L,                          (line 14)
+    and who is out of budget leaves.                                                              (line 15)
+
+**What is wrong.** The noise is shared, not divided: whoever is in the lot loses all of epsilon_t. A user with s samples
+in a lot moves the sum by s C, and is charged for one. And users who leave, and the number K of the samples that are
+left, from which lots are drawn at L / K, follow from the texts: who has no part changes how often the others have.
+
+**What is true.** Let sigma_1 be the noise in clipping norms. Fix all coins of the training, with a user and without
+them. Then the lots are fixed, the sum of a step has at most the length L C in either world, and the two differ by 2 L C
+at most, whatever was released before. T such steps are Gaussian mechanisms, chosen one after the other, of joint
+sensitivity 2 L C sqrt(T), and over the coins the divergence is convex, so
+
+    epsilon = that of N(0, sigma_1^2) at sensitivity 2 L sqrt(T), at the same delta.               (bound)
+
+Of a user alone with L samples whose gradients all have length C and one direction, in the T_u steps until their budget
+is spent, L C sqrt(T_u) is reached                                                               (witness)
+
+**Read so, where the paper is silent**: a lot has exactly L samples, without repetition ("L samples are drawn");
+epsilon_t is what one noisy step costs, without amplification by sampling; delta_t is the delta of the budget, and is
+not charged (as printed it would be used up after L steps); the negative words and the vocabulary come from a public
+list.
+
+`dptext.SkipGram(level=)` and `dptext.Cooccurrence(level=)` have a proof.
 """
 
 from __future__ import annotations
@@ -13,8 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import chosen_epsilon, number, whole
-from dptext.embeddings.dpsgd.participation import PublishedAccount
-from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, Clipping
+from dptext.embeddings.dpsgd.participation import CELLS, IEEE, Clipping, PublishedAccount
 from dptext.embeddings.plan import checked_source
 from dptext.embeddings.user_matrices import public_frequencies
 from dptext.errors import DataError, ParameterError, RefusedError
@@ -192,7 +217,7 @@ class DPUGC(Showing):
 
     def _trained(self, store: UserStore, words: Vocabulary, bits: RandomBits) -> Singles:
         """The tables after T rounds of algorithm 1-b."""
-        from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped  # need numba
+        from dptext.embeddings.dpsgd.gradients import Scratch, add_clipped  # need numba
         from dptext.embeddings.dpsgd.noise import CellNoise
         from dptext.embeddings.dpsgd.training import Tables
 

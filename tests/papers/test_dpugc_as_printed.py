@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from papers.dpugc.as_printed import DPUGC, _Lots
 
 import dptext
 from dptext import ApproxDP, Document
-from dptext.embeddings.published import DPUGC, _Lots
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.randomness import RandomBits

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from papers.dptext.eraser import fit_eraser
 
 from dptext.errors import DataError, ParameterError
-from dptext.hiding.inputs import fit_eraser
 
 pytest.importorskip("sklearn")
 
