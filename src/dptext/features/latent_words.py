@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,7 @@ import numpy.typing as npt
 from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, extra
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import (
-    FrozenEncoder,
-    Progress,
-    Vectors,
-    in_parts,
-)
+from dptext.representations.encoders import FrozenEncoder, Progress, Vectors, in_parts
 from dptext.representations.mean_of_words import weighted_sums
 from dptext.text.tokens import Kind, fold, kind_of
 from dptext.threads import one_blas_thread
@@ -172,7 +167,7 @@ class LatentWords(FrozenEncoder):
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self.words, self.idf, self.components, self.public_texts))
+        return (partial(LatentWords, public_texts=self.public_texts), (self.words, self.idf, self.components))
 
     def parameters(self) -> dict[str, Parameter]:
         """How large it is, and a digest of the numbers."""
@@ -187,10 +182,6 @@ class LatentWords(FrozenEncoder):
     def assumptions(self) -> tuple[str, ...]:
         """That what it was fitted on is public."""
         return ("words, their weights and their components were fitted on public texts alone",)
-
-
-def _rebuild(words: tuple[str, ...], idf: Any, components: Any, public_texts: int) -> LatentWords:
-    return LatentWords(words, idf, components, public_texts=public_texts)
 
 
 def _token_rows(words: Sequence[str]) -> TokenRows:
