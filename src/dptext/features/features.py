@@ -385,11 +385,7 @@ def _rebuilt(
 
 
 def fit_features(
-    spec: Spec,
-    public_texts: Iterable[str | None],
-    *,
-    cache: Cache = None,
-    progress: Progress | None = None,
+    spec: Spec, public_texts: Iterable[str | None], *, cache: Cache = None, progress: Progress | None = None
 ) -> PublicFeatures:
     """Fit features on public texts; ``spec`` is what `dptext.Synthesizer` takes as ``features``."""
     return _fitted_on(spec, checked_texts(public_texts), False, cache, progress)[0]
@@ -413,11 +409,7 @@ def fit_and_encode(
 
 
 def _fitted_on(
-    spec: Spec,
-    texts: list[str],
-    together: bool,
-    cache: Cache,
-    progress: Progress | None,
+    spec: Spec, texts: list[str], together: bool, cache: Cache, progress: Progress | None
 ) -> tuple[PublicFeatures, list[_Encoded]]:
     """Features, and what their encoders said of these texts."""
     names = [] if spec is None else _named(spec)
@@ -649,11 +641,7 @@ def _further(progress: Progress, start: int, done: int) -> None:
 
 
 def encoded_pool(
-    features: PublicFeatures,
-    texts: Iterable[str | None],
-    *,
-    cache: Cache = None,
-    progress: Progress | None = None,
+    features: PublicFeatures, texts: Iterable[str | None], *, cache: Cache = None, progress: Progress | None = None
 ) -> Units:
     """(n, k) `PublicFeatures.units` of *public* texts, read-only, from the cache if they were encoded before."""
     given = checked_texts(texts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from dptext.representations.encoders import (
     in_parts,
     weighted_sums,
 )
+from dptext.representations.mean_of_words import weighted_sums
 from dptext.text.tokens import Kind, fold, kind_of
 from dptext.threads import one_blas_thread
 from dptext.users.grouping import NO_WORD, TokenRows
@@ -172,7 +173,7 @@ class LatentWords(FrozenEncoder):
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self.words, self.idf, self.components, self.public_texts))
+        return (partial(LatentWords, public_texts=self.public_texts), (self.words, self.idf, self.components))
 
     def parameters(self) -> dict[str, Parameter]:
         """How large it is, and a digest of the numbers."""
@@ -187,10 +188,6 @@ class LatentWords(FrozenEncoder):
     def assumptions(self) -> tuple[str, ...]:
         """That what it was fitted on is public."""
         return ("words, their weights and their components were fitted on public texts alone",)
-
-
-def _rebuild(words: tuple[str, ...], idf: Any, components: Any, public_texts: int) -> LatentWords:
-    return LatentWords(words, idf, components, public_texts=public_texts)
 
 
 def _token_rows(words: Sequence[str]) -> TokenRows:

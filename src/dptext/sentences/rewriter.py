@@ -115,9 +115,7 @@ class BankRewriter(TextMechanism):
     @property
     def statement(self) -> PrivacyStatement:
         """The promise for one part: a sentence, or a document as a whole."""
-        if self.unit == "document":
-            return self._statement(PureDP(self.epsilon), Unit.DOCUMENT, ANY_TWO)
-        return self._statement(PureDP(self.epsilon), Unit.SENTENCE, ANY_TWO)
+        return self._statement(PureDP(self.epsilon), Unit(self.unit), ANY_TWO)
 
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
         """See `TextMechanism`."""
@@ -180,11 +178,6 @@ class BankRewriter(TextMechanism):
         return before_bank(self)
 
     @property
-    def _drawn_together(self) -> int:
-        """Over how many parts epsilon is spread."""
-        return 1 if self.unit == "sentence" or self.max_sentences is None else self.max_sentences
-
-    @property
     def _is_whole(self) -> bool:
         """Whether one text stands for a document."""
         return self.unit == "document" and self.max_sentences is None
@@ -213,7 +206,7 @@ class BankRewriter(TextMechanism):
                 chance is not known.
         """
         if parts is None:
-            parts = self._drawn_together
+            parts = 1 if self.unit == "sentence" or self.max_sentences is None else self.max_sentences
         if texts is None:
             return self.selection.relinking(people, parts=parts)
         if parts != 1:

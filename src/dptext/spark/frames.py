@@ -94,12 +94,7 @@ def privatize(
 
 
 def privatize_scan(
-    df: Any,
-    mechanism: TextMechanism,
-    *,
-    text: str = "text",
-    keep: Sequence[str] = (),
-    seed: int | None = None,
+    df: Any, mechanism: TextMechanism, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
 ) -> SparkRelease:
     """`privatize` for a plain scan of files that is **used once**: without a shuffle, the rows in their order.
 

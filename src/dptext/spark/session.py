@@ -208,11 +208,7 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
         StorageError,
         "Java ran out of memory: give it more (spark.driver.memory, spark.executor.memory), or more partitions",
     ),
-    (
-        "No space left on device",
-        StorageError,
-        "a disk is full: free spark.local.dir or the place of the output",
-    ),
+    ("No space left on device", StorageError, "a disk is full: free spark.local.dir or the place of the output"),
     ("Mkdirs failed to create", StorageError, _NOT_ALLOWED),
     ("Permission denied", StorageError, _NOT_ALLOWED),
     ("AccessControlException", StorageError, _NOT_ALLOWED),

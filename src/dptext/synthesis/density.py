@@ -17,14 +17,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import one_blas_thread
 
-__all__ = [
-    "VARIETY",
-    "LogRatio",
-    "Weights",
-    "choose",
-    "near",
-    "quotas",
-]
+__all__ = ["VARIETY", "LogRatio", "Weights", "choose", "near", "quotas"]
 
 
 Floats = npt.NDArray[np.float64]

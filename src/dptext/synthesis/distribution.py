@@ -286,12 +286,7 @@ class TextDistribution(Showing):
         with watched(progress, "public texts", len(pool)) as done:
             weights = self._weights(encoded_pool(self.features, pool.texts, cache=cache, progress=done))
         chosen, classes = choose(
-            weights.scores,
-            weights.nearness,
-            n,
-            shares=self._wanted(shares),
-            variety=variety,
-            bits=RandomBits(seed),
+            weights.scores, weights.nearness, n, shares=self._wanted(shares), variety=variety, bits=RandomBits(seed)
         )
         doubts = (*self.doubts(shares=shares), *self._far(weights.nearness[chosen]))
         return self._made([pool.texts[place] for place in chosen.tolist()], classes, pool, doubts)
@@ -397,11 +392,7 @@ class TextDistribution(Showing):
         config, tensors = self.features.to_parts()
         arrays = tensor_bytes({**tensors, "matrix": self.matrix})
         statement = self.statement.replace(data_sha256=hashlib.sha256(arrays).hexdigest())
-        files = {
-            _TENSORS: arrays,
-            _PRIVACY: (statement.to_json() + "\n").encode(),
-            _CARD: self.card().encode(),
-        }
+        files = {_TENSORS: arrays, _PRIVACY: (statement.to_json() + "\n").encode(), _CARD: self.card().encode()}
         announced = {
             "labels": {
                 "columns": list(self.labels.columns),

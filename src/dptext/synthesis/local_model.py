@@ -103,9 +103,11 @@ class LocalModel:
             SourceError: the model failed.
         """
         if self._speaks:
-            asked = [self._chat(self.prompts.proposal(request, 1, about=self.about, turn=at)) for at in _turns(request)]
+            asked = [
+                self._chat(self.prompts.proposal(request, 1, about=self.about, turn=at)) for at in range(request.count)
+            ]
         else:
-            asked = [self._list(request, turned(request.examples, at, EXAMPLES), at) for at in _turns(request)]
+            asked = [self._list(request, turned(request.examples, at, EXAMPLES), at) for at in range(request.count)]
         return self._written(asked)
 
     def vary(self, texts: Iterable[str], request: Request) -> list[str]:
@@ -298,10 +300,6 @@ class _EndOfLine:
         torch = extra("torch", "local-models", "LocalModel")
         written = self._tokenizer.batch_decode(tokens[:, self._width :].tolist())
         return torch.tensor(["\n" in each.lstrip() for each in written], device=tokens.device)
-
-
-def _turns(request: Request) -> range:
-    return range(request.count)
 
 
 def _ends(tokenizer: Any, model: Any) -> list[int]:

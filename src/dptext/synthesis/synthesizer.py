@@ -30,14 +30,7 @@ from dptext.synthesis.prompts import TextSample, check_is_apart
 from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, check_users_are_read, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
 
-__all__ = [
-    "MOST_DOCUMENTS",
-    "SynthesisPlan",
-    "Synthesizer",
-    "Terms",
-    "always_assumed",
-    "noise_parameters",
-]
+__all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer", "Terms", "always_assumed", "noise_parameters"]
 
 
 MOST_DOCUMENTS = 1000
@@ -115,12 +108,8 @@ class Terms:
             trust=Trust.CENTRAL,
             mechanism=mechanism,
             parameters=said,
-            assumptions=(
-                first,
-                *features.assumptions(),
-                *others,
-            ),
-            exposed=(*self._names_of_labels(),),
+            assumptions=(first, *features.assumptions(), *others),
+            exposed=self._names_of_labels(),
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
@@ -356,12 +345,7 @@ class Synthesizer(Showing):
         return self.released(plan, total, bits, release_id=release_id)
 
     def released(
-        self,
-        plan: SynthesisPlan,
-        total: npt.NDArray[np.int64],
-        bits: RandomBits,
-        *,
-        release_id: str | None = None,
+        self, plan: SynthesisPlan, total: npt.NDArray[np.int64], bits: RandomBits, *, release_id: str | None = None
     ) -> TextDistribution:
         """Make the release of a sum that was made elsewhere (on Spark).
 

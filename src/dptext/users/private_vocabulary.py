@@ -23,16 +23,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of
-from dptext.users.grouping import (
-    NO_WORD,
-    Columns,
-    Lengths,
-    Rows,
-    TokenCache,
-    TokenRows,
-    UserUnit,
-    users_of,
-)
+from dptext.users.grouping import NO_WORD, Columns, Lengths, Rows, TokenCache, TokenRows, UserUnit, users_of
 
 __all__ = [
     "LONGEST_LABEL",
