@@ -24,7 +24,6 @@ from dptext.representations.encoders import (
     in_parts,
     weighted_sums,
 )
-from dptext.representations.mean_of_words import weighted_sums
 from dptext.text.tokens import Kind, fold, kind_of
 from dptext.threads import one_blas_thread
 from dptext.users.grouping import NO_WORD, TokenRows
