@@ -73,7 +73,7 @@ def test_two_pairs_are_too_few_even_for_the_control():
     ("changed", "message"),
     [
         ({"names": []}, "names must be a row of at least one integer"),
-        ({"names": [0, 500]}, "names must lie between 0 and 199 (or be -1), entry 1 does not"),
+        ({"names": [0, 500]}, "names must lie between -1 and 199, entry 1 does not"),
         ({"secrets": [1]}, "secrets must be one for each of 2 names, got 1"),
         ({"names": [NO_ROW, NO_ROW]}, "no pair of which both words have one"),
         ({"secrets": [5, 5]}, "at least two of each kind"),

@@ -53,7 +53,6 @@ def test_json_holds_everything(run):
     assert len(first["quantiles"]["keep"]) == len(first["shares"]) == 5
     assert {"keep", "support", "replacement_distance", "neighbourhood"} <= set(first["mean"])
     assert set(answer["words"][0]) >= {"word", "known", "epsilon", "keep", "support", "likeliest"}
-    assert answer["compared"] is None
 
 
 def test_epsilons_that_were_asked_for_are_shown_and_nothing_is_advised(run):

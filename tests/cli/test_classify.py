@@ -79,7 +79,7 @@ def test_the_labels_and_probabilities_are_those_of_the_library(work, release, ru
     assert probabilities == distribution.predict_proba(texts).round(6).tolist()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet", ".txt"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl.gz", ".parquet", ".txt"])
 def test_every_format_is_written(work, release, run, suffix):
     pytest.importorskip("pyarrow")
     kept = () if suffix == ".txt" else ("--keep", "topic", "--with-text", "--probabilities")

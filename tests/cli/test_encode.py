@@ -117,7 +117,7 @@ def test_a_saved_encoder_makes_vectors_of_the_same_kind(work, encode, run):
         "in.jsonl", "-o", "c.parquet", "--encoder", "dev", "--dimension", 9, "--public", "public.jsonl"
     )
     assert code == 2
-    assert "what --dimension, --public would say is decided in it" in err
+    assert "what --public, --dimension would say is decided in it" in err
     code, _, err = encode("in.jsonl", "-o", "c.parquet", "--save", "dev", "--dimension", 5)
     assert (code, "is there already" in err) == (2, True)
     Path("mine").mkdir()

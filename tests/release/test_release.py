@@ -13,7 +13,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.io import batches, documents, formats
+from dptext.io import batches, documents
 from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import Relation, Trust, Unit
@@ -354,7 +354,7 @@ def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
 
 
 def test_rejects_of_different_kinds_leave_in_blocks_of_their_own(work, monkeypatch):
-    monkeypatch.setattr(formats, "BATCH_REJECTS", 8)
+    monkeypatch.setattr(batches, "BATCH_REJECTS", 8)
     monkeypatch.setattr(documents, "_REJECTS_KEPT", 10)
     Path("in.jsonl").write_text("\n{\n" * 50 + json.dumps({"text": "a"}) + "\n")
     with contextlib.closing(documents.read_documents("in.jsonl", on_error="skip")) as reader:

@@ -46,11 +46,11 @@ def test_any_vector_has_a_class():
     assert model.predict(strange).shape == (5,)
 
 
-def test_the_device_needs_numpy_only(tmp_path):
+def test_the_device_needs_the_core_only(tmp_path):
     DeviceModel((0, 1), LAYERS, Domain.SPHERE).save(tmp_path / "model.json")
     program = (
         "import sys\n"
-        "sys.modules.update(dict.fromkeys(['sklearn', 'torch', 'scipy', 'safetensors', 'pyarrow']))\n"
+        "sys.modules.update(dict.fromkeys(['sklearn', 'torch', 'scipy', 'pyarrow']))\n"
         "from dptext.representations.layers import DeviceModel\n"
         "print(DeviceModel.load(sys.argv[1]).predict([[1.0, 2.0]]).tolist())\n"
     )

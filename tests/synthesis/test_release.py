@@ -241,7 +241,7 @@ def break_at(step, error, patch):
             "statement": (release_module, "write_statement"),
         }[step]
         patch.setattr(place, name, stop)
-    return {"files": {"watch": lambda reader: reader.watch(stop)}} if step == "reading" else {}
+    return {"files": {"watch": (lambda reader: reader.watch(stop),)}} if step == "reading" else {}
 
 
 def stop_run(step, kind, monkeypatch, **options):

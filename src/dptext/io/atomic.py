@@ -336,10 +336,22 @@ def _open_part(target: Path) -> tuple[Path, IO[bytes]]:
 
 def publish(part: Path, target: Path, *, owner_only: bool = False) -> None:
     """Rename a finished file (mode 0600) to its target first, then give it the mode of a new file there."""
-    part.replace(target)
-    if not owner_only:
-        set_default_mode(target)
-    sync_folder(target)
+    with _noted(part, target):
+        part.replace(target)
+        if not owner_only:
+            set_default_mode(target)
+        sync_folder(target)
+
+
+@contextmanager
+def _noted(part: Path, target: Path) -> Iterator[None]:
+    """Note in an error after the rename that the output is in place."""
+    try:
+        yield
+    except BaseException as error:
+        if not os.path.lexists(part):
+            error.add_note(f"{target} is in place, whole")
+        raise
 
 
 def set_default_mode(path: Path) -> None:
@@ -385,12 +397,13 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
                 mode = _default_stat(target).st_mode & 0o666
                 if replace and target.is_dir():
                     target.rename(replaced)
-                part.rename(target)
+                with _noted(part, target):
+                    part.rename(target)
+                    _set_mode(target, mode | (mode & 0o444) >> 2)  # who may read its files may enter it
+                    sync_folder(target)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
                 _restore(target, replaced)
-            _set_mode(target, mode | (mode & 0o444) >> 2)  # who may read its files may enter it
-            sync_folder(target)
     except OSError as error:
         raise _storage_error(target, error) from None
 

@@ -329,8 +329,9 @@ class MeanOfWords(Showing):
         """(n, D) float32, one vector a text. *Not private.*"""
         given = checked_texts(texts)
         means = np.empty((len(given), self.dimension), dtype=np.float32)
+        rows = self._token_rows()  # its cache holds words of the texts, so it ends with this call
         for block in in_parts(given, _TEXTS_AT_ONCE, progress):
-            means[block] = self._means(*self._rows(given[block]))
+            means[block] = self._means(*rows(given[block]))
         return means
 
     def _means(self, rows: Rows, lengths: Integers) -> Vectors:
@@ -348,8 +349,7 @@ class MeanOfWords(Showing):
         means: Vectors = (sums / totals[:, None]).astype(np.float32)
         return means
 
-    @cached_property
-    def _rows(self) -> TokenRows:
+    def _token_rows(self) -> TokenRows:
         vocabulary = self.vectors.vocabulary
 
         def row_of(token: str) -> int:
