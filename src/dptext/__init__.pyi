@@ -8,17 +8,17 @@ from dptext.embeddings.levels import BudgetPolicy as BudgetPolicy
 from dptext.embeddings.skipgram import SkipGram as SkipGram
 from dptext.errors import DptextError as DptextError
 from dptext.features.pool import Pool as Pool
-from dptext.hiding.autoencoder import AutoEncoder as AutoEncoder
-from dptext.hiding.encoder import HidingEncoder as HidingEncoder
 from dptext.io.documents import Document as Document
 from dptext.io.documents import read_documents as read_documents
 from dptext.io.tables import strip_metadata as strip_metadata
+from dptext.hiding.autoencoder import AutoEncoder as AutoEncoder
+from dptext.hiding.encoder import HidingEncoder as HidingEncoder
 from dptext.ledger.ledger import Ledger as Ledger
 from dptext.privacy.budgets import PersonalBudgets as PersonalBudgets
-from dptext.privacy.guarantee import ZCDP as ZCDP
 from dptext.privacy.guarantee import ApproxDP as ApproxDP
 from dptext.privacy.guarantee import MetricDP as MetricDP
 from dptext.privacy.guarantee import PureDP as PureDP
+from dptext.privacy.guarantee import ZCDP as ZCDP
 from dptext.privacy.restating import statement_for_user as statement_for_user
 from dptext.privacy.statement import PrivacyStatement as PrivacyStatement
 from dptext.release.privatize import batch_privatizer as batch_privatizer
@@ -62,11 +62,11 @@ from dptext.words.gumbel import TruncatedGumbel as TruncatedGumbel
 from dptext.words.madlib import Madlib as Madlib
 from dptext.words.madlib import Mahalanobis as Mahalanobis
 from dptext.words.madlib import Vickrey as Vickrey
-from dptext.words.mechanism import statement_with_training as statement_with_training
 from dptext.words.santext import SanText as SanText
 from dptext.words.santext import SanTextPlus as SanTextPlus
 from dptext.words.subset import SubsetSelection as SubsetSelection
 from dptext.words.tem import TEM as TEM
+from dptext.words.mechanism import statement_with_training as statement_with_training
 from dptext.words.word_privatizer import WordPrivatizer as WordPrivatizer
 
 __version__: str
