@@ -5,8 +5,8 @@ import pytest
 
 import dptext
 from dptext.representations.bounds import fit_bound
+from dptext.representations.dimension import ON_NEWS, USUAL, best_dimension, kept_of
 from dptext.representations.encoders import MeanOfWords
-from dptext.representations.private_encoder import ON_NEWS, USUAL, best_dimension, kept_of
 from dptext.representations.published import DPNR
 
 VARIANCES = 1 / np.arange(1, 41)

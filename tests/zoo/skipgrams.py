@@ -28,7 +28,7 @@ ONE, TWO = np.arange(0, 2 * CANARIES, 2), np.arange(1, 2 * CANARIES, 2)
 
 def plan_of(**options):
     given = {"epsilon": EPSILON, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0, "public_users": 10, "pairs": 20}
-    given |= {"dimension": 20, "negatives": 1, "subsample": 0.0, "distance": 20.0, "noise": "dense", "clip": CLIP}
+    given |= {"dimension": 20, "negatives": 1, "subsample": 0.0, "distance": 20.0, "clip": CLIP}
     return SkipGram(WORDS, **given | options).plan()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dptext.advice.pasted import folded, inputs, kept, out, public, text_option, user_option
 from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, of_labels, without_parameters
 from dptext.privacy.guarantee import Trust
-from dptext.representations.private_encoder import ON_NEWS, USUAL
+from dptext.representations.dimension import ON_NEWS, USUAL
 from dptext.representations.privunit import PrivUnit
 
 __all__ = ["private_vectors"]
@@ -37,7 +37,7 @@ def private_vectors(case: Case) -> Way:
 
 
 def _makeup(case: Case) -> Makeup:
-    from dptext.representations.private_encoder import PrivateEncoder  # of the extra sklearn
+    from dptext.representations.private_encoder import PrivateEncoder
 
     fitted = PrivateEncoder(case.public.vectors, PrivUnit(epsilon=PROTECTING)).fit(case.public.pool.texts[:_FITTED])
     kept = fitted.kept_

@@ -17,8 +17,8 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import BOUNDS, NATURAL, PROJECTIONS, fit_bound
 from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.device import encoder_of
+from dptext.representations.dimension import USUAL, best_dimension, kept_of
 from dptext.representations.encoders import checked_texts
-from dptext.representations.private_encoder import USUAL, best_dimension, kept_of
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
 

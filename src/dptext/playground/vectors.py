@@ -16,8 +16,8 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian
 from dptext.representations.bounds import Bound, Domain, Floats, fit_bound
 from dptext.representations.device import DeviceEncoder
+from dptext.representations.dimension import best_dimension
 from dptext.representations.encoders import MeanOfWords
-from dptext.representations.private_encoder import best_dimension
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.vectors.word_vectors import WordVectors
