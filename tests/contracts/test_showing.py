@@ -118,7 +118,7 @@ def pyplot():
     pyplot.close("all")
 
 
-DRAWN = {"AttackScore", "BankCalibration", "Calibration", "Deniability", "Recommendation", "TextDistribution"}
+DRAWN = {"AttackScore", "BankCalibration", "Calibration", "Deniability", "TextDistribution"}
 
 
 @pytest.mark.slow

@@ -143,7 +143,7 @@ class SparkRelease:
         spark, release_id = self._source.sparkSession, str(self._promise.release_id)
         with plain_errors(), OutputFolder(spark, out) as folder:
             folder.check_no_input(self._source)
-            with charged(charges, release_id, note=partial(self._end, folder, charges)):
+            with charged(charges, release_id, note=partial(self._end, folder, charges), finish=folder.clear):
                 folder.begin(force=force)
                 if charges.kind is not None:
                     charges.reserve(release_id, self._promise if self._before is None else self._before())
@@ -155,12 +155,7 @@ class SparkRelease:
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
                 charges.check(release_id)
 
-                def publish() -> None:
-                    folder.publish(made, force=force)
-                    charges.settle(release_id)
-                    folder.clear()
-
-                completed(publish)
+                completed(lambda: folder.publish(made, force=force))
         self.__dict__["statement"] = made
         return made
 
