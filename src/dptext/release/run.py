@@ -119,7 +119,7 @@ class Charges:
             )
 
     def settle(self, release_id: str) -> None:
-        if self._ledger is not None:
+        if self._ledger is not None and self._ledger.state(release_id) != RELEASED:
             self._ledger.settle(release_id)
 
     def note_pending(self, error: BaseException, release_id: str) -> bool:

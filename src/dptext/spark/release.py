@@ -143,7 +143,7 @@ class SparkRelease:
         spark, release_id = self._source.sparkSession, str(self._promise.release_id)
         with plain_errors(), OutputFolder(spark, out) as folder:
             folder.check_no_input(self._source)
-            with charged(charges, release_id, note=partial(self._end, folder, charges), finish=folder.clear):
+            with charged(charges, release_id, note=partial(self._end, folder, charges)):
                 folder.begin(force=force)
                 if charges.kind is not None:
                     charges.reserve(release_id, self._promise if self._before is None else self._before())
@@ -155,7 +155,12 @@ class SparkRelease:
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
                 charges.check(release_id)
 
-                completed(lambda: folder.publish(made, force=force))
+                def publish() -> None:  # an interrupt waits for all three
+                    folder.publish(made, force=force)
+                    charges.settle(release_id)
+                    folder.clear()
+
+                completed(publish)
         self.__dict__["statement"] = made
         return made
 
