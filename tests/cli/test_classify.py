@@ -122,3 +122,11 @@ def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, relea
     code, _, err = run(*how[:-1], release / "out.jsonl")
     assert code == 2
     assert "lies in the folder of the release" in err
+
+
+def test_encoding_and_separator_of_the_input_are_used(work, release, run):
+    Path("in.csv").write_bytes("text;who\ncup of tea;José\n".encode("cp1252"))
+    code, _, err = run("classify", "--distribution", release, "in.csv", "-o", "out.jsonl", "--keep", "who",
+                       "--encoding", "windows-1252", "--separator", ";")  # fmt: skip
+    assert code == 0, err
+    assert rows("out.jsonl") == [{"predicted_topic": "drinks", "who": "José"}]

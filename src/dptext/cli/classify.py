@@ -58,10 +58,11 @@ def classify(
     if not release.labels.columns:
         raise ParameterError(f"{str(distribution)!r} has no labels to predict: it was released without --label")
     names = [f"predicted_{name}" for name in release.labels.columns]
-    names += [f"probability_{name}" for name in release.classes_ if probabilities]
+    if probabilities:
+        names += [f"probability_{name}" for name in release.classes_]
     kept = (*([inputs.text] if with_text else []), *keep)
     writer = DocumentWriter(out, text=names[0], keep=(*names[1:], *kept))
-    reading: dict[str, Any] = {"keep": keep, "on_error": on_error, "suffix": inputs.in_format}
+    reading: dict[str, Any] = {"keep": keep, "on_error": on_error, **inputs.layout}
     with (
         progress_bar("classifying", quiet=output.quiet) as bar,
         closing(read_documents(files, text=inputs.text, **reading)) as reader,
@@ -92,9 +93,10 @@ def _encoded(
         columns: dict[str, Sequence[Any]] = {text: block.texts, **as_lists(block.columns)}
         for column in release.labels.columns:
             columns[f"predicted_{column}"] = [None if code is None else values[code][column] for code in best]
-        for name, share in zip(release.classes_, shares.round(6).T.tolist(), strict=True):
+        probabilities = names[len(release.labels.columns) :]  # none, or one for each class
+        for name, share in zip(probabilities, shares.round(6).T.tolist(), strict=False):
             known = zip(best, share, strict=True)
-            columns[f"probability_{name}"] = [None if code is None else value for code, value in known]
+            columns[name] = [None if code is None else value for code, value in known]
         yield writer.encode(columns[names[0]], columns, row=done + 1, first=done == 0)
         done += len(block.texts)
         bar.rows(reader, done)
