@@ -382,3 +382,14 @@ def test_a_sentence_model_gets_its_texts_one_by_one_and_may_lie_elsewhere_later(
     config, tensors = features.to_parts()
     for brought in (None, SentenceEncoder(batch_size=8)):
         assert PublicFeatures.from_parts(config, tensors, "x", given=brought) == features
+
+
+def test_word_features_keep_no_word_of_the_texts_that_they_encode():
+    encoder = fit_latent_words(PublicWords(POOL), dimension=8)
+    encoder.encode(["tea Zxqvy"])
+    held = [encoder]
+    for value in held:  # everything that the encoder refers to, but for classes, functions and modules
+        parts = [vars(value)] if hasattr(value, "__dict__") and not isinstance(value, type) else []
+        parts += [*value.keys(), *value.values()] if isinstance(value, dict) else []
+        held += [part for part in parts if not callable(part) or hasattr(part, "_rows")]
+    assert not any(isinstance(value, str) and "Zxqvy" in value for value in held)

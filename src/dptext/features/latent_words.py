@@ -155,13 +155,19 @@ class LatentWords(FrozenEncoder):
             )
         if not (np.isfinite(self.components).all() and np.isfinite(self.idf).all() and (self.idf > 0).all()):
             raise ParameterError("weights of words must be positive and components finite numbers")
-        self._rows = _token_rows(self.words)
+        self._row_of = {word: row for row, word in enumerate(self.words)}
+        if len(self._row_of) < len(self.words):
+            raise ParameterError("words must be distinct, one stands twice")
         self.dimension = int(self.components.shape[1])
 
     def _vectors(self, texts: list[str]) -> Vectors:
-        owner, rows, counts = _distinct(*self._rows(texts), len(self.words))
+        token_rows = TokenRows(self._row)  # its cache holds words of the texts, so it ends with this call
+        owner, rows, counts = _distinct(*token_rows(texts), len(self.words))
         weights = _weights(owner, rows, counts, self.idf, len(texts)).astype(np.float32)
         return weighted_sums(self.components, rows, weights, np.bincount(owner, minlength=len(texts)), np.float32)
+
+    def _row(self, token: str) -> int:
+        return self._row_of.get(fold(token), NO_WORD) if kind_of(token) is Kind.WORD else NO_WORD
 
     @cached_property
     def sha256(self) -> str:
@@ -187,13 +193,6 @@ class LatentWords(FrozenEncoder):
     def assumptions(self) -> tuple[str, ...]:
         """That what it was fitted on is public."""
         return ("words, their weights and their components were fitted on public texts alone",)
-
-
-def _token_rows(words: Sequence[str]) -> TokenRows:
-    table = {word: row for row, word in enumerate(words)}
-    if len(table) < len(words):
-        raise ParameterError("words must be distinct, one stands twice")
-    return TokenRows(lambda token: table.get(fold(token), NO_WORD) if kind_of(token) is Kind.WORD else NO_WORD)
 
 
 def _distinct(
