@@ -378,10 +378,6 @@ def _whole_percent(share: float) -> str:
     return ">99%" if 0.995 <= share < 1.0 else "<1%" if 0.0 < share < 0.005 else f"{share:.0%}"
 
 
-def _with_error(value: float, error: float) -> str:
-    return f"{value:.3f} +-{error:.3f}" if error > 0 else f"{value:.3f}       "
-
-
 def _percent(share: float) -> str:
     if 0.995 <= share < 1.0:
         return ">99%"  # 100% would be another thing

@@ -119,6 +119,7 @@ class Charges:
             )
 
     def settle(self, release_id: str) -> None:
+        """Mark the release as released; nothing happens if it is already."""
         if self._ledger is not None and self._ledger.state(release_id) != RELEASED:
             self._ledger.settle(release_id)
 
