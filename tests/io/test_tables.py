@@ -260,3 +260,16 @@ def test_objects_are_rebuilt_or_refused_by_their_type():
     for value, kind in ((Text(MARKER), "Text"), ([{1: Text(MARKER)}], "Text"), (lambda: MARKER, "function")):
         assert_error(DataError, lambda value=value: rebuilt_values([value], "kept"), f"'{kind}'")
     assert_error(DataError, lambda: rebuilt_values([endless], "kept"), "nested without end")
+
+
+@pytest.mark.parametrize("values", [[None], [{"a": None}, None], [None, {"a": "x"}]])
+def test_null_structs_with_dictionaries_are_rebuilt_as_valid_arrays(values):
+    kind = pa.struct([("a", pa.dictionary(pa.int8(), pa.string(), ordered=True))])
+    for wrapped, outer in (
+        (values, kind),
+        ([values], pa.list_(kind)),
+        ([[("k", values[0])]], pa.map_(pa.string(), kind)),
+    ):
+        made = rebuilt_column(pa.chunked_array([pa.array(wrapped, outer)]), "kept")
+        made.validate(full=True)
+        assert (made.type, made.to_pylist()) == (outer, wrapped)

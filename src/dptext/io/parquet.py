@@ -275,6 +275,22 @@ def _values_type(kind: Any, ordered: bool) -> Any:
     return kind
 
 
+def _decoded_type(kind: Any) -> Any:
+    """The type with plain values in place of dictionaries."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return kind.value_type
+    if types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _decoded_type(field.type)) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_decoded_type(kind.key_type), _decoded_type(kind.item_type), keys_sorted=kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_decoded_type(kind.value_type), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        return (pa.large_list if types.is_large_list(kind) else pa.list_)(_decoded_type(kind.value_type))
+    return kind
+
+
 def _rebuilt(array: Any, kind: Any) -> Any:
     """An array of this type (see `_values_type`) from the values of another."""
     while isinstance(array.type, pa.BaseExtensionType):
@@ -289,7 +305,8 @@ def _rebuilt(array: Any, kind: Any) -> Any:
         codes = pc.index_in(values, value_set=entries).cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(codes, entries, ordered=kind.ordered)
     if types.is_nested(kind):
-        return pa.array(array.to_pylist(), type=kind)
+        # not at once: beneath a null struct, pyarrow makes codes without an entry
+        return pa.array(array.to_pylist(), type=_decoded_type(kind)).cast(kind)
     if types.is_string_view(kind) or types.is_binary_view(kind):
         plain = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
         return _copied(array.cast(plain)).cast(kind)
