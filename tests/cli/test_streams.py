@@ -125,7 +125,7 @@ def test_an_interrupt_while_packages_are_imported_is_one_line(module):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 130
     assert done.stdout == ""
-    assert done.stderr == "dptext: interrupted; nothing was written. Run the same command again to start over\n"
+    assert done.stderr == "dptext: interrupted. If the output exists, it is complete; else run the same command again\n"
 
 
 # -- what comes from elsewhere ---------------------------------------------------------------------------------

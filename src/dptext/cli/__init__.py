@@ -36,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     raise KeyboardInterrupt
                 return run(app, given)
             except KeyboardInterrupt:
-                sys.stderr.write("dptext: interrupted; nothing was written. Run the same command again to start over\n")
+                sys.stderr.write(
+                    "dptext: interrupted. If the output exists, it is complete; else run the same command again\n"
+                )
                 return _INTERRUPTED
     finally:
         if held:

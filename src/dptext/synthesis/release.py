@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, get_args
 
 from dptext.checks import choice, number, path, whole
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, DptextError, ParameterError
 from dptext.features.pool import Pool, pool_cache
 from dptext.io.atomic import (
     check_target,
@@ -251,7 +251,12 @@ def draw_file(
     if _is_around(folder, out):
         raise ParameterError(f"{str(out)!r} lies in the folder of the description: choose a place outside of it")
 
-    check = partial(check_output, [], out, force=force, by="add --force", apart_from={"the public texts": draw.files})
+    def check() -> None:
+        # a run that was stopped leaves a statement without texts: the same release may replace it
+        left = not os.path.lexists(out) and _same_release(folder / "privacy.json", statement_path(out))
+        apart = {"the public texts": draw.files}
+        check_output([], out, force=force, beside=force or left, by="add --force", apart_from=apart)
+
     check()
     described = TextDistribution.load(folder)
     writer = DocumentWriter(out, text=text, keep=described.labels.columns)
@@ -259,6 +264,12 @@ def draw_file(
     with file_lock(out):
         check()  # as it is by now
         return write_corpus(draw.of(described), out, writer)
+
+
+def _same_release(one: Path, other: Path) -> bool:
+    with suppress(DptextError):
+        return read_statement(one).release_id == read_statement(other).release_id
+    return False
 
 
 # -- places ---------------------------------------------------------------------------------------------------
