@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 NAMES = Path(__file__).parents[1] / "reference" / "names.md"
@@ -44,7 +45,7 @@ def content(name: Name) -> str:
     """The page of a name: its docstring, its signature with types, its members."""
     options = {"show_root_full_path": "true"}
     if (module := _module(name.path)) is not None:
-        own = [each for each in getattr(module, "__all__", ()) if f"dptext.{each}" not in _at_top()]
+        own = [each for each in _public(module) if f"dptext.{each}" not in _at_top()]
         options["members"] = f"[{', '.join(own)}]"
         options["show_root_members_full_path"] = "false"
         options["inherited_members"] = "false"  # what its classes share would stand there many times
@@ -52,13 +53,19 @@ def content(name: Name) -> str:
     return f"---\ntitle: {name.short}\n---\n\n::: {name.path}\n    options:\n{lines}"
 
 
-def _module(path: str) -> object | None:
+def _module(path: str) -> ModuleType | None:
     try:
         return import_module(path) if path not in _at_top() else None
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("dptext"):  # an extra is missing: say so
             raise
         return None
+
+
+def _public(module: ModuleType) -> list[str]:
+    """The names a module lists, or else its classes and functions without an underscore."""
+    own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+    return getattr(module, "__all__", [name for name in own if not name.startswith("_")])
 
 
 def _at_top() -> set[str]:
@@ -73,7 +80,7 @@ def targets() -> dict[str, str]:
         if name.short[0].isupper():
             found[name.short] = found[name.path]
         if (module := _module(name.path)) is not None:
-            for each in getattr(module, "__all__", ()):
+            for each in _public(module):
                 path = f"{name.path}.{each}"
                 if f"dptext.{each}" not in _at_top():
                     found[path] = f"{name.page}#{path}"

@@ -12,20 +12,6 @@ from typing import TypeVar
 
 from dptext.errors import ParameterError
 
-__all__ = [
-    "choice",
-    "chosen_epsilon",
-    "is_encodable",
-    "listed",
-    "meant",
-    "names",
-    "number",
-    "path",
-    "shown",
-    "text",
-    "whole",
-]
-
 T = TypeVar("T")
 _A_NAME = re.compile(r"[A-Za-z][\w+-]{0,30}")
 _LONGEST_NAME = 60

@@ -8,19 +8,6 @@ from typing import Any
 
 from dptext.errors import ParameterError, extra
 
-__all__ = [
-    "Row",
-    "checked_axes",
-    "grey",
-    "in_letters",
-    "labelled",
-    "legend_below",
-    "named_row",
-    "next_style",
-    "promise_row",
-    "score_row",
-]
-
 Row = int
 """Which of the rows with names, from the top."""
 

@@ -9,20 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = [
-    "DataError",
-    "DptextError",
-    "MissingExtraError",
-    "ParameterError",
-    "ProtectionWarning",
-    "RefusedError",
-    "SourceError",
-    "StorageError",
-    "extra",
-    "extras",
-    "warn",
-]
-
 
 class DptextError(Exception):
     """Anything that dptext itself reports. ``exit_code`` is what the command line returns for it."""

@@ -24,14 +24,6 @@ from dptext.errors import ParameterError, StorageError
 from dptext.io.atomic import atomic_file, scratch_folder
 from dptext.threads import available_cores, use_cores
 
-__all__ = [
-    "begin_worker",
-    "in_order",
-    "load_shared",
-    "save_shared",
-]
-
-
 _MAGIC = b"dptext tables 1\n"
 _HEADER = struct.Struct("<16sQQ")  # magic, bytes of the pickle, number of arrays
 _PLACE = struct.Struct("<QQ")  # where an array begins, and its length

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 from dptext.errors import ParameterError
 
-__all__ = ["How", "Said", "columns", "switch_off", "watched"]
-
 How: TypeAlias = bool | Callable[..., object] | None
 """What ``progress=`` may be."""
 

@@ -9,8 +9,6 @@ from itertools import chain
 from numbers import Integral, Real
 from typing import TypeAlias
 
-__all__ = ["Facts", "Showing", "arguments_of", "line", "table"]
-
 Facts: TypeAlias = Iterable[tuple[str, object]]
 """Names with values, in the order in which they are shown; None is left out."""
 

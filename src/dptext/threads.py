@@ -11,8 +11,6 @@ from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
-__all__ = ["available_cores", "for_each_block", "one_blas_thread", "use_cores"]
-
 Item = TypeVar("Item")
 
 

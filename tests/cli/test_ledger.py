@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from dptext.cli import main
-from dptext.ledger.ledger import TEXT, Ledger
+from dptext.ledger.ledger import Ledger
+from dptext.ledger.store import TEXT
 from dptext.privacy.guarantee import MetricDP, Relation, Unit
 
 SECRET = "Zebulon"

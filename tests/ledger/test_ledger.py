@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.ledger import store as ledger_store
-from dptext.ledger.ledger import TEXT, Ledger
-from dptext.ledger.store import TOLERANCE, Currency, Limits, in_digits, in_digits_at_least, price
+from dptext.ledger.ledger import Ledger
+from dptext.ledger.store import TEXT, TOLERANCE, Currency, Limits, in_digits, in_digits_at_least, price
 from dptext.privacy.condition import WordsChanged
 from dptext.privacy.guarantee import (
     ZCDP,

@@ -21,8 +21,6 @@ from dptext.io.atomic import is_same
 from dptext.privacy.wording import Strength
 from dptext.text.identifiers import Column
 
-__all__ = ["Advice", "advise", "advised"]
-
 _WAYS = (corpus, shared_vectors, bank, private_vectors, words)
 
 

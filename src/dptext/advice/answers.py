@@ -8,8 +8,6 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from dptext.checks import choice
 from dptext.privacy.guarantee import Trust
 
-__all__ = ["QUESTIONS", "Answers", "Holder", "Purpose", "Question", "Recipient"]
-
 Purpose: TypeAlias = Literal["read", "classify", "vectors", "devices", "statistics"]
 Recipient: TypeAlias = Literal["public", "partner", "colleagues"]
 Holder: TypeAlias = Literal["central", "local"]

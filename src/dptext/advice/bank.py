@@ -20,8 +20,6 @@ from dptext.calibration.reidentification import bank_epsilon
 from dptext.privacy.guarantee import Trust
 from dptext.sentences.rewriter import BankRewriter
 
-__all__ = ["bank"]
-
 
 def bank(case: Case) -> Way:
     """The way of ``dptext privatize --mechanism bank``."""

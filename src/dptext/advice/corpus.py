@@ -23,8 +23,6 @@ from dptext.privacy.guarantee import Trust
 from dptext.synthesis.planning import Expected, expected_quality
 from dptext.synthesis.synthesizer import Synthesizer
 
-__all__ = ["corpus"]
-
 _EPSILON = 1.0
 _COUNT = 5_000
 _ENOUGH = 0.5  # of the way from chance to no noise at all

@@ -21,8 +21,6 @@ from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
 from dptext.text.identifiers import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at
 
-__all__ = ["MOST_ROWS", "Column", "Data", "Roles", "files_of", "look"]
-
 MOST_ROWS = 200_000
 """So many rows are counted; of more, the first ones."""
 _LOOKED_AT = 10_000  # rows, of which columns are looked at

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dptext.advice.advice import Advice
     from dptext.advice.data import Data
 
-__all__ = ["WIDTH", "as_html", "as_text", "column_name"]
 
 WIDTH = 80
 _LONGEST_NAME = 40

@@ -10,23 +10,6 @@ if TYPE_CHECKING:
     from dptext.advice.data import Data
     from dptext.advice.public import PublicTexts
 
-__all__ = [
-    "LABELS",
-    "LICENCE",
-    "NEW",
-    "PUBLIC",
-    "TO_FILL_IN",
-    "folded",
-    "inputs",
-    "kept",
-    "option",
-    "out",
-    "pool",
-    "public",
-    "text_option",
-    "unit_option",
-    "user_option",
-]
 
 PUBLIC = "PUBLIC.jsonl"
 """Stands for a file of public texts that nobody has named."""

@@ -10,8 +10,6 @@ from dptext.privacy.guarantee import Trust
 from dptext.representations.dimension import ON_NEWS, USUAL
 from dptext.representations.privunit import PrivUnit
 
-__all__ = ["private_vectors"]
-
 _FITTED = 1_000  # public texts
 _SAVED = "for-devices"
 _BESIDE = (2.0, 4.0)  # epsilons at which that was measured

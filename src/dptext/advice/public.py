@@ -22,8 +22,6 @@ from dptext.sentences.bank import TextBank
 from dptext.vectors.formats import GLOVE, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["PREVIEWED", "PublicTexts"]
-
 PREVIEWED = 5
 _MOST = 4_000  # texts, so that a preview takes seconds
 _BANKED = 2_000

@@ -24,8 +24,6 @@ from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["shared_vectors"]
-
 _DELTA = 1e-6
 _PEOPLE = 1_500  # public texts that play them
 _LITTLE, _NOTHING = 0.1, 0.01  # of what people's texts add to public vectors

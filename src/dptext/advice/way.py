@@ -19,22 +19,6 @@ from dptext.privacy.wording import Strength, in_a_table
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
 
-__all__ = [
-    "PROTECTING",
-    "Case",
-    "Fit",
-    "Makeup",
-    "Objection",
-    "Preview",
-    "Way",
-    "built",
-    "of_labels",
-    "of_users",
-    "privatized",
-    "rounded_people",
-    "without_parameters",
-]
-
 _INSTALLS = re.compile(r'pip install "[^"]*"')
 PROTECTING = 3.0
 """The largest epsilon whose bound protects by itself (`Strength`)."""

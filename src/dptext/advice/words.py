@@ -8,8 +8,6 @@ from dptext.calibration.deniability import deniability
 from dptext.privacy.guarantee import Trust
 from dptext.words.tem import TEM
 
-__all__ = ["words"]
-
 _UNKNOWN = "What its promise is for two words, and how many stay, depends on the word vectors."
 _ROWS = 100
 _SEED = 0

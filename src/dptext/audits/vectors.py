@@ -19,8 +19,6 @@ from dptext.privacy.guarantee import MetricDP, Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 
-__all__ = ["ChannelLike", "Draw", "Pair", "VectorScore", "audit_vectors", "extreme_pairs"]
-
 Pair: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 VectorScore: TypeAlias = Callable[[Floats], Floats] | Literal["learnt"]
 """(n, k) outputs -> (n,) scores; **higher means likelier under the first** vector of the pair."""

@@ -21,8 +21,6 @@ from dptext.cli.console import ReaderLeftError, Stopped, say, say_error
 from dptext.errors import DptextError, ProtectionWarning
 from dptext.progress import switch_off
 
-__all__ = ["program", "run"]
-
 INTERRUPTED = 130
 INPUT_OUTPUT = 4
 

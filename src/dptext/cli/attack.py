@@ -22,11 +22,12 @@ from dptext.attacks import (
     nearest_secrets,
     with_secrets_told,
 )
+from dptext.attacks.base import ATTACKERS
 from dptext.attacks.membership import gaussian_ceiling
 from dptext.attacks.neighbours import NO_ROW
 from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
-from dptext.cli.attackers import ATTACKERS, Attackers
+from dptext.cli.attackers import Attackers
 from dptext.cli.options import RedactedList
 from dptext.embeddings.refinement import public_base
 from dptext.errors import DataError, DptextError, ParameterError

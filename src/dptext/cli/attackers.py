@@ -8,8 +8,6 @@ import typer
 
 from dptext.attacks.base import ATTACKERS
 
-__all__ = ["ATTACKERS", "Attackers"]
-
 Attackers = Annotated[
     tuple[str, ...],
     typer.Option(help=f"Who infers the attribute: {', '.join(ATTACKERS)} (may be repeated); default: all."),

@@ -14,11 +14,12 @@ from typing import Annotated, Any
 import typer
 
 from dptext.attacks import AttackScore
+from dptext.attacks.base import ATTACKERS
 from dptext.audits.sampled import samples_needed
 from dptext.audits.verdict import Verdict
 from dptext.checks import choice
 from dptext.cli import options
-from dptext.cli.attackers import ATTACKERS, Attackers
+from dptext.cli.attackers import Attackers
 from dptext.cli.console import print_json
 from dptext.cli.options import RedactedList
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
@@ -30,7 +31,7 @@ from dptext.reports import file_audit, measure
 from dptext.reports.answers import recommendation
 from dptext.reports.folders import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.reports.grades import grade
-from dptext.reports.measure import Question
+from dptext.reports.making import Question
 from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
 from dptext.reports.page import Measurement, Report
 from dptext.synthesis.distribution import is_described, read_description

@@ -20,8 +20,8 @@ from dptext.cli import options
 from dptext.cli.console import print_json, say, stdout
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.batches import standard_input
-from dptext.ledger.ledger import Balance, ChargedRelease, Ledger, Summary
-from dptext.ledger.store import TEXT, Currency, Terms, in_digits, in_digits_at_least, price
+from dptext.ledger.ledger import ChargedRelease, Ledger, Summary
+from dptext.ledger.store import TEXT, Balance, Currency, Terms, in_digits, in_digits_at_least, price
 from dptext.privacy.guarantee import guarantee_to_dict
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import strength_in_brief

@@ -37,8 +37,6 @@ from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["MOST_WORDS", "WINDOW", "Cooccurrence", "Plan"]
-
 Floats = npt.NDArray[np.float64]
 
 MOST_WORDS = 1_000_000

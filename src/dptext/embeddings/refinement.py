@@ -11,21 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "SHARE",
-    "News",
-    "Strengths",
-    "bands",
-    "factorised",
-    "filtered",
-    "improved",
-    "learned",
-    "learned_bands",
-    "news",
-    "public_base",
-    "strengths",
-]
-
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]
 

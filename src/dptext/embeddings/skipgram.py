@@ -41,7 +41,6 @@ from dptext.vectors.word_vectors import WordVectors
 if TYPE_CHECKING:
     from dptext.embeddings.dpsgd.training import Checkpoint, Training
 
-__all__ = ["Mode", "Progress", "Run", "SkipGram", "SkipGramPlan", "SkipGramSignal"]
 
 Mode: TypeAlias = Literal["private", "clipped"]
 Singles = npt.NDArray[np.float32]

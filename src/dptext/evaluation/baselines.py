@@ -11,8 +11,6 @@ import numpy.typing as npt
 from dptext.features.features import PublicFeatures
 from dptext.synthesis.moments import Labels
 
-__all__ = ["nearest_labels"]
-
 _PART_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
 
 

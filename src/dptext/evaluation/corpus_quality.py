@@ -13,8 +13,6 @@ from dptext.errors import ParameterError, extra
 from dptext.evaluation.utility import words_of
 from dptext.threads import one_blas_thread
 
-__all__ = ["MEASURES", "compare", "distinct_n", "frechet_distance", "mauve", "precision_recall", "two_sample_auc"]
-
 Floats = npt.NDArray[np.float64]
 MEASURES = {
     "precision": "share of texts within the region of real texts",

@@ -22,8 +22,6 @@ from dptext.representations.encoders import checked_texts
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
 
-__all__ = ["AtEpsilon", "EpsilonComparison", "compare_epsilons"]
-
 _PIECE = 2**31
 
 

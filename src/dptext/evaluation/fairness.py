@@ -19,8 +19,6 @@ from dptext.evaluation.folds import codes_of, people_of
 from dptext.evaluation.measures import CLASS_MEASURES, class_score, codes_of_answers
 from dptext.evaluation.measures import measure as measured
 
-__all__ = ["Fairness", "Gap", "GroupScore", "fairness"]
-
 Rows: TypeAlias = npt.NDArray[np.int64]
 
 SMALLEST_GROUP = 30

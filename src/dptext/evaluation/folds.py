@@ -13,8 +13,6 @@ from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Fold", "checked_folds", "codes_of", "make_folds", "people_of"]
-
 Rows: TypeAlias = npt.NDArray[np.int64]
 
 

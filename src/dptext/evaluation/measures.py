@@ -16,16 +16,6 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate, macro_f1, mean_of_people, over_people, paired_difference, share
 from dptext.evaluation.folds import codes_of, people_of
 
-__all__ = [
-    "CLASS_MEASURES",
-    "NUMBER_MEASURES",
-    "Measured",
-    "checked_numbers",
-    "class_score",
-    "codes_of_answers",
-    "measure",
-]
-
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 

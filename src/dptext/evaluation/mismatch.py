@@ -13,8 +13,6 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.folds import codes_of
 
-__all__ = ["Mismatch", "Predictor", "mismatch"]
-
 
 class Predictor(Protocol):
     """What a training gives: a server for vectors that arrive."""

@@ -19,20 +19,6 @@ from dptext.release.mechanism import checked_texts
 from dptext.text.tokens import Kind, Vocabulary, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 
-__all__ = [
-    "BagOfWords",
-    "Builder",
-    "Features",
-    "Predictions",
-    "UtilityScore",
-    "VectorFeatures",
-    "WordIds",
-    "predictions",
-    "trained_answers",
-    "utility",
-    "words_of",
-]
-
 Builder: TypeAlias = Callable[[int], Any]
 """A seed -> a model with ``fit(features, targets)`` and ``predict(features)`` or ``predict_proba(features)``."""
 

@@ -41,17 +41,6 @@ from dptext.showing import Facts, Showing
 from dptext.threads import one_blas_thread
 from dptext.vectors.formats import GLOVE, KNOWN_VECTORS, STATIC, load_vectors_once
 
-__all__ = [
-    "UNIT",
-    "Block",
-    "PublicFeatures",
-    "encoded_parts",
-    "encoded_pool",
-    "fit_and_encode",
-    "fit_features",
-    "quick_features",
-]
-
 UNIT = 2.0**-15
 """Of a number of a vector."""
 _LENGTH = 2**15

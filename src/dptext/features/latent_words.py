@@ -28,8 +28,6 @@ from dptext.text.tokens import Kind, fold, kind_of
 from dptext.threads import one_blas_thread
 from dptext.users.grouping import NO_WORD, TokenRows
 
-__all__ = ["DIMENSION", "LatentWords", "PublicWords", "fit_latent_words"]
-
 DIMENSION = 300
 MOST_WORDS = 20_000
 _LEAST_TEXTS, _FEW_TEXTS = 2, 1000

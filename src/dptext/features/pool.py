@@ -25,9 +25,6 @@ from dptext.privacy.statement import Parameter
 from dptext.showing import Facts, Showing
 from dptext.text.sentences import sentences
 
-__all__ = ["Cache", "Pool", "PoolCache", "digest_of_texts", "encodable", "pool_cache"]
-
-
 _FEW = 1000  # texts that are looked at, in case somebody gave names of files
 
 

@@ -24,8 +24,6 @@ from dptext.representations.gru import END, UNKNOWN_ROW, GruDecoder, GruEncoder,
 from dptext.showing import Facts, Showing
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["AutoEncoder", "GruBody"]
-
 _MASKED = 0.25
 _SAMPLED = 512
 _SORTED_TOGETHER = 50  # batches: their texts are sorted by length, so that little is padding

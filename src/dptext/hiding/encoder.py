@@ -45,8 +45,6 @@ from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.showing import Facts, Showing
 
-__all__ = ["HidingEncoder", "TrainedEncoder", "statement_of_vectors"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TrainedEncoder(Showing):

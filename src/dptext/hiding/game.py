@@ -22,8 +22,6 @@ from dptext.representations.networks import L1_SPHERE, bounding, noise_on
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Channel, Randomizer
 
-__all__ = ["Body", "Game", "NoiseInTheLoop", "denial", "domain_and_channel", "pushed_apart"]
-
 _START = 2.0  # theta: the budget starts at 88% of the cap
 _WITHIN = {
     Domain.SPHERE: (Domain.SPHERE,),

@@ -26,20 +26,6 @@ from dptext.representations.networks import one_torch_thread
 from dptext.threads import one_blas_thread
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "AIMS",
-    "GAMES",
-    "AutoEncoderOptions",
-    "HidingEpoch",
-    "HidingOptions",
-    "LearntBudget",
-    "Player",
-    "Run",
-    "RunOptions",
-    "with_options",
-]
-
-
 GAMES = ("alternating", "reversal")
 """``alternating``: the adversaries move first, several times, then the encoder, which looks at them as they are.
 ``reversal``: one step for all of them at once, the adversaries' gradient turned round where it enters the encoder."""

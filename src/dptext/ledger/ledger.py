@@ -47,19 +47,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.showing import Facts, Showing
 
-__all__ = [
-    "PENDING",
-    "RELEASED",
-    "TEXT",
-    "Balance",
-    "ChargedRelease",
-    "Ledger",
-    "Limits",
-    "Reservation",
-    "Summary",
-    "Terms",
-]
-
 PENDING, RELEASED = "pending", "released"
 
 

@@ -29,27 +29,6 @@ from dptext.privacy.guarantee import (
     for_group,
 )
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "TEXT",
-    "TOLERANCE",
-    "Balance",
-    "Ceiling",
-    "Connection",
-    "Currency",
-    "Limits",
-    "Overspent",
-    "Terms",
-    "create_store",
-    "damaged",
-    "opened",
-    "price",
-    "reading",
-    "terms_of",
-    "writing",
-]
-
-
 TEXT = "text"
 """What a ledger is keyed by when no column identifies the row: the text itself."""
 

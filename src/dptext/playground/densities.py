@@ -9,8 +9,6 @@ import numpy as np
 from dptext.representations.bounds import Floats
 from dptext.representations.randomizer import Channel
 
-__all__ = ["log_densities", "log_l2_laplace"]
-
 
 def log_densities(channel: Channel, outputs: Floats, vectors: Floats) -> Floats:
     said = channel.parameters()

@@ -9,8 +9,6 @@ from dptext.playground.shown import Attacker
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, in_a_table, strength_in_brief
 
-__all__ = ["SAME", "Promised", "attacker", "percent", "promised", "told_apart"]
-
 _NO_CERTAINTY = 1 - 1e-12  # with noise nobody is certain: what is closer to 1 was rounded
 SAME = "Both give the same outputs with the same chances: nobody can tell them apart."
 

@@ -11,16 +11,6 @@ import numpy.typing as npt
 from dptext.calibration.outcomes import Floats, probability_interval
 from dptext.privacy.randomness import RandomBits
 
-__all__ = [
-    "Between",
-    "likeliest",
-    "mean_of_draws",
-    "overlap",
-    "overlap_of_draws",
-    "overlap_of_places",
-    "right_in_draws",
-]
-
 _ERROR = 0.05
 _MOST_LOSS = 32.0  # nats, at the ends of the grid
 _ROUNDING = 1e-9  # of the transforms

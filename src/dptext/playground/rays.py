@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["DIRECTIONS", "Rays"]
-
 DIRECTIONS = 128
 """Over so many directions the chance is averaged."""
 

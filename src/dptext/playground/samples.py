@@ -7,8 +7,6 @@ import json
 from functools import cached_property
 from importlib.resources import files
 
-__all__ = ["Samples"]
-
 _PUBLIC = 2000
 _PEOPLE = 2000
 _KNOWN = 99

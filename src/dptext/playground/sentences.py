@@ -16,8 +16,6 @@ from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Sentences"]
-
 _LIKELIEST = 5
 _OUTCOMES = 6
 

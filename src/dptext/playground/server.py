@@ -21,7 +21,6 @@ from dptext.privacy.randomness import RandomBits
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["HEADERS", "MOST_BYTES", "Server", "app"]
 
 HOST = "127.0.0.1"
 MOST_BYTES = 64 * 1024

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["NOTE", "Attacker", "Neighbours", "Piece", "Point", "Shown"]
-
 NOTE = (
     "This is a teaching aid: what is typed here is not released, and no promise is made for it. Trying a private text "
     "here and publishing the draw that looks best is a release of its own, and the choice adds to what it gives away."

@@ -21,8 +21,6 @@ from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.users.grouping import UserTexts
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Synthetic"]
-
 _EDGES = (-2.0, -1.0, 0.0, 1.0, 2.0)
 """Of the intervals in which the most telling number is shown, in standard deviations of the noise."""
 

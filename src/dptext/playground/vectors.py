@@ -22,8 +22,6 @@ from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Vectors"]
-
 _DIMENSION = 16  # where no best one is known
 _OUTCOMES = 6
 _DRAWS_EACH = 20  # of each text that the attacker knows

@@ -17,8 +17,6 @@ from dptext.playground.shown import Shown
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["MOST_CHARACTERS", "MOST_DRAWS", "WAYS", "DroppedError", "Playground", "Way"]
-
 MOST_CHARACTERS = 2000
 """A text may have so many."""
 MOST_DRAWS = 20

@@ -28,8 +28,6 @@ from dptext.words.mechanism import Rows, ShownMechanism, WordMechanism
 from dptext.words.registry import word_mechanism
 from dptext.words.replacing import PLACEHOLDERS, Aligner
 
-__all__ = ["Words"]
-
 _NO_WORD: Promised = {
     "promise": "this text has no word, and words alone are hidden: nothing is promised for it.",
     "strength": "It comes out as it stands, but for placeholders. That does not protect.",

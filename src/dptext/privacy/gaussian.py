@@ -21,20 +21,6 @@ from dptext.privacy.guarantee import (
     rounded_up,
 )
 
-__all__ = [
-    "GaussianRelease",
-    "SampledGaussian",
-    "compose_gaussians",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_sigma",
-    "greatest_sampling_rate",
-    "l2_sensitivity",
-    "least_noise_multiplier",
-    "tighter_approx_from_zcdp",
-]
-
-
 _MARGIN = 1e-6  # of delta, kept back: it is computed to 1e-8
 
 

@@ -23,39 +23,6 @@ import numpy.typing as npt
 from dptext.checks import number, text, whole
 from dptext.errors import ParameterError, RefusedError
 
-__all__ = [
-    "ZCDP",
-    "ApproxDP",
-    "BestGuesses",
-    "Guarantee",
-    "MetricDP",
-    "NoGuarantee",
-    "PureDP",
-    "Relation",
-    "Trust",
-    "Unit",
-    "approx_from_zcdp",
-    "as_approx",
-    "at_most",
-    "best_guesses",
-    "canonical_id",
-    "check_amount",
-    "compose",
-    "compose_parallel",
-    "epsilon_at_most",
-    "for_group",
-    "guarantee_from_dict",
-    "guarantee_to_dict",
-    "product_upwards",
-    "pure_from_metric",
-    "rate_at_most",
-    "rounded_down",
-    "rounded_up",
-    "substitution_from_add_remove",
-    "sum_upwards",
-    "zcdp_from_pure",
-]
-
 
 class Unit(StrEnum):
     """The privacy unit: what one neighbouring change may touch."""

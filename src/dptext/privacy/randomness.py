@@ -17,8 +17,6 @@ import numpy.typing as npt
 from dptext.checks import whole
 from dptext.errors import ParameterError
 
-__all__ = ["NoiseKey", "RandomBits", "seed_bytes"]
-
 _KEY_BYTES = 32
 _CHUNK_BYTES = 1 << 20
 _BLOCK_BYTES = 16

@@ -17,8 +17,6 @@ from dptext.io.atomic import HashedFile, open_locked, open_own, publish, set_def
 from dptext.io.batches import Reject, merge_rejects
 from dptext.privacy.randomness import NoiseKey
 
-__all__ = ["Job", "Part", "interrupted"]
-
 _VERSION = 3
 
 

@@ -23,21 +23,6 @@ from dptext.processes import in_order
 from dptext.release.release import Tally, without_text
 from dptext.showing import Facts, Showing
 
-__all__ = [
-    "Replacing",
-    "Rewriter",
-    "TextMechanism",
-    "check_mechanism",
-    "checked_texts",
-    "mark",
-    "placeholder",
-    "refuse_beside",
-    "rewrite_blocks",
-    "shown",
-    "unmarked",
-]
-
-
 _EDGE, _DIGITS = "\x1f", "\x1c\x1d\x1e"
 _CODE_OF = dict(zip("abcdefghijklmnopqrstuvwxyz_", map("".join, product(_DIGITS, repeat=3)), strict=True))
 _LETTER_OF = {code: letter for letter, code in _CODE_OF.items()}

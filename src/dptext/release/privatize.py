@@ -21,8 +21,6 @@ from dptext.release.mechanism import Rewriter, TextMechanism, check_mechanism, r
 from dptext.release.release import Release, Tally, TextsOfPeople, with_columns, without_text
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream
 
-__all__ = ["BatchPrivatizer", "batch_privatizer", "privatize", "privatize_file"]
-
 _logger = logging.getLogger(__name__)
 _SAID_EVERY = 100  # texts
 _CARRIED = (

@@ -28,23 +28,6 @@ from dptext.showing import Facts
 from dptext.text.patterns import KINDS, VERSION, Span, check_kinds, find
 from dptext.text.tokens import fold, letters_between
 
-__all__ = [
-    "LISTED",
-    "Analyzer",
-    "Redacted",
-    "Redaction",
-    "Terms",
-    "as_redacted",
-    "behind",
-    "is_listed",
-    "is_redacted",
-    "placeholders_of",
-    "public_form",
-    "read_terms",
-    "redaction_of",
-    "united",
-]
-
 LISTED, UNREAD, OTHER = "listed", "unread", "other"
 """Kinds: a term of the owner's list; a text on which the analyzer failed; an entity that it had not announced."""
 PRESIDIO = "presidio"

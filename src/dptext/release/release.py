@@ -26,27 +26,6 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
 from dptext.showing import Facts, Showing
 
-__all__ = [
-    "MostTexts",
-    "Release",
-    "Tally",
-    "TextsOfPeople",
-    "data_agrees",
-    "data_and_statement",
-    "folder_is_of",
-    "kept_as_it_was",
-    "promise_to",
-    "read_statement",
-    "rejects_path",
-    "statement_path",
-    "user_digest",
-    "with_columns",
-    "without_text",
-    "write_rejects",
-    "write_statement",
-]
-
-
 _AT_LEAST = 1 << 16  # rows that wait for each other before they are sorted
 
 

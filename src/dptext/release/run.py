@@ -19,7 +19,8 @@ from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, check_target
 from dptext.io.batches import STANDARD, Batch, Reject, as_lists
 from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents
-from dptext.ledger.ledger import PENDING, RELEASED, TEXT, Ledger
+from dptext.ledger.ledger import PENDING, RELEASED, Ledger
+from dptext.ledger.store import TEXT
 from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_release_id
@@ -36,21 +37,6 @@ from dptext.release.release import (
     write_rejects,
     write_statement,
 )
-
-__all__ = [
-    "Charges",
-    "Piece",
-    "Run",
-    "RunSettings",
-    "TextFiles",
-    "charged",
-    "check_output",
-    "check_statement_file",
-    "is_released",
-    "release_file",
-    "release_stream",
-]
-
 
 _logger = logging.getLogger(__name__)
 

@@ -27,18 +27,6 @@ from dptext.reports.stayed import Stayed
 if TYPE_CHECKING:
     from dptext.reports.page import GroupGap, Measurement, Report
 
-__all__ = [
-    "Answer",
-    "Decision",
-    "Recommendation",
-    "answers",
-    "is_exact",
-    "is_uncompared",
-    "judged",
-    "kind_of",
-    "main_scores",
-    "recommendation",
-]
 
 _A_COLUMN = kept_as_it_was("").partition("'")[0]
 _EXACT = 1e-9  # an interval this narrow holds rounding only

@@ -15,8 +15,6 @@ from dptext.errors import ParameterError, extra
 from dptext.estimates import Estimate
 from dptext.io.atomic import check_target, hashed_file
 
-__all__ = ["calibration_figure", "figure_format", "plane_figure", "promise_figure", "scores_figure"]
-
 FORMATS = (".png", ".pdf", ".svg")
 
 

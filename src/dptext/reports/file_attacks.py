@@ -42,23 +42,6 @@ from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
 
-__all__ = [
-    "aligned",
-    "as_seen",
-    "as_seen_by",
-    "by_layout",
-    "by_likelihood",
-    "channel_of",
-    "drawn_as_said",
-    "expect_recovery",
-    "infer",
-    "link",
-    "link_bank",
-    "rebuilt",
-    "rebuilt_bank",
-    "recover",
-]
-
 _FALSE_ALARM = 1e-6
 _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
 

@@ -46,20 +46,6 @@ from dptext.vectors.formats import check_folder, load_folder
 from dptext.words.mechanism import WordMechanism
 from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 
-__all__ = [
-    "Check",
-    "audit_bank_file",
-    "audit_description",
-    "audit_device",
-    "audit_embeddings",
-    "audit_synthetic_file",
-    "audit_vector_file",
-    "audit_word_file",
-    "check_noise",
-    "description_folder",
-    "is_of_vectors",
-]
-
 Floats = npt.NDArray[np.float64]
 NOISE_ERROR = 1e-6
 """Probability with which `check_noise` rejects an honest release."""

@@ -10,8 +10,6 @@ from dptext.errors import StorageError
 from dptext.io.artifacts import announced_format
 from dptext.release.release import statement_path
 
-__all__ = ["FolderKind", "folder_kind", "other_than_audited", "other_than_reported", "private_files"]
-
 
 class FolderKind(StrEnum):
     """Kinds of folders; the value of those that announce themselves is what they call their format."""

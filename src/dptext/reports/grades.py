@@ -10,8 +10,6 @@ from typing import Literal, NamedTuple
 
 from dptext.estimates import Estimate
 
-__all__ = ["Grade", "Said", "advantage", "grade", "said"]
-
 NEAR, HALF, NEARLY = 0.1, 0.5, 0.9
 """Advantages at which grades change."""
 _TIMES = 20.0

@@ -18,8 +18,6 @@ from dptext.io.formats import file_format
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.files import VECTOR
 
-__all__ = ["Rows", "chosen_rows", "columns_of", "count_rows", "read_rows"]
-
 Chosen = npt.NDArray[np.int64]
 
 

@@ -20,8 +20,6 @@ from dptext.reports.file_audit import Check
 from dptext.reports.page import Corpus, GroupGap, KeptColumn, Measurement, Picture, Relinking, Report, Sample
 from dptext.reports.stayed import Stayed
 
-__all__ = ["SHARES", "Making", "Question", "picture_of_attacks"]
-
 SHARES = (-0.02, 1.02)
 """The axis of a picture of shares."""
 _SEEDS = 2**31

@@ -50,8 +50,6 @@ from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.replacing import PLACEHOLDERS
 
-__all__ = ["Question", "report"]
-
 _PEOPLE = (10, 100, 1_000, 10_000)
 _MOST_SIMILARITIES = 1 << 31  # to find the sets of public texts
 _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays

@@ -14,8 +14,6 @@ from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 from dptext.words.registry import mechanism_from_statement as word_mechanism_from_statement
 
-__all__ = ["is_of_bank", "mechanism_from_statement", "rewriter_from_statement"]
-
 
 def is_of_bank(statement: PrivacyStatement) -> bool:
     """Whether the statement speaks of texts that became texts of a bank."""

@@ -31,19 +31,6 @@ from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
 
-__all__ = [
-    "Corpus",
-    "GroupGap",
-    "KeptColumn",
-    "LabelOfCorpus",
-    "Measurement",
-    "Picture",
-    "Relinking",
-    "Report",
-    "Sample",
-    "Spread",
-]
-
 Picture = tuple[str, bytes]
 """A caption and a PNG picture."""
 

@@ -10,8 +10,6 @@ from dptext.release.redaction import Terms, united
 from dptext.text.patterns import find
 from dptext.text.tokens import fold, letters_between
 
-__all__ = ["Stayed", "stayed"]
-
 _TELLING = 3  # letters or digits of a part that counts
 
 

@@ -38,8 +38,6 @@ from dptext.synthesis.distribution import TextDistribution, read_description
 from dptext.synthesis.moments import MomentSum
 from dptext.users.grouping import UserTexts, texts_of
 
-__all__ = ["OfSynthetic"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 

@@ -24,17 +24,6 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 
-__all__ = [
-    "CappedLaplace",
-    "Gaussian",
-    "L1NormalisedLaplace",
-    "L2Laplace",
-    "Laplace",
-    "NormalisedLaplace",
-    "onto_l1_sphere",
-]
-
-
 _WIDEN = 1 + 2.0**-30  # a vector brought into its domain in double precision is within this factor of it
 _STEPS = 2.0**12  # of the grid, in one standard deviation of a coordinate
 _TOGETHER = 2**15  # numbers worked on at once, so that they stay in the cache

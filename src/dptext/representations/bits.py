@@ -32,9 +32,6 @@ from dptext.representations.bounds import Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent, in_blocks
 from dptext.threads import for_each_block
 
-__all__ = ["MOST_BITS", "OneBit", "OptimizedUnary", "SymmetricUnary", "WeightedBits", "bit_budgets", "unary_epsilon"]
-
-
 Codes = npt.NDArray[np.uint16]
 
 MOST_BITS = 16

@@ -30,8 +30,6 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 
-__all__ = ["STEPS", "CubeChannel", "Hybrid", "Piecewise"]
-
 STEPS = 2**20
 """Numbers are rounded to multiples of 1 / STEPS; the variance of that is below 2^-42."""
 

@@ -45,9 +45,6 @@ from dptext.vectors.formats import load_vectors_once
 from dptext.vectors.word2vec import encoded_words
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["DeviceEncoder", "check_device", "encoder_of"]
-
-
 Tensors = dict[str, npt.NDArray[Any]]
 Described = tuple[dict[str, Any], Tensors, PrivacyStatement | None]
 """What the configuration says of an encoder, its arrays, and the statement of its vectors."""

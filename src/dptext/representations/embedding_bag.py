@@ -21,8 +21,6 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import FrozenEncoder, Vectors, finite
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
-__all__ = ["Buckets", "EmbeddingBag", "NGrams", "Rows"]
-
 _REMEMBERED = 1 << 18
 _LONGEST_REMEMBERED = 64
 _NO_WORDS = (Kind.SPACE, Kind.PUNCTUATION)

@@ -26,7 +26,6 @@ from dptext.representations.randomizer import Private
 if TYPE_CHECKING:  # a device brings it, and more than a command that only names it should load
     from dptext.representations.device import DeviceEncoder
 
-__all__ = ["VECTOR", "check_output_columns", "encode_file", "parameters_digest", "vectors_in"]
 
 VECTOR = "vector"
 """The column of the private vectors."""

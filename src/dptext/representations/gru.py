@@ -24,8 +24,6 @@ from dptext.representations.embedding_bag import Buckets, NGrams
 from dptext.representations.encoders import FrozenEncoder, Provenance, Vectors, finite
 from dptext.text.tokens import fold
 
-__all__ = ["END", "POOLINGS", "UNKNOWN_ROW", "GruDecoder", "GruEncoder", "WordTable"]
-
 UNKNOWN_ROW, END = 0, 1
 _RESERVED = ("<unk>", "<end>")
 _FEWEST_TEXTS = 2

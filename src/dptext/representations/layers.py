@@ -20,8 +20,6 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats, checked_vectors, row_products
 from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, exposed_by, finite
 
-__all__ = ["DeviceModel", "HidingLayers", "LayeredEncoder"]
-
 _MODEL = "dptext device model 1"
 _MOST = 1e15  # a coordinate of an encoder; products of such stay finite
 

@@ -19,31 +19,6 @@ from dptext.representations.embedding_bag import Buckets, Rows
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.threads import one_blas_thread
 
-__all__ = [
-    "L1_SPHERE",
-    "MIN_MAX",
-    "SCHEDULES",
-    "TRAININGS",
-    "Bag",
-    "Epoch",
-    "Labels",
-    "Layers",
-    "Schedule",
-    "Training",
-    "TrainingNoise",
-    "TrainingOptions",
-    "bounding",
-    "epsilons_of",
-    "geometric",
-    "layers_of",
-    "noise_on",
-    "one_torch_thread",
-    "perceptron",
-    "train_mlp",
-    "train_split",
-]
-
-
 Labels = npt.NDArray[np.intp]
 Layers = tuple[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]], ...]
 

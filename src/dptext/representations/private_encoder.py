@@ -31,9 +31,6 @@ from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["PrivateEncoder"]
-
-
 _MADE_UP = "texts made up of public words by their rank"
 
 

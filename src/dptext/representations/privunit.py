@@ -20,8 +20,6 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import REAL_ARITHMETIC, Channel, Private, Randomizer, in_blocks
 
-__all__ = ["PrivUnit", "PrivUnitG"]
-
 _COIN = 2.0**53
 _GRID = 2.0**20
 _MARGIN = 1e-9  # nats kept back: masses are computed to 1e-12 of themselves, in 2^20 dimensions to 5e-10

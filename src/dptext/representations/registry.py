@@ -16,8 +16,6 @@ from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText
 from dptext.representations.randomizer import Randomizer
 
-__all__ = ["PUBLISHED_ONLY", "RANDOMIZERS", "kind_named", "randomizer_from_parameters", "randomizer_of"]
-
 RANDOMIZERS: dict[str, type[Randomizer]] = {
     each.name: each
     for each in (

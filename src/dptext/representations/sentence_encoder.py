@@ -23,9 +23,6 @@ from dptext.representations.encoders import Progress, Vectors, checked_texts, fi
 from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
 
-__all__ = ["KNOWN_MODELS", "MINILM_ONNX", "OnnxModel", "SentenceEncoder", "is_onnx_folder", "onnx_files"]
-
-
 _MODEL, _TOKENIZER, _CONFIG = "model.onnx", "tokenizer.json", "sentence_bert_config.json"
 _MINILM_TOKENIZER = Path(__file__).parent / "minilm" / f"{_TOKENIZER}.gz"
 _MAX_TOKENS = 256

@@ -22,8 +22,6 @@ from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNo
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import randomizer_of
 
-__all__ = ["SplitClassifier"]
-
 _NO_STOPPING = ("validation_fraction", "patience")
 
 

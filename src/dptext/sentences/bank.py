@@ -34,9 +34,6 @@ from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
 from dptext.vectors.nearest_sets import NearestSets
 
-__all__ = ["TextBank", "announces_bank", "check_place", "floors", "usual_size"]
-
-
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

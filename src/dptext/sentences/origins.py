@@ -14,8 +14,6 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.sentences.rewriter import BankRewriter
 
-__all__ = ["Alike", "Likelihoods", "Parting", "alike"]
-
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

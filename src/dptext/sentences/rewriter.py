@@ -25,8 +25,6 @@ from dptext.representations.encoders import checked_texts
 from dptext.sentences.bank import TextBank
 from dptext.text.sentences import sentences
 
-__all__ = ["BankRewriter", "UnitOfEpsilon"]
-
 UnitOfEpsilon: TypeAlias = Literal["sentence", "document"]
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -12,8 +12,6 @@ from dptext.release.scikit_learn import TextPrivatizer
 from dptext.sentences.bank import TextBank, announces_bank
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
 
-__all__ = ["SentencePrivatizer"]
-
 
 class SentencePrivatizer(TextPrivatizer):
     """Replace every text, or each of its sentences, by a text of a public bank, as a step of a scikit-learn pipeline.

@@ -31,8 +31,6 @@ from dptext.synthesis.release import check_columns, described_into
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.users.grouping import Chunk, UserTexts
 
-__all__ = ["PrivateFrame", "describe"]
-
 _CODE, _DIGEST = "dptext code", "dptext digest"
 
 

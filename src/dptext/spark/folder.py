@@ -16,8 +16,6 @@ from dptext.io.atomic import sibling
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 
-__all__ = ["OutputFolder"]
-
 _AT_ONCE = 1 << 20
 
 

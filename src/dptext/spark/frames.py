@@ -17,10 +17,8 @@ from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally, with_columns
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.files import VECTOR, parameters_digest
-from dptext.spark.descriptions import describe
 from dptext.spark.release import SparkRelease
 from dptext.spark.session import check_frame, plain_errors, session
-from dptext.spark.shared_vectors import fit
 from dptext.spark.tasks import (
     COUNTS,
     LABEL,
@@ -37,19 +35,6 @@ from dptext.spark.tasks import (
     to_nodes,
 )
 from dptext.text.identifiers import LOOKED_AT, Column, look_at
-
-__all__ = [
-    "KINDS",
-    "SparkRelease",
-    "describe",
-    "encode",
-    "encode_scan",
-    "fit",
-    "look_at_columns",
-    "privatize",
-    "privatize_scan",
-    "read_files",
-]
 
 _logger = logging.getLogger(__name__)
 Ids: TypeAlias = str | Sequence[str] | None

@@ -23,8 +23,6 @@ from dptext.spark.folder import OutputFolder
 from dptext.spark.session import plain_errors
 from dptext.spark.tasks import named, quoted
 
-__all__ = ["FrameCharges", "SparkRelease", "completed", "run_job"]
-
 Result = TypeVar("Result")
 Counts = Mapping[str, int]
 _LONGEST_END = 30.0  # seconds that tasks which were stopped have to end

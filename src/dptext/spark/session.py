@@ -18,9 +18,6 @@ import dptext.errors
 from dptext.errors import DataError, DptextError, MissingExtraError, ParameterError, StorageError, extra
 from dptext.io.atomic import scratch_folder
 
-__all__ = ["check_frame", "plain_errors", "session"]
-
-
 _logger = logging.getLogger("dptext")
 _ATTEMPTS = 4  # at a task, as on a cluster; Spark itself makes one on a single machine
 

@@ -18,8 +18,6 @@ from dptext.spark.tasks import bytes_column, checked_columns, from_node, text_co
 from dptext.spark.users import ORDER, TEXT, WHO, sum_over_users, user_column
 from dptext.users.grouping import Level, UserWords, WordIndexer
 
-__all__ = ["fit"]
-
 _WORDS, _LEVEL = "dptext words", "dptext level"
 
 

@@ -29,34 +29,6 @@ from dptext.release.mechanism import Rewriter
 from dptext.release.release import Tally
 from dptext.threads import use_cores
 
-__all__ = [
-    "COUNTS",
-    "GROUP",
-    "GROUPS",
-    "LABEL",
-    "SOFTWARE",
-    "EncodeTask",
-    "Placed",
-    "RewriteTask",
-    "Rows",
-    "bare_field",
-    "batch_of",
-    "begin_task",
-    "by_id",
-    "by_label",
-    "bytes_column",
-    "checked_columns",
-    "checked_partitions",
-    "from_node",
-    "named",
-    "number_column",
-    "placed_blocks",
-    "quoted",
-    "text_column",
-    "to_nodes",
-    "vector_column",
-]
-
 
 def to_nodes(spark: Any, thing: object) -> str:
     """Give every node a public object, and return the name that tasks know it by."""

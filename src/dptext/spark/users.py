@@ -28,8 +28,6 @@ from dptext.spark.tasks import (
 )
 from dptext.users.grouping import UserUnit, user_name
 
-__all__ = ["ORDER", "TEXT", "WHO", "RowsOfUsers", "sum_over_users", "user_column"]
-
 WHO, TEXT, ORDER = "dptext who", "dptext text", "dptext order"
 _SLICE, _CELLS = "dptext slice", "dptext cells"
 _ROWS_A_SLICE = 256

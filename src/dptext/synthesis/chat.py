@@ -27,8 +27,6 @@ from dptext.io.documents import PathLike
 from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import Prompts, Request, batches, texts_of
 
-__all__ = ["ChatEndpoint", "Limits"]
-
 T = TypeVar("T")
 Messages = tuple[str, str]
 

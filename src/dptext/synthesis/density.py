@@ -17,9 +17,6 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import one_blas_thread
 
-__all__ = ["VARIETY", "LogRatio", "Weights", "choose", "near", "quotas"]
-
-
 Floats = npt.NDArray[np.float64]
 
 _EXPONENTS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)

@@ -36,18 +36,6 @@ from dptext.synthesis.density import VARIETY, LogRatio, Weights, choose
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels
 from dptext.synthesis.prompts import Source, generated, with_source
 
-__all__ = [
-    "HINTS",
-    "SURE",
-    "Described",
-    "Shares",
-    "TextDistribution",
-    "announces_description",
-    "is_described",
-    "rare_labels",
-    "read_description",
-]
-
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
 HINTS = 12

@@ -32,8 +32,6 @@ from dptext.synthesis.prompts import (
     turned,
 )
 
-__all__ = ["LocalModel"]
-
 _ITEM = "- "
 _LIKELIEST = 1024
 

@@ -28,9 +28,6 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.users.grouping import Chunk, UserTexts
 from dptext.users.private_vocabulary import PrivateLabels
 
-__all__ = ["COUNT_WEIGHT", "MOST_CLASSES", "OUTSIDE", "TEXTS_AT_ONCE", "Labels", "MomentSum", "Space"]
-
-
 MOST_CLASSES = 10_000
 """A class costs no noise, but memory and candidates."""
 OUTSIDE = -1

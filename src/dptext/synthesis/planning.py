@@ -23,8 +23,6 @@ from dptext.synthesis.distribution import SURE, rare_labels
 from dptext.synthesis.moments import COUNT_WEIGHT, OUTSIDE, Labels
 from dptext.synthesis.synthesizer import SynthesisPlan
 
-__all__ = ["COVERED", "EPSILONS", "Expected", "expected_quality", "pool_warnings"]
-
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _MOST_TEXTS, _FEW_TEXTS = 20_000, 1_000  # of the pool, for a prediction and for a warning
 _DRAWS = 5

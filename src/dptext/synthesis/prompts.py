@@ -29,25 +29,6 @@ from dptext.synthesis.density import Weights, choose, quotas
 from dptext.synthesis.moments import Labels
 from dptext.users.grouping import Chunk, UserTexts
 
-__all__ = [
-    "EXAMPLES",
-    "HINTS",
-    "OverlapWarning",
-    "Prompts",
-    "Request",
-    "Source",
-    "TextSample",
-    "batches",
-    "check_is_apart",
-    "cleaned",
-    "generated",
-    "label_in_words",
-    "texts_of",
-    "turned",
-    "with_source",
-]
-
-
 _SAMPLED = 4096  # distinct texts: a share is estimated with a standard error of at most .008
 _WARNED, _REFUSED = 0.1, 0.5
 """Share of the distinct private texts that are in the pool. Random halves of one source share few: 4.1% of Yelp

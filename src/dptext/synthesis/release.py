@@ -42,20 +42,6 @@ from dptext.synthesis.moments import Labels
 from dptext.synthesis.prompts import Source, TextSample
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 
-__all__ = [
-    "Draw",
-    "PrivateFiles",
-    "PrivateRows",
-    "check_columns",
-    "check_places",
-    "described_into",
-    "distribution_path",
-    "draw_file",
-    "earlier",
-    "synthesize_file",
-    "write_corpus",
-]
-
 _ROWS_AT_ONCE = 10_000
 _SUFFIX = ".distribution"
 

@@ -30,9 +30,6 @@ from dptext.synthesis.prompts import TextSample, check_is_apart
 from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, check_users_are_read, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
 
-__all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer", "Terms", "always_assumed", "noise_parameters"]
-
-
 MOST_DOCUMENTS = 1000
 """Of a person, this many documents are looked at, unless another number is given."""
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}

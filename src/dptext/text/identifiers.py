@@ -20,8 +20,6 @@ import regex
 from dptext.io.documents import first_rows, is_missing
 from dptext.text.patterns import Span, find
 
-__all__ = ["ALL_DIFFERENT", "LOOKED_AT", "NAMES_SOMEBODY", "Column", "columns_of", "look_at"]
-
 LOOKED_AT = 10_000
 """Default number of rows that are read."""
 NAMES_SOMEBODY = "its name says that it tells who somebody is"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import regex
 
-__all__ = ["sentences"]
-
 _CLOSING = r"['\"”’»)\]}」』）]*+"
 _PARAGRAPH = regex.compile(r"\n[^\S\n]*+\n", regex.V1)
 _STOP = regex.compile(rf"(?<![.!?…])([.!?…]++){_CLOSING}\s++|(?<![。！？])[。！？]++{_CLOSING}", regex.V1)

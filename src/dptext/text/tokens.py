@@ -12,21 +12,6 @@ import regex
 
 from dptext.errors import DataError
 
-__all__ = [
-    "ADDRESSES",
-    "UNKNOWN",
-    "Kind",
-    "Token",
-    "Vocabulary",
-    "fold",
-    "is_single_word",
-    "join",
-    "kind_of",
-    "letters_between",
-    "pieces",
-    "split",
-]
-
 
 class Kind(StrEnum):
     """What a token is, and so how it is treated."""

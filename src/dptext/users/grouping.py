@@ -27,32 +27,6 @@ from dptext.processes import in_order
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users.partition import Slab, UserPartition, nameless_file
 
-__all__ = [
-    "DOCUMENT_END",
-    "MAX_CLASSES",
-    "NO_WORD",
-    "ONE_NAME",
-    "OUTSIDE",
-    "Chunk",
-    "Columns",
-    "Indexer",
-    "Lengths",
-    "Level",
-    "Rows",
-    "TokenCache",
-    "TokenRows",
-    "UserStore",
-    "UserTexts",
-    "UserUnit",
-    "UserWords",
-    "WordIndexer",
-    "check_users_are_read",
-    "stored_users",
-    "texts_of",
-    "user_name",
-    "users_of",
-]
-
 UserUnit: TypeAlias = Literal["user", "document"]
 Level: TypeAlias = str | int | float | bool | None
 Rows: TypeAlias = npt.NDArray[np.int32]

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from dptext.errors import StorageError
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Slab", "UserPartition", "nameless_file"]
-
 BUFFER_BYTES = 1 << 22
 BUFFER_DOCUMENTS = 1 << 16
 LARGE_BUCKET = 1 << 25  # bytes; a larger bucket is partitioned again, or reduced to what the limit keeps

@@ -25,16 +25,6 @@ from dptext.showing import Facts, Showing
 from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of
 from dptext.users.grouping import NO_WORD, Columns, Lengths, Rows, TokenCache, TokenRows, UserUnit, users_of
 
-__all__ = [
-    "LONGEST_LABEL",
-    "LONGEST_WORD",
-    "LearnedVocabulary",
-    "PrivateLabels",
-    "PrivateVocabulary",
-    "private_labels",
-    "private_vocabulary",
-]
-
 LONGEST_WORD = 40
 """Maximum length of a released word."""
 LONGEST_LABEL = 100

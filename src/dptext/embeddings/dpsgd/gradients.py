@@ -15,9 +15,6 @@ import numpy.typing as npt
 from dptext.embeddings.dpsgd.noise import Sums, add_cells, compiled
 from dptext.embeddings.dpsgd.participation import Limits
 
-__all__ = ["NONE", "TRIES", "PairDrawing", "Scratch", "add_clipped", "unit_gradient"]
-
-
 NONE = -1
 """In place of a negative word that there is not: it was the word itself, or the unknown one."""
 TRIES = 16

@@ -18,9 +18,6 @@ from dptext.errors import extra
 from dptext.noise.gaussian_sums import normal_pair, settle
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["NOWHERE", "CellNoise", "Sums", "add_cells", "cells_of", "compiled", "move"]
-
-
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _numba = extra("numba", "skipgram", "training of word vectors")

@@ -24,9 +24,6 @@ from dptext.io.batches import display_name
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.users.grouping import UserStore
 
-__all__ = ["Checkpoint", "Tables", "Training", "read_checkpoint", "write_checkpoint"]
-
-
 _HEAD = {"format": "dptext-training", "version": 1, "secrecy": "private: a working file, not a release"}
 _LONGEST_HEAD = 1 << 12
 _ROWS_AT_ONCE = 1 << 12

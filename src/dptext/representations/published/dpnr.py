@@ -30,9 +30,6 @@ from dptext.representations.published.protocols import Published, PublishedChann
 from dptext.representations.randomizer import Private
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
-__all__ = ["DPNR", "CappedDPText", "DPText", "MaskedTexts", "MinMaxLaplace", "OneSidedNoise", "mask_words", "min_max"]
-
-
 Masks = npt.NDArray[np.bool_]
 Phrases = dict[str, set[tuple[str, ...]]]
 
