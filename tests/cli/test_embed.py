@@ -270,7 +270,7 @@ def test_explain_verifies_the_folder(work, embed, run):
     strict.write_text(strict.read_text().replace('"epsilon": 1.0', '"epsilon": 0.1'))
     code, _, err = run("explain", "shared/privacy-strict.json")
     assert code == 1
-    assert "privacy-strict.json is not the statement that config.json announces" in err
+    assert "privacy-strict.json is not the file that config.json announces" in err
 
 
 def test_the_vectors_go_into_privatize(work, embed, run):
@@ -466,7 +466,7 @@ def test_an_interrupt_leaves_nothing(work, vectors):
         assert process.wait(600) == 130
         os.close(pipe)
         assert said.startswith("co-occurrences on")
-        assert "interrupted; nothing was written" in process.stderr.read()
+        assert "interrupted. If the output exists, it is complete" in process.stderr.read()
     assert sorted(os.listdir()) == ["in.jsonl", "pipe.jsonl"]
 
 

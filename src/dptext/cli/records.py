@@ -6,7 +6,6 @@ import json
 import math
 import textwrap
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ from rich.table import Table
 
 from dptext.cli import options
 from dptext.cli.console import print_json, say, stdout
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
 from dptext.io.batches import standard_input
 from dptext.ledger.ledger import ChargedRelease, Ledger, Summary
 from dptext.ledger.store import TEXT, Balance, Currency, Terms, in_digits, in_digits_at_least, price
@@ -29,7 +28,7 @@ from dptext.release.release import data_agrees, data_and_statement, read_stateme
 from dptext.reports.folders import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.representations.device import check_device
 from dptext.synthesis.distribution import read_description
-from dptext.vectors.formats import announces_vectors, check_folder
+from dptext.vectors.formats import FOLDER, statements_in
 
 
 @options.collected
@@ -82,10 +81,7 @@ def _is_of_checked_folder(statement: Path) -> bool:
     """Return whether a statement belongs to a folder that dptext wrote; raise if a file of the folder was changed."""
     kind = folder_kind(statement.parent)
     if kind is FolderKind.VECTORS:
-        is_whole = False
-        with suppress(StorageError):
-            is_whole = announces_vectors(statement.parent)
-        return is_whole and statement.name in check_folder(statement.parent)
+        return FOLDER.announces(statement.parent) and statement.name in statements_in(statement.parent)
     check = {FolderKind.DESCRIPTION: read_description, FolderKind.DEVICE: check_device}.get(kind)
     if check is None or statement.name != _IN_A_FOLDER:
         return False

@@ -11,17 +11,18 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.checks import choice, path
 from dptext.errors import DataError, ParameterError
-from dptext.io.artifacts import file_digest
-from dptext.io.atomic import HashedFile, atomic_folder, check_new_folder
+from dptext.io.artifacts import Content, file_digest
+from dptext.io.atomic import HashedFile, check_new_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.wording import filled
-from dptext.vectors.formats import KNOWN_VECTORS, announces_vectors, write_folder
+from dptext.vectors.formats import FOLDER, KNOWN_VECTORS, write_folder
 from dptext.vectors.word2vec import check_words, write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 
@@ -126,19 +127,12 @@ def save_release(
     check_copy(vectors.words, word2vec)
     target = check_place(folder, replace=replace)
     files = statement_files(statements) if len(statements) > 1 else {}
-    written = {file: (statements[level].to_json() + "\n").encode() for level, file in files.items()}
-    levels = {
-        level: {"file": file, "sha256": hashlib.sha256(written[file]).hexdigest()} for level, file in files.items()
-    }
+    levels = {file: statements[level] for level, file in files.items()}
     copy, write = (None, None) if word2vec is None else _WORD2VEC[word2vec]
-    written[_CARD] = card_of(vectors, statements, files=files, word2vec=copy).encode()
-    with atomic_folder(target, replace=replace) as part:
-        write_folder(vectors, part, name=target, further={"statements": levels} if levels else {})
-        for file, content in written.items():
-            (part / file).write_bytes(content)
-        if copy is not None and write is not None:
-            with (part / copy).open("xb") as stream:
-                write(vectors, HashedFile(stream))
+    beside: dict[str, Content] = {_CARD: card_of(vectors, statements, files=files, word2vec=copy).encode()}
+    if copy is not None and write is not None:
+        beside[copy] = partial(write, vectors)
+    write_folder(vectors, target, levels=levels, beside=beside, replace=replace)
 
 
 def check_copies(folder: Path, vectors: WordVectors) -> Iterator[tuple[str, bool]]:
@@ -169,7 +163,7 @@ def _holds_a_release(folder: Path) -> bool:
     inside = list(folder.iterdir())
     names = {each.name for each in inside}
     ours = names >= _ALWAYS and all(map(_is_ours, names)) and all(each.is_file() for each in inside)
-    return ours and announces_vectors(folder)
+    return ours and FOLDER.announces(folder)
 
 
 def _is_ours(name: str) -> bool:

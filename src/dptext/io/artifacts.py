@@ -12,7 +12,10 @@ import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import filterfalse
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +40,7 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how the message of a failed dis
 
 @dataclass(frozen=True, kw_only=True)
 class SavedFolder:
-    """A kind of folder."""
+    """A kind of folder; ``further`` are patterns of the files that may be missing."""
 
     format: str
     version: int
@@ -56,8 +59,9 @@ class SavedFolder:
         *,
         software: str | None,
         replace: bool = False,
+        beside: Mapping[str, Content] = MappingProxyType({}),
     ) -> None:
-        """Write the folder completely or not at all."""
+        """Write the folder completely or not at all; the files ``beside`` have no digest and may be changed later."""
         with atomic_folder(target, replace=replace) as part:
             digests = {name: _write(part / name, content) for name, content in files.items()}
             announced = {
@@ -67,7 +71,9 @@ class SavedFolder:
                 **config,
                 "sha256": digests,
             }
-            _write(part / CONFIG, (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode())
+            config_file = (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode()
+            for name, content in {**beside, CONFIG: config_file}.items():
+                _write(part / name, content)
 
     def place(self, folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
         """Return the path of a folder to be written; see `check_new_folder`."""
@@ -78,8 +84,11 @@ class SavedFolder:
         """True if a folder is of this kind and holds nothing else."""
         inside = list(place.iterdir())
         names = {file.name for file in inside}
-        complete = {CONFIG, *self.files} <= names <= {CONFIG, *self.files, *self.further}
+        complete = names >= {CONFIG, *self.files} and not any(map(self._is_unknown, names - {CONFIG}))
         return complete and all(map(Path.is_file, inside)) and self.announces(place)
+
+    def _is_unknown(self, name: str) -> bool:
+        return name not in self.files and not any(fnmatchcase(name, pattern) for pattern in self.further)
 
     def announces(self, place: Path) -> bool:
         """True if the configuration of a folder states this format; nothing else is checked."""
@@ -106,10 +115,10 @@ class SavedFolder:
         if not isinstance(digests, dict):
             digests = {}
         refuse_unknown(source, config, ("format", "version", "software", *self.keys, "sha256"))
-        refuse_unknown(source, digests, (*self.files, *self.further), "sha256.")
+        further = set(filterfalse(self._is_unknown, {*digests, *(file.name for file in place.iterdir())}))
+        refuse_unknown(source, digests, (*self.files, *further), "sha256.")
         large, small = self.files[: self.large], self.files[self.large :]
-        present = [name for name in self.further if name in digests or (place / name).exists()]
-        contents = {name: read_stored(place / name) for name in (*small, *present)}
+        contents = {name: read_stored(place / name) for name in sorted({*small, *further} - {*large})}
         actual = {name: file_digest(place / name) for name in large}
         actual |= {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         for name, digest in actual.items():

@@ -25,7 +25,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement, disagreements, of_release
 from dptext.release.mechanism import TextMechanism
 from dptext.release.redaction import as_redacted, is_redacted, placeholders_of
-from dptext.release.release import data_agrees, read_statement
+from dptext.release.release import data_agrees
 from dptext.reports.inputs import columns_of
 from dptext.representations.device import check_device
 from dptext.representations.files import vectors_in
@@ -42,7 +42,7 @@ from dptext.synthesis.distribution import (
 )
 from dptext.synthesis.release import distribution_path
 from dptext.synthesis.synthesizer import always_assumed, noise_parameters
-from dptext.vectors.formats import check_folder, load_folder
+from dptext.vectors.formats import load_folder, statements_in
 from dptext.words.mechanism import WordMechanism
 from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 
@@ -208,7 +208,6 @@ def audit_device(
 
 
 def audit_embeddings(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdict]:
-    files = check_folder(folder)
     vectors = load_folder(folder, limit=None, source=folder.name)
     statement = vectors.statement
     if statement is None:
@@ -226,8 +225,7 @@ def audit_embeddings(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdi
     for name, agrees in check_copies(folder, vectors):
         seen = "byte for byte" if agrees else "it holds others"
         checks.append(Check(f"{name} is a copy of these vectors", agrees, seen))
-    for file in sorted(files):
-        one = read_statement(folder / file)
+    for file, one in statements_in(folder).items():
         verdict = _judge_learned(one)
         level = one.parameters.get("level")
         whose = "everybody" if level is None or file == _IN_A_FOLDER else f"users of the level {str(level)!r}"

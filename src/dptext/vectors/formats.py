@@ -1,13 +1,11 @@
 """Load and save word vectors: known names, files and folders, objects in memory.
 
 A folder holds ``vectors.safetensors`` (one (V, d) float32 tensor, "vectors"), ``words.txt`` (a word per line, in the
-order of the rows) and ``config.json`` (format, version, source, sizes, fingerprint).
+order of the rows), statements, and ``config.json``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,108 +18,86 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from dptext import checks
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
-from dptext.io.artifacts import open_stored, read_statement_of, read_stored
-from dptext.io.atomic import atomic_folder, check_released, hashed_file
+from dptext.io.artifacts import Content, SavedFolder, read_statement_of, tensor_bytes
+from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
 from dptext.vectors.word2vec import binary_rows, encoded_words, format_suffix, text_rows, write_binary, write_text
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words
 
-_FORMAT = "dptext-vectors"
-_VERSION = 1
-_CONFIG, _WORDS, _TENSORS, _PRIVACY = "config.json", "words.txt", "vectors.safetensors", "privacy.json"
+_WORDS, _TENSORS, _PRIVACY = "words.txt", "vectors.safetensors", "privacy.json"
 _TENSOR = "vectors"
 _ROWS_AT_ONCE = 4096
+FOLDER = SavedFolder(
+    format="dptext-vectors",
+    version=2,
+    writer="dptext.save_vectors",
+    holds="word vectors",
+    keys=("source",),
+    files=(_TENSORS, _WORDS),
+    further=(_PRIVACY, "privacy-*.json"),
+)
 
 
 def write_folder(
-    vectors: WordVectors, part: Path, *, name: Path, further: Mapping[str, Any] = MappingProxyType({})
+    vectors: WordVectors,
+    target: Path,
+    *,
+    levels: Mapping[str, PrivacyStatement] = MappingProxyType({}),
+    beside: Mapping[str, Content] = MappingProxyType({}),
+    replace: bool = False,
 ) -> None:
-    """Write the files into an empty folder that is there."""
+    """Write a folder of vectors; ``levels`` are further statements by the name of their file."""
     for row, word in enumerate(vectors.words):
         if "\n" in word:
             raise DataError(f"row {row}: the word holds a line feed, which {_WORDS} cannot; leave it out")
-    config = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "source": vectors.source,
-        "words": len(vectors),
-        "dimension": vectors.dimension,
-        "sha256": vectors.fingerprint,
+    statements = levels if vectors.statement is None else {_PRIVACY: vectors.statement, **levels}
+    files: dict[str, Content] = {
+        _TENSORS: tensor_bytes({_TENSOR: vectors.matrix}),
+        _WORDS: b"".join(word + b"\n" for word in encoded_words(vectors.words)),
+        **{name: (statement.to_json() + "\n").encode() for name, statement in statements.items()},
     }
-    if vectors.statement is not None:
-        privacy = (vectors.statement.to_json() + "\n").encode()
-        config["privacy_sha256"] = hashlib.sha256(privacy).hexdigest()
-        (part / _PRIVACY).write_bytes(privacy)
-    (part / _WORDS).write_bytes(b"".join(word + b"\n" for word in encoded_words(vectors.words)))
-    (part / _CONFIG).write_bytes((json.dumps({**config, **further}, indent=2) + "\n").encode())
-    try:
-        save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
-        (part / _TENSORS).chmod((part / _WORDS).stat().st_mode)  # it is to be shared like the others
-    except SafetensorError:
-        raise StorageError(f"cannot write {str(name)!r}: is there room on the disk?") from None
+    software = None if vectors.statement is None else vectors.statement.software
+    FOLDER.write(target, {"source": vectors.source}, files, software=software, replace=replace, beside=beside)
 
 
-def check_folder(folder: Path) -> frozenset[str]:
-    """Check that words, vectors and statements are those that the configuration announces."""
-    main = load_folder(folder, limit=2, source=folder.name)
-    found = set() if main.statement is None else {_PRIVACY}
-    further = _config(folder, folder.name).get("statements", {})
-    entries = list(further.values()) if isinstance(further, dict) else [None]
-    for each in entries:
-        file, digest = (each.get(name) for name in ("file", "sha256")) if isinstance(each, dict) else (None, None)
-        if not isinstance(file, str) or Path(file).name != file:
-            raise DataError(f"{folder.name}: expected files of statements in {_CONFIG}, got no such; copy it again")
-        if hashlib.sha256(read_stored(folder / file)).hexdigest() != digest:
-            raise DataError(
-                f"{folder.name}: {file} is not the statement that {_CONFIG} announces; it was changed: get the folder "
-                "again"
-            )
-        found.add(file)
-    return frozenset(found)
-
-
-def announces_vectors(folder: Path) -> bool:
-    """Whether the configuration of a folder says that `write_folder` wrote it; nothing else is looked at."""
-    with suppress(DataError):
-        return bool(_config(folder, folder.name))
-    return False
+def statements_in(folder: Path) -> dict[str, PrivacyStatement]:
+    """The statements of a folder by the name of their file, after checking the digest of every file."""
+    _, contents = FOLDER.read(folder, folder.name)
+    return {name: read_statement_of(content, folder.name, name) for name, content in contents.items() if name != _WORDS}
 
 
 def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
-    """The words of a folder; its fingerprint is checked over all rows, with a limit too."""
-    config = _config(folder, source)
-    statement = _statement(folder, config, source)
+    """The words of a folder; all rows are checked, with a limit too."""
+    _, contents = FOLDER.read(folder, source)
+    vectors = None
     try:
-        words = read_stored(folder / _WORDS).decode().removesuffix("\n").split("\n")
-    except UnicodeDecodeError:
-        words = []
-    if len(words) != config["words"]:
-        raise DataError(
-            f"{source}: {_WORDS} must hold {config['words']:,} lines of UTF-8, as {_CONFIG} says, got {len(words):,}; "
-            "copy the folder again"
-        )
-    open_stored(folder / _TENSORS).close()  # of a pipe the library would wait for a writer
-    try:
+        words = contents[_WORDS].decode().removesuffix("\n").split("\n")
         with safe_open(folder / _TENSORS, framework="np") as tensors:
-            tensor = _tensor(tensors, config, source)
-            _check_fingerprint(words, tensor, config["sha256"], source)
+            tensor = tensors.get_slice(_TENSOR)
+            if tensor.get_dtype() != "F32" or tensor.get_shape()[:-1] != [len(words)]:
+                raise ValueError
             row = words.index(UNKNOWN) if UNKNOWN in words else None
             unknown = None if row is None else tensor[row : row + 1][0]
             stream = _rows(words, tensor, first=1)
             vectors = select_words(stream, place=f"{source}, row", source=source, limit=limit, unknown=unknown)
-            if row is not None and len(vectors) == len(words):
-                vectors = _with_unknown_at(row, vectors)
-            return vectors if statement is None else vectors.with_statement(statement)
     except OSError as error:
         raise StorageError.of("read", folder / _TENSORS, error) from None
-    except SafetensorError:
+    except (SafetensorError, ValueError):
         pass  # raised below: this error may hold what stands in the file
-    raise DataError(f"{source}: {_TENSORS} is broken or cut; copy the folder again")
+    if vectors is None:
+        raise DataError(
+            f"{source}: expected UTF-8 in {_WORDS}, and one row of float32 for each of its lines in {_TENSORS}; save "
+            "the vectors again"
+        )
+    if row is not None and len(vectors) == len(words):
+        vectors = _with_unknown_at(row, vectors)
+    if _PRIVACY not in contents:
+        return vectors
+    return vectors.with_statement(read_statement_of(contents[_PRIVACY], source, _PRIVACY))
 
 
 def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
@@ -130,65 +106,6 @@ def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
     order = [*range(row), last, *range(row, last)]
     words = [vectors.words[each] for each in order]
     return WordVectors(words, vectors.matrix[order], source=vectors.source, copy=False)
-
-
-def _config(folder: Path, source: str) -> dict[str, Any]:
-    check_released(folder / _CONFIG)
-    missing = [name for name in (_CONFIG, _WORDS, _TENSORS) if not (folder / name).exists()]
-    if missing:
-        raise DataError(
-            f"{source}: expected a folder that dptext.save_vectors wrote, {' and '.join(missing)} is missing; give the "
-            "path of a file, or a pair (words, matrix)"
-        )
-    config: Any = None
-    with suppress(ValueError, RecursionError):
-        config = json.loads(read_stored(folder / _CONFIG))
-    if not isinstance(config, dict) or config.get("format") != _FORMAT:
-        raise DataError(f"{source}: expected {_CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
-    if config.get("version") != _VERSION or isinstance(config["version"], bool):
-        raise DataError(f"{source}: expected version {_VERSION} of the format, got another; upgrade dptext")
-    if not all(type(config.get(name)) is int and config[name] > 0 for name in ("words", "dimension")) or not isinstance(
-        config.get("sha256"), str
-    ):
-        raise DataError(f"{source}: expected words, dimension and sha256 in {_CONFIG}, got no such; copy it again")
-    return config
-
-
-def _statement(folder: Path, config: dict[str, Any], source: str) -> PrivacyStatement | None:
-    announced, there = config.get("privacy_sha256"), (folder / _PRIVACY).exists()
-    if announced is None and not there:
-        return None
-    content = read_stored(folder / _PRIVACY) if there else b""
-    if hashlib.sha256(content).hexdigest() != announced:
-        raise DataError(
-            f"{source}: {_PRIVACY} is not the statement that {_CONFIG} announces; it was lost, added or changed: get "
-            "the folder again"
-        )
-    return read_statement_of(content, source, _PRIVACY)
-
-
-def _tensor(tensors: Any, config: dict[str, Any], source: str) -> Any:
-    """The tensor, unread: slices of it are read from the file."""
-    shape = (config["words"], config["dimension"])
-    if list(tensors.keys()) == [_TENSOR]:
-        tensor = tensors.get_slice(_TENSOR)
-        if (tensor.get_dtype(), tuple(tensor.get_shape())) == ("F32", shape):
-            return tensor
-    raise DataError(
-        f"{source}: {_TENSORS} must hold one float32 tensor {_TENSOR!r} of the shape {shape}, as {_CONFIG} says; save "
-        "the vectors again"
-    )
-
-
-def _check_fingerprint(words: list[str], tensor: Any, expected: str, source: str) -> None:
-    digest = hashlib.sha256("\n".join(words).encode())
-    for rows in _rows(words, tensor, first=1):
-        digest.update(rows.matrix.astype("<f4").tobytes())
-    if digest.hexdigest() != expected:
-        raise DataError(
-            f"{source}: the words and vectors are not those of the fingerprint in {_CONFIG}; they were changed or "
-            "damaged: get the folder again"
-        )
 
 
 class KeyedVectors(Protocol):
@@ -320,8 +237,7 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
     if _exists(target):
         raise ParameterError(f"{str(target)!r} is there already: choose another name")
     if not suffix:
-        with atomic_folder(target) as part:
-            write_folder(vectors, part, name=target)
+        write_folder(vectors, target)
         return
     if vectors.statement is not None:
         raise ParameterError(
