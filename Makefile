@@ -93,7 +93,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 audit: $(VENV)/dev.stamp
-	cd tests && ../$(BIN)/python -m zoo
+	PYTHONPATH=tests $(BIN)/python -m zoo
 
 faults: $(VENV)/dev.stamp
 	cd tests && ../$(BIN)/python -m faults --sample $(SAMPLE) --start $(START)
