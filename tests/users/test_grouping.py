@@ -1,10 +1,12 @@
 """Words and texts grouped by user: who is one user, what is a word, limits, errors, and nothing left on disk."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from dptext.privacy.guarantee import PureDP, Relation, Unit, canonical_id
 from dptext.release.release import TextsOfPeople
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users import grouping, partition
-from dptext.users.grouping import MAX_CLASSES, OUTSIDE, texts_of, users_of
+from dptext.users.grouping import MAX_CLASSES, OUTSIDE, TokenRows, texts_of, users_of
 from secrecy import MARKER
 
 WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
@@ -471,3 +473,16 @@ def test_wrong_arguments_of_texts_are_refused():
         collected_texts("cat")
     with pytest.raises(DataError, match="row 1: expected a string as text, got int"):
         collected_texts([Document(7, user="a")], unit="document")
+
+
+def test_the_words_that_rows_were_found_for_go_with_their_cache():
+    """Without waiting for the garbage collector: they are private, and many calls would add up."""
+    gc.disable()
+    try:
+        rows = TokenRows(len)
+        rows(["tea tax"])
+        left = weakref.ref(rows)
+        del rows
+        assert left() is None
+    finally:
+        gc.enable()

@@ -436,8 +436,13 @@ class TokenRows:
     """The rows of the words of texts, one text after the other."""
 
     def __init__(self, row_of: Callable[[str], int]) -> None:
-        self._rows: TokenCache[int] = TokenCache(row_of)
-        self._chunks: TokenCache[tuple[int, ...]] = TokenCache(self._rows_in)
+        rows: TokenCache[int] = TokenCache(row_of)
+
+        def rows_in(chunk: str) -> tuple[int, ...]:  # not a method: in a circle, the caches would outlive this object
+            return tuple([row for row in map(rows.__getitem__, pieces(chunk)) if row != NO_WORD])
+
+        self._rows_in = rows_in
+        self._chunks: TokenCache[tuple[int, ...]] = TokenCache(rows_in)
 
     def __call__(self, texts: Iterable[str | None]) -> tuple[Rows, Lengths]:
         """Return (words,) int32 rows and the number of words in each text."""
@@ -450,9 +455,6 @@ class TokenRows:
                 rows += self._rows_in(text)
             ends.append(len(rows))
         return np.fromiter(rows, dtype=np.int32, count=len(rows)), np.diff(ends)
-
-    def _rows_in(self, chunk: str) -> tuple[int, ...]:
-        return tuple([row for row in map(self._rows.__getitem__, pieces(chunk)) if row != NO_WORD])
 
 
 class WordIndexer:
