@@ -67,7 +67,7 @@ def main(rows: int) -> None:
                 __file__,
                 _CHILD,
                 str(path),
-                what.replace(" ", "-").replace(":", ""),
+                what.replace(" ", "-").replace(":", "").replace(",", ""),
                 first,
                 count,
             ]

@@ -22,7 +22,7 @@ import numpy as np
 from papers.fingerprints import fingerprint_of
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.io.atomic import lock, open_own, sync_folder
+from dptext.io.atomic import lock, sync_folder
 
 __all__ = ["Row", "Setting", "SweepFile", "cell_name", "checked_settings", "experiment_of", "read_rows"]
 
@@ -128,7 +128,8 @@ class SweepFile:
         self._digest = _digest(experiment)
         self.rows: list[Row] = []
         try:
-            self._stream = open_own(path, owner_only=False)
+            self._stream = path.open("a+b")
+            self._stream.seek(0)
         except OSError as error:
             raise StorageError.of("open", path, error) from None
         try:

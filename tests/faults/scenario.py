@@ -292,6 +292,8 @@ class Trial:
             other = [
                 name for name in first.modes.keys() & end.modes.keys() if not self._has_its_rights(name, end, first)
             ]
+            # a killed run leaves temporary files and folders, for its owner alone
+            left = [name for name in left if not _TEMPORARY.search(name) or end.modes[name] & 0o077]
             if excused:
                 left = [name for name in left if "/." not in name and not name.startswith("tmp/")]
                 left = [name for name in left if not name.endswith("-journal")]  # of SQLite: the next write removes it
@@ -386,7 +388,8 @@ class Trial:
         return _End(self._content(), statements, self._listing(), spent)
 
 
-_REMOVAL = re.compile(r"unlink|rmdir|open \S*/(dptext-work-\w+|\.[\w.]+\.replaced)$")
+_REMOVAL = re.compile(r"unlink|rmdir|open \S*/(dptext-work-\w+|\.[\w.]+\.(replaced|part))$")
+_TEMPORARY = re.compile(r"^tmp/dptext-work-|/\.[^/]+\.part(/|$)")
 _LINE = re.compile(r"dptext: \S.*")
 
 

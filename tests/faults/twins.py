@@ -84,7 +84,7 @@ TWINS = {
         "privatize jsonl, ledger", "FAIL:write /work/.out.jsonl.rows", _forget_what_was_reserved
     ),
     "texts before their statement": Twin(
-        "synthesize", "KILL:open /work/.made.parquet.privacy.json.part", _texts_before_their_statement
+        "synthesize", "KILL:open /work/.made.parquet.privacy.json.", _texts_before_their_statement
     ),
     "pending forgotten": Twin(
         "synthesize, ledger", "KILL:fchmod /work/made.parquet.distribution", _forget_what_is_pending

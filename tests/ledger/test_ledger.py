@@ -688,13 +688,13 @@ def test_a_kill_at_any_moment_leaves_a_ledger_that_adds_up(tmp_path):
         connection = sqlite3.connect("x")
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         counted = connection.execute(
-            "SELECT r.id, r.units, r.documents, count(c.unit), sum(p.documents) FROM release r "
-            "JOIN price p ON p.release = r.number JOIN charge c ON c.price = p.id GROUP BY r.id"
+            "SELECT r.id, r.units, r.documents, count(c.unit), sum(c.documents) FROM release r "
+            "JOIN charge c ON c.release = r.number GROUP BY r.id"
         ).fetchall()
         assert len(counted) == len(ledger.releases()) > 20, len(counted)
         for _, units, documents, charged, sums in counted:
             assert (units, documents) == (charged, sums)
-        orphans = "SELECT count(*) FROM charge WHERE price NOT IN (SELECT id FROM price)"
+        orphans = "SELECT count(*) FROM charge WHERE release NOT IN (SELECT number FROM release)"
         assert connection.execute(orphans).fetchone() == (0,)
         connection.close()
         for each in ledger.releases():
@@ -839,43 +839,16 @@ def readings(ledger):
 
 
 @pytest.mark.parametrize("guarantee", [PureDP(1.5), ApproxDP(0.7, 1e-7)], ids=str)
-@pytest.mark.parametrize(
-    "changed",
-    [
-        "UPDATE price SET cost = 0 WHERE documents = 2",
-        "UPDATE price SET cost = cost * 0.999999",
-        "UPDATE price SET cost = cost + 1 WHERE documents = 1",
-        "UPDATE price SET cost = -3",
-        "UPDATE price SET cost = 'much'",
-        "UPDATE price SET delta = delta / 2 + 1e-12",
-        "UPDATE price SET documents = 3 WHERE documents = 2",
-        "UPDATE price SET documents = 'two' WHERE documents = 2",
-        "UPDATE price SET documents = 0 WHERE documents = 2",
-        "UPDATE price SET release = 7",
-        "DELETE FROM price",
-        "UPDATE release SET about = replace(about, '\"epsilon\": ', '\"epsilon\": 0')",
-    ],
-)
-def test_a_ledger_whose_prices_do_not_fit_its_promises_is_refused(make, guarantee, changed):
+def test_prices_follow_from_the_promises_in_the_file(make, guarantee):
     ledger = make(epsilon=50, delta=1e-3)
     reserve(ledger, "a", guarantee, ["x", "y", "x"], by="id").settle()
-    for read in readings(ledger):  # as it is, they take it
+    for read in readings(ledger):
         read()
     ledger.void("new")
-    change(ledger, changed)
-    for read in readings(ledger):
-        with pytest.raises(DataError, match=r"is damaged|a damaged one") as caught:
-            read()
-        assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("changed", ["DELETE FROM price WHERE documents = 2", "DELETE FROM charge WHERE price = 1"])
-def test_charges_that_went_or_count_for_nothing_show_in_the_summary(make, changed):
-    ledger = make(epsilon=50)
-    reserve(ledger, "a", PureDP(1), ["x", "y", "x"], by="id").settle()
-    change(ledger, changed)
-    with pytest.raises(DataError, match="a damaged one"):
-        ledger.summary()
+    before = ledger.left("x").spent
+    numbers = [f'"epsilon": {factor * guarantee.epsilon}' for factor in (1, 2)]
+    change(ledger, ("UPDATE release SET about = replace(about, ?, ?)", numbers))
+    assert ledger.left("x").spent == pytest.approx(2 * before)
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_a_job_that_was_killed_before_others_got_their_rights_gives_them(out, mo
         with job(out) as work, monkeypatch.context() as patch:
             add(work, *range(len(DATA)))
             work.remember("statement")
-            patch.setattr(atomic, "_set_mode", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(atomic, "set_default_mode", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 work.publish()
         assert stat.S_IMODE(out.stat().st_mode) == 0o600

@@ -79,15 +79,15 @@ class ParquetSource:
         rejects: list[Reject] = []
         characters = 0
         for part, table, bad in self._parts():
-            texts, tables = texts + part, [*tables, table]
+            texts += part
+            if part or not tables:
+                tables.append(table)
             for reject in bad:
                 add_reject(rejects, reject)
             if len(rejects) >= BATCH_REJECTS:
                 yield Batch([], table.slice(0, 0), tuple(rejects))
                 rejects = []
             characters += sum(len(text) for text in part if text is not None)
-            if len(tables) > 1 and not part:
-                tables.pop()
             if characters >= max_characters or len(texts) >= max_rows:
                 yield Batch(texts, pa.concat_tables(tables), tuple(rejects))
                 tables, texts, rejects, characters = [], [], [], 0
@@ -247,23 +247,23 @@ def rebuilt_column(column: Any, name: str, *, ordered: bool = True) -> Any:
     return result
 
 
-def _values_type(kind: Any, ordered: bool) -> Any:
-    """The type without metadata and extension types."""
+def _values_type(kind: Any, ordered: bool = True, *, decoded: bool = False) -> Any:
+    """The type without metadata and extension types; ``decoded``: with plain values in place of dictionaries."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        return _values_type(kind.storage_type, ordered)
+        return _values_type(kind.storage_type, ordered, decoded=decoded)
 
     def inner(name: str, field: Any) -> Any:
-        return pa.field(name, _values_type(field.type, ordered))
+        return pa.field(name, _values_type(field.type, ordered, decoded=decoded))
 
     if types.is_dictionary(kind):
         if types.is_nested(kind.value_type) or types.is_dictionary(kind.value_type):
             raise TypeError
-        return pa.dictionary(kind.index_type, kind.value_type, kind.ordered and ordered)
+        return kind.value_type if decoded else pa.dictionary(kind.index_type, kind.value_type, kind.ordered and ordered)
     if types.is_struct(kind):
         return pa.struct([inner(field.name, field) for field in kind])
     if types.is_map(kind):
-        key = _values_type(kind.key_type, ordered)
+        key = inner("key", kind.key_field).type
         return pa.map_(key, inner("value", kind.item_field), keys_sorted=kind.keys_sorted)
     if types.is_fixed_size_list(kind):
         return pa.list_(inner("item", kind.value_field), kind.list_size)
@@ -272,22 +272,6 @@ def _values_type(kind: Any, ordered: bool) -> Any:
         return make(inner("item", kind.value_field))
     if types.is_nested(kind) or types.is_run_end_encoded(kind):
         raise TypeError
-    return kind
-
-
-def _decoded_type(kind: Any) -> Any:
-    """The type with plain values in place of dictionaries."""
-    types = pa.types
-    if types.is_dictionary(kind):
-        return kind.value_type
-    if types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _decoded_type(field.type)) for field in kind])
-    if types.is_map(kind):
-        return pa.map_(_decoded_type(kind.key_type), _decoded_type(kind.item_type), keys_sorted=kind.keys_sorted)
-    if types.is_fixed_size_list(kind):
-        return pa.list_(_decoded_type(kind.value_type), kind.list_size)
-    if types.is_list(kind) or types.is_large_list(kind):
-        return (pa.large_list if types.is_large_list(kind) else pa.list_)(_decoded_type(kind.value_type))
     return kind
 
 
@@ -306,7 +290,7 @@ def _rebuilt(array: Any, kind: Any) -> Any:
         return pa.DictionaryArray.from_arrays(codes, entries, ordered=kind.ordered)
     if types.is_nested(kind):
         # not at once: beneath a null struct, pyarrow makes codes without an entry
-        return pa.array(array.to_pylist(), type=_decoded_type(kind)).cast(kind)
+        return pa.array(array.to_pylist(), type=_values_type(kind, decoded=True)).cast(kind)
     if types.is_string_view(kind) or types.is_binary_view(kind):
         plain = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
         return _copied(array.cast(plain)).cast(kind)

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from unicodedata import normalize
 
 from dptext.checks import choice
-from dptext.errors import DataError, DptextError, ParameterError, RefusedError
+from dptext.errors import DptextError, ParameterError, RefusedError
 from dptext.ledger import store
 from dptext.ledger.store import (
     TEXT,
-    TOLERANCE,
     Balance,
     Ceiling,
-    Currency,
     Limits,
     Terms,
     in_digits,
     in_digits_at_least,
     price,
+    refusal,
     remaining,
     terms_of,
 )
@@ -174,9 +171,9 @@ class Ledger(Showing):
             with store.reading(connection):
                 secret, _, limits = self._head(connection)
                 limits.check(guarantee)
-                limits.ceiling(terms.currency)
+                ceiling = limits.ceiling(terms.currency)
                 self._check_release(connection, release_id, terms)
-                self._check_prices(connection)
+                self._releases(connection)
             # Two equal texts in one file are two documents, and nobody knows which of them was in the last release:
             # at worst the same one each time, and that one pays once a release. A user pays for all they wrote,
             # unless the promise is for users, or one whose distances add up over documents anyway.
@@ -188,17 +185,18 @@ class Ledger(Showing):
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
                 if resumed is None:
                     row = (release_id, _now(), PENDING, units, documents, about)
-                    number = store.add_release(connection, row, lambda count: price(guarantee, count))
-                    over = store.overspent(connection, number, limits.ceiling(terms.currency), TOLERANCE)
-                    if over.units:
+                    number = store.add_release(connection, row)
+                    self._set_prices(connection)
+                    over = store.overspent(connection, number, ceiling)
+                    if over["units"]:
                         others = "SELECT count(*) FROM release WHERE state = ? AND number <> ?"
                         (pending,) = connection.execute(others, (PENDING, number)).fetchone()
-                        raise RefusedError(_refusal(over, units, limits, terms, pending=pending))
+                        raise _overspent(over, units, ceiling, terms, pending=pending)
                     store.charge(connection, number)
                 elif resumed != about or not store.same_units(connection, release_id):
-                    raise RefusedError(
-                        f"the ledger refuses: the release {release_id} is reserved for other rows or another promise; "
-                        "void it, or take a new name; nothing was released"
+                    raise refusal(
+                        f"the release {release_id} is reserved for other rows or another promise; void it, or take a "
+                        "new name"
                     )
         return Reservation(self, release_id, units=units, documents=documents, resumed=resumed is not None)
 
@@ -262,7 +260,6 @@ class Ledger(Showing):
     def releases(self) -> list[ChargedRelease]:
         """Return all releases in the order of their reservation."""
         with self._read() as connection:
-            self._check_prices(connection)
             return self._releases(connection)
 
     def summary(self) -> Summary:
@@ -270,11 +267,9 @@ class Ledger(Showing):
         with self._read() as connection:
             _, created, limits = self._head(connection)
             releases = self._releases(connection)
-            self._check_prices(connection)
-            if store.charges_without_price(connection) != (sum(each.units for each in releases), 0):
-                raise store.damaged(self.path)
+            self._set_prices(connection)
             terms = releases[0].terms if releases else None
-            ceiling = _ceiling(limits, terms)
+            ceiling = limits.ceiling() if terms is None else limits.ceiling(terms.currency)
             # few different sums, however many units: they are counted in the file, not in memory
             spent = store.sums(connection)
             groups = [(Balance.under(ceiling, cost, delta, times), count) for cost, delta, times, count in spent]
@@ -296,12 +291,11 @@ class Ledger(Showing):
         with self._read() as connection:
             secret, _, limits = self._head(connection)
             terms = self._terms(connection)
-            ceiling = _ceiling(limits, terms)
-            self._check_prices(connection)
             if terms is None:
-                return Balance.under(ceiling, 0.0, 0.0, 0)
+                return Balance.under(limits.ceiling(), 0.0, 0.0, 0)
+            self._set_prices(connection)
             ((key,),) = _hashed([value], secret, terms.by)
-            return Balance.under(ceiling, *store.sum_of(connection, key))
+            return Balance.under(limits.ceiling(terms.currency), *store.sum_of(connection, key))
 
     def unknown(self, release_id: str) -> ParameterError:
         """Return the error for a release that the ledger does not have."""
@@ -330,28 +324,28 @@ class Ledger(Showing):
 
     def _releases(self, connection: store.Connection, condition: str = "") -> list[ChargedRelease]:
         rows = connection.execute(f"SELECT id, at, state, about, units, documents FROM release {condition}")  # noqa: S608
-        try:
+        with self._damage():
             return [_release(*row) for row in rows]
+
+    def _set_prices(self, connection: store.Connection) -> None:
+        """Compute the prices of all releases, per number of documents of a unit, from what they promised."""
+        rows = connection.execute("SELECT number, about, counts FROM release")
+        with self._damage():
+            promises = [
+                (number, guarantee_from_dict(json.loads(about)["guarantee"]), json.loads(counts))
+                for number, about, counts in rows
+            ]
+        store.set_prices(
+            connection,
+            ((number, count, *price(promise, count)) for number, promise, counts in promises for count in counts),
+        )
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        try:
+            yield
         except (ValueError, TypeError, KeyError, RecursionError):
             raise store.damaged(self.path) from None
-
-    def _check_prices(self, connection: store.Connection) -> None:
-        """Raise a DataError unless the prices of every release follow from its guarantee."""
-        numbers = connection.execute("SELECT number FROM release ORDER BY number")
-        releases = {
-            number: each for (number,), each in zip(numbers, self._releases(connection, "ORDER BY number"), strict=True)
-        }
-        priced = set()
-        for number, documents, cost, delta in store.prices(connection):
-            priced.add(number)
-            release = releases.get(number)
-            if release is None or not _fits((cost, delta), release.guarantee, documents):
-                raise DataError(
-                    f"{self.path.name} holds a price that does not follow from what its release promised: it was "
-                    "changed, or is damaged; bring back a copy that is not older than its last release"
-                )
-        if any(number not in priced for number, each in releases.items() if each.units):
-            raise store.damaged(self.path)
 
     def _terms(self, connection: store.Connection) -> Terms | None:
         first = self._releases(connection, "ORDER BY number LIMIT 1")
@@ -372,10 +366,7 @@ class Ledger(Showing):
         if row is None:
             return None
         if row[0] != PENDING:
-            raise RefusedError(
-                f"the ledger refuses: the release {release_id} is out already; a new run is a new release and needs "
-                "a new name; nothing was released"
-            )
+            raise refusal(f"the release {release_id} is out already; a new run is a new release and needs a new name")
         return str(row[1])
 
     def _in_brief(self) -> Facts:
@@ -420,15 +411,11 @@ def _described(
         if unit is not None or relation is not None or mechanism is not None:
             raise ParameterError("unit, relation and mechanism stand in the statement: leave them out")
         if promise.seeded:
-            raise RefusedError(
-                "the ledger refuses a seeded release: equal noise in two releases does not add up, it cancels; "
-                "leave the seed out; nothing was released"
-            )
+            problem = "equal noise in two releases does not add up, it cancels; leave the seed out"
+            raise refusal(problem, " a seeded release")
         if promise.condition.for_some_only is not None:
-            raise RefusedError(
-                f"the ledger refuses a promise {promise.condition.for_some_only}: beside promises to all it would "
-                "count as more than it is; nothing was released"
-            )
+            problem = "beside promises to all it would count as more than it is"
+            raise refusal(problem, f" a promise {promise.condition.for_some_only}")
         guarantee, unit, relation, mechanism = promise.guarantee, promise.unit, promise.relation, promise.mechanism
     elif not isinstance(promise, Guarantee):
         raise ParameterError(f"promise must be a statement or a guarantee, got {type(promise).__name__}")
@@ -438,11 +425,7 @@ def _described(
         guarantee, unit, relation = promise, choice("unit", unit, Unit), choice("relation", relation, Relation)
     terms = terms_of(guarantee, unit=unit, relation=relation, by=by)
     about = {"guarantee": guarantee_to_dict(guarantee), "unit": unit, "relation": relation, "by": by}
-    return (
-        guarantee,
-        terms,
-        json.dumps({**about, "mechanism": mechanism}),
-    )
+    return guarantee, terms, json.dumps({**about, "mechanism": mechanism})
 
 
 def _release(release_id: str, at: str, state: str, about: str, units: int, documents: int) -> ChargedRelease:
@@ -453,28 +436,24 @@ def _release(release_id: str, at: str, state: str, about: str, units: int, docum
     return ChargedRelease(release_id, at, state, data["mechanism"], guarantee, terms, units, documents)
 
 
-def _refusal(over: store.Overspent, units: int, limits: Limits, terms: Terms, *, pending: int) -> str:
-    """Explain a refusal with amounts and counts only."""
-    ceiling = limits.ceiling(terms.currency)
-    if over.by_cost:
-        what, limit, spent, cost = terms.cost, ceiling.cost, over.spent, over.cost
-    elif over.by_delta:
-        what, limit, spent, cost = "delta", ceiling.delta, over.delta_spent, over.delta
-    else:
-        what, limit, spent, cost = "releases", ceiling.releases, float(over.releases), 1.0
+def _overspent(over: Mapping[str, Any], units: int, ceiling: Ceiling, terms: Terms, *, pending: int) -> RefusedError:
+    """Return a refusal with amounts and counts only."""
+    what, limit, spent, cost = "releases", ceiling.releases, float(over["releases"]), 1.0
+    if over["by_cost"]:
+        what, limit, spent, cost = terms.cost, ceiling.cost, over["spent"], over["cost"]
+    elif over["by_delta"]:
+        what, limit, spent, cost = "delta", ceiling.delta, over["delta_spent"], over["delta"]
     left = in_digits_at_least(remaining(limit, spent) or 0.0)
+    problem = (
+        f"{over['units']:,} of {units:,} {terms.units} would be overspent (limit: {what} "
+        f"{in_digits_at_least(limit)}, already spent: at most {in_digits(spent)}, this release costs "
+        f"{'at most ' if over['prices'] > 1 else ''}{in_digits(cost)}, so {left} is left for some)"
+    )
     also = (
         f" ({pending:,} pending: a release that was started stays charged until it is settled or you void it; see "
         "dptext ledger show)"
-        if pending
-        else ""
     )
-    return (
-        f"the ledger refuses: {over.units:,} of {units:,} {terms.units} would be overspent (limit: {what} "
-        f"{in_digits_at_least(limit)}, already spent: at most {in_digits(spent)}, this release costs "
-        f"{'at most ' if over.prices > 1 else ''}{in_digits(cost)}, so {left} is left for some); "
-        f"nothing was released{also}"
-    )
+    return RefusedError(f"{refusal(problem)}{also if pending else ''}")
 
 
 def _now() -> str:
@@ -494,20 +473,6 @@ def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes
         digest = start.copy()
         digest.update(key.encode("utf-8", "surrogatepass"))
         yield (digest.digest(),)
-
-
-@lru_cache(maxsize=1 << 14)
-def _fits(found: tuple[float, float], guarantee: Guarantee, documents: int) -> bool:
-    """True if this is the price of the documents, up to rounding that differs between machines."""
-    try:
-        due = price(guarantee, documents)
-        return all(math.isclose(*each, rel_tol=TOLERANCE) for each in zip(found, due, strict=True))
-    except (RefusedError, ParameterError, TypeError):
-        return False
-
-
-def _ceiling(limits: Limits, terms: Terms | None) -> Ceiling:
-    return limits.ceiling(Currency.EPSILON if terms is None else terms.currency)
 
 
 def _at(groups: list[tuple[Balance, int]], position: int) -> Balance | None:

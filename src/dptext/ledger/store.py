@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -31,12 +31,13 @@ from dptext.privacy.guarantee import (
 
 TEXT = "text"
 """What a ledger is keyed by when no column identifies the row: the text itself."""
-
 TOLERANCE = 1e-9
 """A sum passes up to limit * (1 + TOLERANCE): floats add up with an error, of about 1e-16 an addition."""
-
-
 _LARGEST = 1e300  # what is near the largest float would limit nothing
+
+
+def refusal(problem: str, what: str = "") -> RefusedError:
+    return RefusedError(f"the ledger refuses{what}: {problem}; nothing was released")
 
 
 class Currency(StrEnum):
@@ -78,9 +79,9 @@ class Terms:
             ("by", f"the {self.units}", f"the {other.units}"),
         ):
             if mine != theirs:
-                raise RefusedError(
-                    f"the ledger refuses: it counts {what} {mine}, this release {what} {theirs}, and the two do not "
-                    "add; use another ledger (whoever is in both loses in both); nothing was released"
+                raise refusal(
+                    f"it counts {what} {mine}, this release {what} {theirs}, and the two do not add; use another "
+                    "ledger (whoever is in both loses in both)"
                 )
 
 
@@ -88,11 +89,11 @@ def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -
     if not isinstance(by, str) or not by:
         raise ParameterError(f"by must be {TEXT!r} or the name of a column, got another value")
     if isinstance(guarantee, NoGuarantee):
-        raise RefusedError("the ledger refuses a release without a guarantee: it has no price; nothing was released")
+        raise refusal("it has no price", " a release without a guarantee")
     if unit not in (Unit.DOCUMENT, Unit.USER):
-        raise RefusedError(
-            f"the ledger refuses: it charges documents or users, this promise is for the unit {unit}; "
-            "take the statement of the document or the user; nothing was released"
+        raise refusal(
+            f"it charges documents or users, this promise is for the unit {unit}; take the statement of the document "
+            "or the user"
         )
     if unit is Unit.USER and by == TEXT:
         raise ParameterError("a promise to users cannot be charged to texts: name the column that tells users apart")
@@ -114,9 +115,9 @@ def price(guarantee: Guarantee, documents: int) -> tuple[float, float]:
             both = as_approx(group)
             cost, delta = both.epsilon, both.delta
     if not math.isfinite(cost):
-        raise RefusedError(
-            f"the ledger refuses a release that costs infinitely much for {documents:,} documents of one unit: "
-            "nothing is promised there; nothing was released"
+        raise refusal(
+            "nothing is promised there",
+            f" a release that costs infinitely much for {documents:,} documents of one unit",
         )
     return float(cost), float(delta)
 
@@ -156,16 +157,15 @@ class Limits:
             parts.append(f"{self.releases:,} release{'s' if self.releases > 1 else ''}")
         return ", ".join(parts)
 
-    def ceiling(self, currency: Currency) -> Ceiling:
+    def ceiling(self, currency: Currency = Currency.EPSILON) -> Ceiling:
         """Return the limits in a currency; raise a RefusedError for zCDP without a delta."""
         releases = math.inf if self.releases is None else self.releases
         if self.epsilon is None:
             return Ceiling(math.inf, math.inf, releases)
         if currency is Currency.RHO:
             if self.delta is None:
-                raise RefusedError(
-                    "the ledger refuses: zCDP has an epsilon only at a delta, and this ledger was made without one; "
-                    "make one with --delta; nothing was released"
+                raise refusal(
+                    "zCDP has an epsilon only at a delta, and this ledger was made without one; make one with --delta"
                 )
             return Ceiling(_largest_rho(self.epsilon, self.delta), math.inf, releases)
         if currency is Currency.DISTANCE:
@@ -176,10 +176,7 @@ class Limits:
         """Raise a RefusedError if the guarantee has a delta and the ledger none."""
         no_delta = self.epsilon is not None and self.delta is None
         if no_delta and isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
-            raise RefusedError(
-                "the ledger refuses: this release has a delta, and the ledger was made without one; "
-                "make one with --delta; nothing was released"
-            )
+            raise refusal("this release has a delta, and the ledger was made without one; make one with --delta")
 
 
 @dataclass(frozen=True)
@@ -244,29 +241,34 @@ def _largest_rho(epsilon: float, delta: float) -> float:
 SCHEMA_VERSION = 1
 _APPLICATION = 0x64706C67  # "dplg": tells a ledger from other SQLite files
 
-# A charge names a unit and a price; a price belongs to one release and one number of documents. What a unit has
-# spent is always summed up from its charges, so there is no running total that a crash could leave wrong.
+# What a unit has spent is always summed up from its charges, so there is no running total that a crash could leave
+# wrong; and a price is computed from the promise of its release each time (temp.price), so none can be changed.
 _SCHEMA = (
     "CREATE TABLE ledger (secret BLOB NOT NULL, created TEXT NOT NULL, epsilon REAL, delta REAL, releases INTEGER)",
     "CREATE TABLE release ("
     "number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at TEXT NOT NULL, state TEXT NOT NULL, "
-    "units INTEGER NOT NULL, documents INTEGER NOT NULL, about TEXT NOT NULL)",
-    "CREATE TABLE price ("
-    "id INTEGER PRIMARY KEY, release INTEGER NOT NULL, documents INTEGER NOT NULL, cost REAL NOT NULL, "
-    "delta REAL NOT NULL, UNIQUE (release, documents))",
-    "CREATE TABLE charge (unit BLOB NOT NULL, price INTEGER NOT NULL, PRIMARY KEY (unit, price)) WITHOUT ROWID",
+    "units INTEGER NOT NULL, documents INTEGER NOT NULL, about TEXT NOT NULL, counts TEXT NOT NULL)",
+    "CREATE TABLE charge (unit BLOB NOT NULL, release INTEGER NOT NULL, documents INTEGER NOT NULL, "
+    "PRIMARY KEY (unit, release)) WITHOUT ROWID",
 )
+_PRICES = (
+    "CREATE TEMP TABLE price (release INTEGER, documents INTEGER, cost REAL NOT NULL, delta REAL NOT NULL, "
+    "PRIMARY KEY (release, documents)) WITHOUT ROWID"
+)
+_PRICED = "temp.price AS p ON p.release = c.release AND p.documents = c.documents"
 
 # CROSS JOIN keeps the order of the tables: one pass over the sorted units, with index lookups
 _OVERSPENT = """
 WITH standing AS (
-    SELECT p.cost AS cost, p.delta AS delta,
-        total(q.cost) AS spent, total(q.delta) AS delta_spent, count(q.id) AS releases
-    FROM temp.fresh AS f CROSS JOIN price AS p ON p.release = :number AND p.documents = f.documents
-    LEFT JOIN charge AS c ON c.unit = f.unit LEFT JOIN price AS q ON q.id = c.price
+    SELECT n.cost AS cost, n.delta AS delta,
+        total(p.cost) AS spent, total(p.delta) AS delta_spent, count(c.release) AS releases
+    FROM temp.fresh AS f CROSS JOIN temp.price AS n ON n.release = :number AND n.documents = f.documents
+    LEFT JOIN charge AS c ON c.unit = f.unit
+    LEFT JOIN temp.price AS p ON p.release = c.release AND p.documents = c.documents
     GROUP BY f.unit)
-SELECT count(*), sum(spent + cost > :cost), sum(delta_spent + delta > :delta), max(spent), max(cost),
-    max(delta_spent), max(delta), max(releases), count(DISTINCT cost)
+SELECT count(*) AS units, sum(spent + cost > :cost) AS by_cost, sum(delta_spent + delta > :delta) AS by_delta,
+    max(spent) AS spent, max(cost) AS cost, max(delta_spent) AS delta_spent, max(delta) AS delta,
+    max(releases) AS releases, count(DISTINCT cost) AS prices
 FROM standing WHERE spent + cost > :cost OR delta_spent + delta > :delta OR releases + 1 > :releases
 """
 
@@ -377,62 +379,40 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
             "SELECT count(*) FROM (SELECT 1 FROM arrived GROUP BY unit HAVING count(*) > ?)", (most,)
         ).fetchone()
         if over:
-            raise RefusedError(
-                f"the ledger refuses: the promise is for people with at most {most:,} texts in the release, and "
-                f"{over:,} of them have more; take the statement for as many as they have; nothing was released"
+            raise refusal(
+                f"the promise is for people with at most {most:,} texts in the release, and {over:,} of them have "
+                "more; take the statement for as many as they have"
             )
     connection.execute("DROP TABLE arrived")
     connection.execute("COMMIT")
     return int(arrived)
 
 
-@dataclass(frozen=True)
-class Overspent:
-    """How many units a release would take beyond a limit, which limit, and the largest amounts."""
-
-    units: int
-    by_cost: int
-    by_delta: int
-    spent: float
-    cost: float
-    delta_spent: float
-    delta: float
-    releases: int
-    prices: int
-
-
-def add_release(connection: Connection, row: tuple[Any, ...], price: Callable[[int], tuple[float, float]]) -> int:
-    """Insert a release and its prices, one per number of documents in ``temp.fresh``; return its number."""
-    columns = "id, at, state, units, documents, about"
-    number = connection.execute(f"INSERT INTO release ({columns}) VALUES (?, ?, ?, ?, ?, ?)", row).lastrowid  # noqa: S608
-    counts = connection.execute("SELECT DISTINCT documents FROM temp.fresh").fetchall()
-    connection.executemany(
-        "INSERT INTO price (release, documents, cost, delta) VALUES (?, ?, ?, ?)",
-        ((number, count, *price(count)) for (count,) in counts),
-    )
-    return int(number or 0)
-
-
-def overspent(connection: Connection, number: int, ceiling: Ceiling, tolerance: float) -> Overspent:
-    """Return the units that the release would take beyond the ceiling."""
-    row = connection.execute(
-        _OVERSPENT,
-        {
-            "number": number,
-            "cost": ceiling.cost * (1 + tolerance),
-            "delta": ceiling.delta * (1 + tolerance),
-            "releases": ceiling.releases,
-        },
+def add_release(connection: Connection, row: tuple[Any, ...]) -> int:
+    """Insert a release, with the numbers of documents that its units have in ``temp.fresh``; return its number."""
+    (counts,) = connection.execute(
+        "SELECT json_group_array(documents) FROM (SELECT DISTINCT documents FROM temp.fresh)"
     ).fetchone()
-    return Overspent(*(value or 0 for value in row))
+    columns = "id, at, state, units, documents, about, counts"
+    sql = f"INSERT INTO release ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+    return int(connection.execute(sql, (*row, counts)).lastrowid or 0)
+
+
+def set_prices(connection: Connection, prices: Iterable[tuple[int, int, float, float]]) -> None:
+    """Fill ``temp.price`` with (release, documents, cost, delta), once per connection."""
+    connection.execute(_PRICES)
+    connection.executemany("INSERT INTO temp.price VALUES (?, ?, ?, ?)", prices)
+
+
+def overspent(connection: Connection, number: int, ceiling: Ceiling) -> dict[str, Any]:
+    """Count the units that the release would take beyond the ceiling, with the largest amounts."""
+    limits = {"cost": ceiling.cost * (1 + TOLERANCE), "delta": ceiling.delta * (1 + TOLERANCE)}
+    cursor = connection.execute(_OVERSPENT, {"number": number, "releases": ceiling.releases, **limits})
+    return {name: value or 0 for (name, *_), value in zip(cursor.description, cursor.fetchone(), strict=True)}
 
 
 def charge(connection: Connection, number: int) -> None:
-    connection.execute(
-        "INSERT INTO charge SELECT f.unit, p.id FROM temp.fresh AS f "
-        "CROSS JOIN price AS p ON p.release = ? AND p.documents = f.documents",
-        (number,),
-    )
+    connection.execute("INSERT INTO charge SELECT unit, ?, documents FROM temp.fresh", (number,))
 
 
 def same_units(connection: Connection, release_id: str) -> bool:
@@ -440,8 +420,8 @@ def same_units(connection: Connection, release_id: str) -> bool:
     number, units = connection.execute("SELECT number, units FROM release WHERE id = ?", (release_id,)).fetchone()
     (fresh,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
     (both,) = connection.execute(
-        "SELECT count(*) FROM temp.fresh AS f CROSS JOIN price AS p ON p.release = ? AND p.documents = f.documents "
-        "CROSS JOIN charge AS c ON c.unit = f.unit AND c.price = p.id",
+        "SELECT count(*) FROM temp.fresh AS f CROSS JOIN charge AS c "
+        "ON c.unit = f.unit AND c.release = ? AND c.documents = f.documents",
         (number,),
     ).fetchone()
     return bool(units == fresh == both)
@@ -449,37 +429,22 @@ def same_units(connection: Connection, release_id: str) -> bool:
 
 def remove_release(connection: Connection, release_id: str) -> None:
     (number,) = connection.execute("SELECT number FROM release WHERE id = ?", (release_id,)).fetchone()
-    connection.execute("DELETE FROM charge WHERE price IN (SELECT id FROM price WHERE release = ?)", (number,))
-    connection.execute("DELETE FROM price WHERE release = ?", (number,))
+    connection.execute("DELETE FROM charge WHERE release = ?", (number,))
     connection.execute("DELETE FROM release WHERE number = ?", (number,))
-
-
-def prices(connection: Connection) -> Iterator[tuple[int, int, float, float]]:
-    """Yield (release, documents, cost, delta)."""
-    yield from connection.execute("SELECT release, documents, cost, delta FROM price")
-
-
-def charges_without_price(connection: Connection) -> tuple[int, int]:
-    """Return the number of charges, and of those without a price."""
-    charges, without = connection.execute(
-        "SELECT count(*), total(p.id IS NULL) FROM charge AS c LEFT JOIN price AS p ON p.id = c.price"
-    ).fetchone()
-    return int(charges), int(without)
 
 
 def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
     """Yield (cost, delta, releases, number of units that spent this), by ascending cost."""
     yield from connection.execute(
-        "SELECT cost, delta, releases, count(*) FROM (SELECT total(p.cost) AS cost, total(p.delta) AS delta, "
-        "count(*) AS releases FROM charge AS c CROSS JOIN price AS p ON p.id = c.price GROUP BY c.unit) "
+        "SELECT cost, delta, releases, count(*) FROM (SELECT total(p.cost) AS cost, total(p.delta) AS delta, "  # noqa: S608
+        f"count(*) AS releases FROM charge AS c LEFT JOIN {_PRICED} GROUP BY c.unit) "
         "GROUP BY cost, delta, releases ORDER BY cost, delta, releases"
     )
 
 
 def sum_of(connection: Connection, unit: bytes) -> tuple[float, float, int]:
     cost, delta, releases = connection.execute(
-        "SELECT total(p.cost), total(p.delta), count(*) FROM charge AS c CROSS JOIN price AS p ON p.id = c.price "
-        "WHERE c.unit = ?",
+        f"SELECT total(p.cost), total(p.delta), count(*) FROM charge AS c LEFT JOIN {_PRICED} WHERE c.unit = ?",  # noqa: S608
         (unit,),
     ).fetchone()
     return float(cost), float(delta), int(releases)
@@ -487,7 +452,7 @@ def sum_of(connection: Connection, unit: bytes) -> tuple[float, float, int]:
 
 @contextmanager
 def _connected(path: Path, patience: float) -> Iterator[Connection]:
-    with _in_words(path):
+    try:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=rw",
             uri=True,
@@ -496,7 +461,7 @@ def _connected(path: Path, patience: float) -> Iterator[Connection]:
             factory=Connection,
         )
         connection.path, connection.patience = path, patience
-        try:
+        with closing(connection):
             # EXTRA also syncs the folder when the journal goes: without it, a power cut could bring the journal back
             # and with it take back a charge whose release is out already
             connection.execute("PRAGMA synchronous = EXTRA")
@@ -504,8 +469,8 @@ def _connected(path: Path, patience: float) -> Iterator[Connection]:
             # gives Python the chance to see Ctrl-C during a long statement
             connection.set_progress_handler(_hear_signals, _STEPS_BETWEEN_SIGNALS)
             yield connection
-        finally:
-            connection.close()
+    except sqlite3.Error as error:
+        raise _problem(_code(error), path) from None
 
 
 def _hear_signals() -> int:
@@ -531,14 +496,6 @@ def _check_kind(connection: Connection) -> None:
             f"{name} is a ledger of version {version}, this dptext reads version {SCHEMA_VERSION}: "
             "use the dptext that wrote it"
         )
-
-
-@contextmanager
-def _in_words(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _problem(_code(error), path) from None
 
 
 def _code(error: sqlite3.Error) -> int:

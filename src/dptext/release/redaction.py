@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import regex
@@ -22,7 +20,15 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import after_redaction
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import before_redaction
-from dptext.release.mechanism import Replacing, TextMechanism, mark, placeholder, shown, unmarked
+from dptext.release.mechanism import (
+    Replacing,
+    TextMechanism,
+    check_mechanism,
+    mark,
+    placeholder,
+    shown,
+    unmarked,
+)
 from dptext.release.release import Tally
 from dptext.showing import Facts
 from dptext.text.patterns import KINDS, VERSION, Span, check_kinds, find
@@ -65,20 +71,18 @@ class Terms:
     def __init__(self, terms: Iterable[str]) -> None:
         if isinstance(terms, str):
             raise ParameterError("words must be a list of terms, got one string: put it into a list")
+        self._known = set()
         self._lengths: dict[str, set[int]] = {}  # of the terms, by their first words
-        known = set()
         for number, term in enumerate(terms, 1):
             if not isinstance(term, str):
                 raise ParameterError(f"words must be strings, entry {number:,} is {type(term).__name__}")
-            words = tuple(fold(match[0]) for match in _WORD.finditer(term))
-            if not 1 <= len(words) <= _MOST_WORDS:
+            words = _words_of_term(term)
+            if not words:
                 raise ParameterError(
-                    f"entry {number:,} of words has {len(words):,} words of letters and digits, expected 1 to "
-                    f"{_MOST_WORDS}"
+                    f"entry {number:,} of words must have 1 to {_MOST_WORDS} words of letters and digits"
                 )
-            known.add(words)
+            self._known.add(words)
             self._lengths.setdefault(words[0], set()).add(len(words))
-        self._known = frozenset(known)
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -89,20 +93,22 @@ class Terms:
         words = [fold(text[start:end]) for start, end in spans]
         index = 0
         while index < len(words):
-            length = next((n for n in self._lengths_at(words, index) if _is_close(spans[index : index + n])), 0)
-            if length:
-                yield Span(spans[index][0], spans[index + length - 1][1], LISTED)
-            index += length or 1
+            lengths = sorted(self._lengths.get(words[index], ()), reverse=True)
+            stops = (index + length for length in lengths if tuple(words[index : index + length]) in self._known)
+            stop = next((stop for stop in stops if _is_close(spans[index:stop])), None)
+            if stop is not None:
+                yield Span(spans[index][0], spans[stop - 1][1], LISTED)
+            index = stop or index + 1
 
-    def _lengths_at(self, words: list[str], index: int) -> Iterator[int]:
-        lengths = sorted(self._lengths.get(words[index], ()), reverse=True)
-        return (length for length in lengths if tuple(words[index : index + length]) in self._known)
-
-    @cached_property
     def digest(self) -> str:
         """SHA-256 of the terms. It lets anybody test guesses: it is for their owner alone."""
         spelled = "\n".join(sorted("\t".join(words) for words in self._known))
         return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _words_of_term(term: str) -> tuple[str, ...]:
+    words = tuple(fold(match[0]) for match in _WORD.finditer(term))
+    return words if len(words) <= _MOST_WORDS else ()
 
 
 def _is_close(spans: list[tuple[int, int]]) -> bool:
@@ -113,22 +119,19 @@ def read_terms(file: Any) -> list[str]:
     """Return the terms in a UTF-8 file with one term per line; empty lines are skipped."""
     source = path("the list of what to redact", file)
     try:
-        lines = Path(source).read_text(encoding="utf-8-sig").split("\n")
+        lines = [line.strip() for line in source.read_text(encoding="utf-8-sig").split("\n")]
     except UnicodeDecodeError:
         raise ParameterError(f"{source.name}: expected UTF-8 text with one term a line") from None
     except OSError as error:
         raise StorageError.of("read", source, error) from None
-    terms = {number: line.strip() for number, line in enumerate(lines, 1) if line.strip()}
-    for number, term in terms.items():
-        try:
-            Terms([term])
-        except ParameterError:
+    for number, line in enumerate(lines, 1):
+        if line and not _words_of_term(line):
             raise ParameterError(
                 f"{source.name}, line {number:,}: expected a term of 1 to {_MOST_WORDS} words of letters and digits"
-            ) from None
-    if not terms:
+            )
+    if not any(lines):
         raise ParameterError(f"{source.name}: expected one term a line, got none")
-    return list(terms.values())
+    return [line for line in lines if line]
 
 
 class Redaction:
@@ -150,16 +153,18 @@ class Redaction:
         if isinstance(analyzer, str) and analyzer != PRESIDIO:
             raise ParameterError(f"analyzer must be {PRESIDIO!r}, or an object that analyzes texts as Presidio's does")
         self._given, self.language = analyzer, language
-        self._engine: Any = None
         self.entities = None if analyzer is None else self._check_analyzer(entities)
         if not self.kinds and not self.terms and analyzer is None:
             raise ParameterError(f"nothing is to be redacted: name kinds ({', '.join(KINDS)}), words or an analyzer")
 
-    @property
+    @cached_property
     def _analyzer(self) -> Any:
-        if self._engine is None:
-            self._engine = _default_analyzer() if isinstance(self._given, str) else self._given
-        return self._engine
+        return _default_analyzer() if isinstance(self._given, str) else self._given
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            name: value for name, value in self.__dict__.items() if name != "_analyzer"
+        }  # each process makes it anew
 
     def _check_analyzer(self, entities: Iterable[str] | None) -> tuple[str, ...]:
         """Return the entities to look for, after a try on a public text."""
@@ -179,16 +184,6 @@ class Redaction:
             ) from None
         return names
 
-    def __getstate__(self) -> dict[str, Any]:
-        if self._given is not None and not isinstance(self._given, str):
-            try:
-                pickle.dumps(self._given)
-            except Exception:  # noqa: BLE001
-                raise ParameterError(
-                    f"the analyzer ({_type_of(self._given)}) cannot be sent to another process: use one process"
-                ) from None
-        return self.__dict__ | {"_engine": None}  # each process makes the default analyzer anew
-
     def spans(self, text: str) -> list[Span]:
         """Return what to redact: overlapping spans are merged, with the kind of the longest."""
         spans = [*self.terms.find(text), *find(text, self.kinds)]
@@ -202,8 +197,7 @@ class Redaction:
         return united(span._replace(end=_ATTACHED.match(text, span.end).end()) for span in spans)
 
     def _analyzed(self, text: str) -> list[Span]:
-        entities = list(self.entities) if self.entities else None
-        results = self._analyzer.analyze(text=text, language=self.language, entities=entities)
+        results = self._analyzer.analyze(text=text, language=self.language, entities=list(self.entities or ()) or None)
         spans = [
             Span(max(0, int(result.start)), min(len(text), int(result.end)), self._kind_of(str(result.entity_type)))
             for result in results
@@ -212,7 +206,7 @@ class Redaction:
 
     def _kind_of(self, entity: str) -> str:
         # a name that was not announced may be made of the text
-        kind = kind_of_entity(entity)
+        kind = _kind_of_entity(entity)
         return kind if entity in (self.entities or ()) or kind in _KNOWN_KINDS else OTHER
 
     def applied(self, text: str, stands: Callable[[str], str] = placeholder) -> str:
@@ -231,6 +225,12 @@ class Redaction:
         if self.terms:
             by.append("a list of the owner")
         return "; ".join(by)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Return what a statement says of it; not which terms are listed."""
+        entities = None if self.entities is None else ", ".join(self.entities)
+        values = (self.recogniser, ", ".join(self.kinds), entities, bool(self.terms))
+        return dict(zip(_PARAMETERS, values, strict=True))
 
     @property
     def looked_for(self) -> str:
@@ -258,7 +258,7 @@ def united(spans: Iterable[Span]) -> list[Span]:
     ]
 
 
-def kind_of_entity(entity: str) -> str:
+def _kind_of_entity(entity: str) -> str:
     plain = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
     return _KIND_OF.get(entity, plain or "_")
 
@@ -342,23 +342,12 @@ class Redacted(TextMechanism):
         language: str = "en",
         entities: Iterable[str] | None = None,
     ) -> None:
-        if not isinstance(mechanism, TextMechanism):
-            raise ParameterError(
-                "mechanism must be one that replaces texts (a word mechanism such as TEM, or a BankRewriter), got "
-                f"{type(mechanism).__name__}"
-            )
+        check_mechanism(mechanism)
         if isinstance(mechanism, Redacted):
             raise ParameterError("the mechanism redacts already: give all kinds and words to one Redacted")
         self.mechanism = mechanism
         self.redaction = Redaction(kinds=kinds, words=words, analyzer=analyzer, language=language, entities=entities)
         self._freeze()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or "mechanism" not in self.__dict__:
-            raise AttributeError(name)
-        raise AttributeError(
-            f"a redacted mechanism has no {name!r}; what is behind the redaction is its attribute 'mechanism'"
-        )
 
     def _in_brief(self) -> Facts:
         return (("redacted_by", self.redaction.recogniser), ("mechanism", self.mechanism))
@@ -396,21 +385,15 @@ class Redacted(TextMechanism):
         return self._restated(self.mechanism.document_statement(longest, seeded=seeded))
 
     def _restated(self, statement: PrivacyStatement) -> PrivacyStatement:
-        return as_redacted(statement, self._own_parameters(), shows_placeholders=self.mechanism.keeps_marks)
-
-    def _own_parameters(self) -> dict[str, Parameter]:
-        redaction = self.redaction
-        entities = None if redaction.entities is None else ", ".join(redaction.entities)
-        values = (redaction.recogniser, ", ".join(redaction.kinds), entities, bool(redaction.terms))
-        return dict(zip(_PARAMETERS, values, strict=True))
+        return as_redacted(statement, self.redaction.parameters(), shows_placeholders=self.mechanism.keeps_marks)
 
     def parameters(self) -> dict[str, Parameter]:
         """See `TextMechanism`."""
-        return {**self.mechanism.parameters(), **self._own_parameters()}
+        return {**self.mechanism.parameters(), **self.redaction.parameters()}
 
     def settings_of_owner(self) -> dict[str, Parameter]:
         """See `TextMechanism`: which list it is."""
-        own = {"redact-list": self.redaction.terms.digest} if self.redaction.terms else {}
+        own = {"redact-list": self.redaction.terms.digest()} if self.redaction.terms else {}
         return {**self.mechanism.settings_of_owner(), **own}
 
     @property
@@ -429,7 +412,13 @@ class Redacted(TextMechanism):
 
     def replacing(self) -> Replacing:
         """See `TextMechanism`."""
-        return _Replacing(self)
+        replace = self.mechanism.replacing()
+
+        def redacted(texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
+            private, tally = replace([self.seen_by_mechanism(text) for text in texts], bits)
+            return list(map(shown, private)) if self.mechanism.keeps_marks else private, tally
+
+        return redacted
 
     def warning(self, tally: Tally) -> str | None:
         """See `TextMechanism`."""
@@ -442,15 +431,6 @@ class Redacted(TextMechanism):
     def most_parts(self, private_texts: Iterable[str]) -> int:
         """See `TextMechanism`."""
         return self.mechanism.most_parts(private_texts)
-
-
-class _Replacing:
-    def __init__(self, redacted: Redacted) -> None:
-        self._redacted, self._inner = redacted, redacted.mechanism.replacing()
-
-    def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
-        private, tally = self._inner([self._redacted.seen_by_mechanism(text) for text in texts], bits)
-        return list(map(shown, private)) if self._redacted.mechanism.keeps_marks else private, tally
 
 
 def as_redacted(
@@ -485,13 +465,8 @@ def _split(names: Parameter) -> list[str]:
 
 
 def is_redacted(statement: PrivacyStatement) -> bool:
-    """Return whether the statement is about texts that were redacted first."""
+    """Return whether the statement is about texts that were redacted first (``redacted_list``: by the owner's list)."""
     return all(name in statement.parameters for name in _PARAMETERS)
-
-
-def is_listed(statement: PrivacyStatement) -> bool:
-    """Return whether they were redacted by a list of the owner."""
-    return is_redacted(statement) and bool(statement.parameters["redacted_list"])
 
 
 def behind(statement: PrivacyStatement) -> str:
@@ -504,7 +479,7 @@ def placeholders_of(statement: PrivacyStatement) -> frozenset[str]:
     if not is_redacted(statement):
         return frozenset()
     entities = statement.parameters["redacted_entities"]
-    kinds = [*_split(statement.parameters["redacted_kinds"]), LISTED, UNREAD, *map(kind_of_entity, _split(entities))]
+    kinds = [*_split(statement.parameters["redacted_kinds"]), LISTED, UNREAD, *map(_kind_of_entity, _split(entities))]
     kinds += [] if entities is None else [*_KNOWN_KINDS, OTHER]
     return frozenset(run for kind in kinds for run in letters_between(kind))
 
@@ -526,9 +501,9 @@ def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> R
     """Return the redaction that a statement is about; None: nothing was redacted."""
     if not is_redacted(statement):
         return None
-    by, kinds, entities, has_list = (statement.parameters[name] for name in _PARAMETERS)
-    terms = Terms(words)
-    if entities is not None:
+    said = statement.parameters
+    terms, has_list = Terms(words), said["redacted_list"]
+    if said["redacted_entities"] is not None:
         raise DataError(
             "the texts were redacted by an analyzer, which no statement holds: what the mechanism saw cannot be made "
             "again from the originals; redact them yourself (Redacted(...).redact), and compare with those"
@@ -537,7 +512,8 @@ def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> R
         raise DataError("the texts were redacted by a list, which no statement holds: give it again (--redact-list)")
     if terms and not has_list:
         raise DataError("the texts were redacted without a list: leave it out")
-    redaction = Redaction(kinds=[kind for kind in _split(kinds) if kind in KINDS], words=terms)
-    if redaction.recogniser != by or ", ".join(redaction.kinds) != kinds:
+    kinds = [kind for kind in _split(said["redacted_kinds"]) if kind in KINDS]
+    redaction = Redaction(kinds=kinds, words=terms)
+    if any(said[name] != value for name, value in redaction.parameters().items()):
         raise DataError("the texts were redacted by other patterns: use the version that the statement names")
     return redaction

@@ -32,7 +32,7 @@ from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import percent_at_most
 from dptext.release.mechanism import TextMechanism, mark, placeholder
-from dptext.release.redaction import is_listed, is_redacted, redaction_of
+from dptext.release.redaction import is_redacted, redaction_of
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.inputs import Rows
 from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
@@ -76,7 +76,7 @@ def as_seen(
     words: Sequence[str] = (),
 ) -> Rows:
     """Originals as the mechanism saw them: once they are redacted, where that is what the statement says."""
-    redaction = redaction_of(statement, words=words if is_listed(statement) else ())
+    redaction = redaction_of(statement, words=words if statement.parameters.get("redacted_list") else ())
     if redaction is None:
         return before
     stands = mark if mechanism.keeps_marks else placeholder
@@ -88,7 +88,7 @@ def as_seen_by(before: Rows, private: Path, *, words: Sequence[str] = ()) -> Row
     """`as_seen`, by the statement beside a private file, if there is one."""
     beside = data_and_statement(private)[1]
     statement = read_statement(beside) if beside.exists() else None
-    if words and (statement is None or not is_listed(statement)):
+    if words and (statement is None or not statement.parameters.get("redacted_list")):
         raise ParameterError(f"{private.name} was not redacted by a list, as far as is known: leave --redact-list out")
     if statement is None or not is_redacted(statement):
         return before

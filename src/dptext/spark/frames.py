@@ -17,8 +17,10 @@ from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally, with_columns
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.files import VECTOR, parameters_digest
+from dptext.spark.descriptions import describe as describe
 from dptext.spark.release import SparkRelease
 from dptext.spark.session import check_frame, plain_errors, session
+from dptext.spark.shared_vectors import fit as fit
 from dptext.spark.tasks import (
     COUNTS,
     LABEL,

@@ -249,7 +249,7 @@ class _Making:
 
 def _runs(batch: Any, before: int) -> Iterator[tuple[int, Any]]:
     """The rows of one group after the other; groups come in ascending order."""
-    groups = _numbers_in(batch.column(GROUP), np.int32)
+    groups = batch.column(GROUP).to_numpy()
     steps = np.diff(groups, prepend=before)
     if (steps < 0).any():
         raise DataError("Spark handed over rows that are not sorted by their group: nothing was released of them")
@@ -285,29 +285,23 @@ def _check_ids(last: Any, batch: Any, ids: tuple[str, ...]) -> None:
 
 def text_column(texts: Sequence[str | None], kind: Any) -> Any:
     """A column of strings, ``kind`` being ``pyarrow.string()`` or ``pyarrow.large_string()``."""
+    import pyarrow
+
     encoded = [None if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
-    return _of_bytes(encoded, kind)
+    binary = pyarrow.large_binary() if pyarrow.types.is_large_string(kind) else pyarrow.binary()
+    return pyarrow.array(encoded, binary).view(kind)  # pyarrow makes no string of half a surrogate pair
 
 
 def bytes_column(values: Sequence[bytes]) -> Any:
-    """A column of bytes."""
     import pyarrow
 
-    return _of_bytes(values, pyarrow.binary())
+    return pyarrow.array(values, pyarrow.binary())
 
 
 def number_column(values: npt.NDArray[Any]) -> Any:
-    """A column of the whole numbers or floats of an array."""
     import pyarrow
 
-    kind = pyarrow.from_numpy_dtype(values.dtype)
-    return pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(np.ascontiguousarray(values))])
-
-
-def _numbers_in(column: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The numbers of a column without missing ones, as they lie."""
-    values = np.frombuffer(column.buffers()[1] or b"", dtype=dtype)
-    return values[column.offset : column.offset + len(column)]
+    return pyarrow.array(values)
 
 
 def vector_column(vectors: npt.NDArray[np.float32]) -> Any:
@@ -323,19 +317,6 @@ def batch_of(columns: Mapping[str, Any]) -> Any:
     import pyarrow
 
     return pyarrow.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
-def _of_bytes(values: Sequence[bytes | None], kind: Any) -> Any:
-    import pyarrow
-
-    width = "<i8" if pyarrow.types.is_large_string(kind) else "<i4"
-    lengths = np.fromiter((0 if each is None else len(each) for each in values), dtype=np.int64, count=len(values))
-    ends = np.zeros(len(values) + 1, dtype=width)
-    np.cumsum(lengths, out=ends[1:])
-    there = np.fromiter((each is not None for each in values), dtype=np.bool_, count=len(values))
-    mask = None if there.all() else pyarrow.py_buffer(np.packbits(there, bitorder="little"))
-    data = pyarrow.py_buffer(b"".join(each for each in values if each is not None))
-    return pyarrow.Array.from_buffers(kind, len(values), [mask, pyarrow.py_buffer(ends), data])
 
 
 GROUPS = 1 << 8

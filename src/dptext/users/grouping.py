@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice, names, whole
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.io.batches import as_lists, batch_limits, describe_columns
+from dptext.io.batches import as_lists, describe_columns, row_batches
 from dptext.io.documents import Document, DocumentReader, canonical_label, is_missing
 from dptext.io.tables import is_table
 from dptext.privacy.guarantee import canonical_id
@@ -336,30 +336,19 @@ def _parts_of_reader(reader: DocumentReader, user: str | None, column_names: tup
 
 
 def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, columns: Columns) -> Generator[_Part]:
-    max_rows, max_characters = batch_limits()
-    waiting: list[Document] = []
-    values: list[tuple[Any, ...]] = []
-    characters = row = 0
+    def rows() -> Iterator[tuple[str | None, tuple[Any, ...]]]:
+        for row, document in enumerate(documents, 1):
+            if not isinstance(document, Document):
+                raise DataError(f"row {row} must be a Document, got {type(document).__name__}")
+            if document.text is not None and not isinstance(document.text, str):
+                raise DataError(f"row {row}: expected a string as text, got {type(document.text).__name__}")
+            yield document.text, (document.user, *columns.in_document(document, row))
 
-    def part() -> _Part:
-        users = [document.user for document in waiting] if unit == "user" else None
-        first = row - len(waiting) + 1
-        return _Part(first, [document.text for document in waiting], users, tuple(zip(*values, strict=True)))
-
-    for row, document in enumerate(documents, 1):
-        if not isinstance(document, Document):
-            raise DataError(f"row {row} must be a Document, got {type(document).__name__}")
-        if document.text is not None and not isinstance(document.text, str):
-            raise DataError(f"row {row}: expected a string as text, got {type(document.text).__name__}")
-        waiting.append(document)
-        if columns.names:
-            values.append(columns.in_document(document, row))
-        characters += len(document.text or "")
-        if characters >= max_characters or len(waiting) >= max_rows:
-            yield part()
-            characters, waiting, values = 0, [], []
-    if waiting:
-        yield part()
+    first = 1
+    for batch in row_batches(rows(), [str(place) for place in range(1 + len(columns.names))]):
+        users, *values = batch.columns.values()
+        yield _Part(first, batch.texts, users if unit == "user" else None, tuple(values))
+        first += len(batch.texts)
 
 
 class _UserDigests:
