@@ -19,8 +19,7 @@ from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.baselines import nearest_labels
-from dptext.evaluation.corpus_quality import MEASURES, compare
+from dptext.evaluation.corpus_quality import MEASURES, compare, nearest_labels
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
