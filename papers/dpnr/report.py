@@ -16,7 +16,7 @@ from papers.running import write_between
 
 from dptext.errors import DataError
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.mismatch import Mismatch
+from dptext.evaluation.epsilons import Mismatch
 
 __all__ = ["write_report"]
 

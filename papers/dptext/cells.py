@@ -31,7 +31,7 @@ from dptext.attacks import author_reidentification
 from dptext.attacks.base import ATTACKERS, Attacker, Learner
 from dptext.estimates import Estimate, over_people
 from dptext.evaluation.fairness import fairness
-from dptext.evaluation.folds import Fold, make_folds
+from dptext.evaluation.measures import Fold, make_folds
 from dptext.evaluation.measures import measure as measured
 from dptext.io.atomic import hashed_file
 

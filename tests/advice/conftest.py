@@ -7,10 +7,9 @@ import pytest
 
 import dptext
 from dptext.advice.advice import advised
-from dptext.advice.answers import Answers
 from dptext.advice.data import look
-from dptext.advice.public import PublicTexts
-from dptext.advice.way import Case
+from dptext.advice.questions import Answers
+from dptext.advice.way import Case, PublicTexts
 
 SECRET = "zzsecret"
 """Part of every value of the private rows, but for labels and numbers."""

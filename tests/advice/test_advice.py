@@ -7,7 +7,7 @@ import pytest
 
 import dptext
 from advice.conftest import SECRET, made_up_rows
-from dptext.advice.answers import QUESTIONS
+from dptext.advice.questions import QUESTIONS
 from dptext.advice.way import PROTECTING, Fit
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.privacy.wording import Strength

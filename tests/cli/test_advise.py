@@ -35,7 +35,7 @@ _load_once = lru_cache(load_vectors)
 
 @pytest.fixture(autouse=True)
 def public_vectors_are_read_once(monkeypatch):
-    monkeypatch.setattr("dptext.advice.public.load_vectors", _load_once)
+    monkeypatch.setattr("dptext.advice.way.load_vectors", _load_once)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import ParameterError
-from dptext.evaluation.folds import Fold, checked_folds, make_folds
+from dptext.evaluation.measures import Fold, checked_folds, make_folds
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,7 +5,7 @@ import pytest
 
 from dptext.errors import ParameterError
 from dptext.estimates import mean_over_runs
-from dptext.evaluation.mismatch import mismatch
+from dptext.evaluation.epsilons import mismatch
 
 LABELS = np.array(["a", "b", "b", "b"])
 

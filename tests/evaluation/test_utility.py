@@ -7,7 +7,7 @@ import pytest
 
 from dptext import Document
 from dptext.errors import MissingExtraError, ParameterError
-from dptext.evaluation.folds import Fold
+from dptext.evaluation.measures import Fold
 from dptext.evaluation.utility import BagOfWords, VectorFeatures, WordIds, predictions, utility, words_of
 
 QUICK = {"resamples": 100, "seed": 1}

@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 
 from dptext.noise.discrete import l2_laplace
-from dptext.playground.densities import log_densities, log_l2_laplace
-from dptext.playground.in_words import percent
-from dptext.playground.overlaps import likeliest, overlap, overlap_of_draws, overlap_of_places, right_in_draws
+from dptext.playground.results import (
+    likeliest,
+    log_densities,
+    log_l2_laplace,
+    overlap,
+    overlap_of_draws,
+    overlap_of_places,
+    percent,
+    right_in_draws,
+)
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits

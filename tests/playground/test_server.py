@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from dptext.errors import MissingExtraError, ParameterError, StorageError
+from dptext.playground.results import Attacker, Neighbours, Piece, Shown
 from dptext.playground.server import HEADERS, MOST_BYTES, Server, app
-from dptext.playground.shown import Attacker, Neighbours, Piece, Shown
 from dptext.playground.ways import WAYS, DroppedError
 
 TOKEN = "0123456789abcdef"

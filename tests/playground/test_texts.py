@@ -7,9 +7,7 @@ import pytest
 
 from dptext import BankRewriter, Document, MeanOfWords, Synthesizer
 from dptext.noise.gaussian_sums import CELL
-from dptext.playground.sentences import Sentences
-from dptext.playground.synthetic import Synthetic
-from dptext.playground.vectors import Vectors
+from dptext.playground.texts import Sentences, Synthetic, Vectors
 from dptext.privacy.gaussian import gaussian_delta
 
 TEXT = "the cat and the dog"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dptext.errors import DptextError
-from dptext.playground.shown import NOTE
+from dptext.playground.results import NOTE
 from dptext.playground.ways import MOST_CHARACTERS, WAYS, DroppedError, Playground
 
 SECRET = "Zxqvy"

@@ -5,8 +5,7 @@ import pytest
 from papers.guessing import guess_rate
 
 from dptext import TEM, Madlib, SubsetSelection
-from dptext.playground.rays import Rays
-from dptext.playground.words import Words
+from dptext.playground.words import Rays, Words
 from dptext.privacy.randomness import RandomBits
 
 EXACT = [("TEM", TEM), ("SubsetSelection", SubsetSelection)]

@@ -7,7 +7,7 @@ import pytest
 
 from dptext.estimates import Estimate, share
 from dptext.privacy.wording import Strength
-from dptext.reports.grades import Grade, advantage, grade, said
+from dptext.reports.results import Grade, advantage, grade, said
 
 
 def between(value, low, high):

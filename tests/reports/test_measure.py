@@ -11,7 +11,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.release.privatize import privatize_file
 from dptext.release.release import write_statement
 from dptext.reports.inputs import chosen_rows, columns_of, count_rows, read_rows
-from dptext.reports.measure import Question
+from dptext.reports.making import Question
 from repeated import same_draws
 
 pytest.importorskip("matplotlib")

@@ -6,7 +6,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.reports.mechanisms import is_of_bank, mechanism_from_statement
+from dptext.reports.file_attacks import is_of_bank, mechanism_from_statement
 from sentences.banks import bank
 
 

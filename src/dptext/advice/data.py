@@ -1,15 +1,14 @@
-"""What is seen of somebody's rows: their columns, which of them is the text, the person, a label, and how many there
-are. All of it is private, for the owner alone; no value of a row is kept.
-"""
+"""What is seen of somebody's rows, for their owner alone: columns and counts; no value of a row is kept."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from dptext.checks import listed, names
@@ -28,6 +27,7 @@ _WITH_A_HEADER = (".csv", ".tsv")  # formats whose first line may be a row that 
 _MOST_LABELS = 50  # values that a column of labels has at most
 _ROWS_A_LABEL = 4  # at least, on average: fewer, and it is no class
 _LABELS_GUESSED = 1
+_NO_FILE = "FILE.jsonl"
 _KNOWN = {
     "text": "text review body content comment message post note document sentence utterance query question answer "
     "tweet transcript feedback description",
@@ -79,6 +79,17 @@ class Data:
         """Those that `protected` counts."""
         return "texts" if self.roles.user is None else "people"
 
+    @property
+    def inputs(self) -> str:
+        """The private files as arguments of a command."""
+        return " ".join(map(quoted, self.files)) or _NO_FILE
+
+    def out(self, suffix: str) -> str:
+        """Where what is made of them goes: in the working folder, by the name of the first file."""
+        first = PurePath(self.files[0] if self.files else _NO_FILE).name
+        stem = first.partition(".")[0].replace("*", "").replace("?", "") or "texts"
+        return quoted(f"{stem}{suffix}")
+
     def as_dict(self) -> dict[str, Any]:
         """All of it, for its owner."""
         columns = [
@@ -103,6 +114,11 @@ class Data:
             "words": {"median": self.words[0], "most": self.words[1]},
             **{name: getattr(self, name) for name in counted},
         }
+
+
+def quoted(value: str) -> str:
+    """A value as a shell takes it; a file whose name begins with a dash is no option."""
+    return shlex.quote(f"./{value}" if value.startswith("-") and "/" not in value and "." in value else value)
 
 
 def look(

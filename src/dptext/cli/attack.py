@@ -34,10 +34,9 @@ from dptext.errors import DataError, DptextError, ParameterError
 from dptext.release.redaction import read_terms
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports import file_attacks
+from dptext.reports.file_attacks import is_of_bank
 from dptext.reports.file_audit import audit_embeddings
-from dptext.reports.folders import FolderKind, folder_kind
-from dptext.reports.inputs import Rows, read_rows
-from dptext.reports.mechanisms import is_of_bank
+from dptext.reports.inputs import FolderKind, Rows, folder_kind, read_rows
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.distribution import read_description

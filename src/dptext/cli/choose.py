@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.advice.answers import QUESTIONS, Holder, Purpose, Question, Recipient
+from dptext.advice.questions import QUESTIONS, Holder, Purpose, Question, Recipient
 from dptext.cli import options
 from dptext.cli.console import can_ask, print_json, say, stdout
 from dptext.errors import DptextError
@@ -75,7 +75,7 @@ def advise(
     answers = {question.name: getattr(plan, question.name) for question in QUESTIONS}
     if not (output.as_json or output.quiet) and can_ask():
         answers |= _asked([each for each in QUESTIONS if answers[each.name] is None])
-    from dptext.advice import advice, page  # every way with all that it takes: the help does without
+    from dptext.advice import advice  # every way with all that it takes: the help does without
 
     given: Any = answers
     found = advice.advise(
@@ -91,8 +91,8 @@ def advise(
         **given,
     )
     console = stdout()
-    width = min(console.width, _WIDEST) if console.is_terminal else page.WIDTH
-    output.answer(found.as_dict, lambda: typer.echo(page.as_text(found, width)))
+    width = min(console.width, _WIDEST) if console.is_terminal else advice.WIDTH
+    output.answer(found.as_dict, lambda: typer.echo(advice.as_text(found, width)))
 
 
 def _asked(questions: Sequence[Question]) -> dict[str, str | None]:

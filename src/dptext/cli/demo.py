@@ -23,7 +23,7 @@ from rich.table import Table
 from dptext.cli import options
 from dptext.cli.console import print_json, stdout
 from dptext.errors import MissingExtraError, ParameterError, StorageError
-from dptext.evaluation.baselines import nearest_labels
+from dptext.evaluation.corpus_quality import nearest_labels
 from dptext.features.pool import Pool
 from dptext.io.atomic import hashed_file
 from dptext.io.documents import read_documents

@@ -29,11 +29,11 @@ from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports import file_audit, measure
 from dptext.reports.answers import recommendation
-from dptext.reports.folders import FolderKind, folder_kind, other_than_audited, private_files
-from dptext.reports.grades import grade
+from dptext.reports.file_attacks import is_of_bank, rewriter_from_statement
+from dptext.reports.inputs import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.reports.making import Question
-from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
-from dptext.reports.page import Measurement, Report
+from dptext.reports.page import Report
+from dptext.reports.results import Check, Measurement, grade
 from dptext.synthesis.distribution import is_described, read_description
 from dptext.words.registry import mechanism_from_statement
 
@@ -92,7 +92,7 @@ def audit(
 @dataclass(frozen=True)
 class _Audited:
     statement: PrivacyStatement
-    checks: list[file_audit.Check]
+    checks: list[Check]
     verdict: Verdict
     beside: Path
     of: str

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 
-from dptext.advice.pasted import LICENCE
+from dptext.advice.questions import LICENCE
 from dptext.cli.console import print_json, say
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.documents import OnError

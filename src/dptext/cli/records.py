@@ -25,7 +25,7 @@ from dptext.privacy.guarantee import guarantee_to_dict
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import strength_in_brief
 from dptext.release.release import data_agrees, data_and_statement, read_statement, statement_path
-from dptext.reports.folders import FolderKind, folder_kind, other_than_audited, private_files
+from dptext.reports.inputs import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.representations.device import check_device
 from dptext.synthesis.distribution import read_description
 from dptext.vectors.formats import FOLDER, statements_in

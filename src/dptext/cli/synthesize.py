@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dptext.advice.pasted import LABELS
+from dptext.advice.questions import LABELS
 from dptext.cli import options
 from dptext.cli.console import Bar, can_ask, confirm, print_json, progress_bar, stopped_with_notes
 from dptext.cli.outputs import as_input, begin

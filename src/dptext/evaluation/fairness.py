@@ -15,8 +15,7 @@ import numpy.typing as npt
 from dptext.checks import choice, number
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, difference
-from dptext.evaluation.folds import codes_of, people_of
-from dptext.evaluation.measures import CLASS_MEASURES, class_score, codes_of_answers
+from dptext.evaluation.measures import CLASS_MEASURES, class_score, codes_of, codes_of_answers, people_of
 from dptext.evaluation.measures import measure as measured
 
 Rows: TypeAlias = npt.NDArray[np.int64]

@@ -1,20 +1,21 @@
-"""Predictions measured: accuracy, macro-F1, RMSE and MAE, each with its interval and beside the best blind guess.
+"""Folds of rows, and predictions measured: accuracy, macro-F1, RMSE and MAE beside the best blind guess.
 
 Derivation: docs/understand/utility.md#evaluation-measures
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice
+from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, macro_f1, mean_of_people, over_people, paired_difference, share
-from dptext.evaluation.folds import codes_of, people_of
+from dptext.privacy.randomness import RandomBits
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -129,3 +130,150 @@ def _labels(values: npt.ArrayLike) -> npt.NDArray[Any]:
 def _check_lengths(true: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> None:
     if true.ndim != 1 or true.shape != predicted.shape:
         raise ParameterError(f"predicted must have one entry for each of {true.size} rows, got shape {predicted.shape}")
+
+
+# -- folds -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Which rows train and which test, by their indices."""
+
+    train: Rows
+    test: Rows
+
+
+def make_folds(
+    targets: npt.ArrayLike,
+    *,
+    count: int = 5,
+    people: npt.ArrayLike | None = None,
+    classes: bool = True,
+    seed: int | None = None,
+) -> list[Fold]:
+    """Folds for cross-validation: each row is tested once."""
+    count = whole("folds", count, least=2)
+    codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
+    whose = people_of(people, codes.size)
+    what = "rows" if people is None else "people"
+    _check_counts(codes, whose, count, what=what, classes=classes)
+    bits = RandomBits(seed)
+    if people is not None:
+        place = _deal_people(codes, whose, count, bits)[whose]
+    else:
+        place = _deal_rows(codes if classes else _ranks(np.asarray(targets), bits) // count, count, bits)
+    folds = [Fold(np.flatnonzero(place != each), np.flatnonzero(place == each)) for each in range(count)]
+    if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
+        raise ParameterError("targets: a class has all its rows in one fold: use fewer folds, or leave the class out")
+    return folds
+
+
+def checked_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | None = None) -> list[Fold]:
+    """A caller's own folds (a fixed training and test set is one fold), when nobody is on both sides."""
+    whose = people_of(people, rows)
+    tested = np.zeros(rows, dtype=np.int64)
+    checked = []
+    for number, fold in enumerate(folds):
+        train, test = (np.asarray(side, dtype=np.int64).ravel() for side in (fold.train, fold.test))
+        if not train.size or not test.size:
+            raise ParameterError(f"folds: fold {number} has an empty side: give it rows to train and rows to test")
+        if min(train.min(), test.min()) < 0 or max(train.max(), test.max()) >= rows:
+            raise ParameterError(f"folds: fold {number} names rows outside 0 to {rows - 1}")
+        both = np.intersect1d(whose[train], whose[test]).size
+        if both:
+            what = "rows" if people is None else "people"
+            raise ParameterError(
+                f"folds: fold {number} has {both} {what} on both sides: a model tested on what trained it looks "
+                "better than it is"
+            )
+        np.add.at(tested, test, 1)
+        checked.append(Fold(train, test))
+    if not checked or (tested > 1).any():
+        raise ParameterError("folds must test each row at most once, and at least one fold is needed")
+    return checked
+
+
+def people_of(people: npt.ArrayLike | None, rows: int) -> Rows:
+    """(rows,) a number for each row's person; everybody has one row where nothing is said."""
+    return np.arange(rows) if people is None else codes_of("people", people, rows=rows)
+
+
+def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Rows:
+    """(rows,) the place of each value among the distinct ones."""
+    array = values if isinstance(values, np.ndarray) else _array(name, values)
+    if array.ndim != 1 or not array.size:
+        raise ParameterError(f"{name} must be one entry a row, got shape {array.shape}")
+    if rows is not None and array.size != rows:
+        raise ParameterError(f"{name} must have one entry for each of {rows} rows, got {array.size}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ParameterError(f"{name} must have no missing entries (NaN), row {int(np.argmin(np.isfinite(array)))} has")
+    if array.dtype.kind == "O":
+        missing = [row for row, each in enumerate(array) if each is None or each != each]
+        if missing:
+            raise ParameterError(f"{name} must have no missing entries, row {missing[0]} has none")
+    try:
+        return np.unique(array, return_inverse=True)[1].astype(np.int64)
+    except TypeError:
+        raise ParameterError(f"{name} must be all of one type, so that they can be told apart") from None
+
+
+def _array(name: str, values: Any) -> npt.NDArray[Any]:
+    """Strings stay strings beside None: numpy alone would spell it out."""
+    try:
+        entries = list(values)
+    except TypeError:
+        raise ParameterError(f"{name} must be one entry a row, got {type(values).__name__}") from None
+    if any(each is None or isinstance(each, float) for each in entries):
+        array = np.empty(len(entries), dtype=object)
+        array[:] = entries
+        return array
+    return np.asarray(entries)
+
+
+def _check_counts(codes: Rows, whose: Rows, count: int, *, what: str, classes: bool) -> None:
+    everybody = np.unique(whose).size
+    if everybody < count:
+        raise ParameterError(f"folds must be at most the number of {what}, {everybody}, got {count}")
+    if not classes:
+        return
+    if codes.max() == 0:
+        raise ParameterError("targets must hold at least two classes, all rows have the same")
+    pairs = np.unique(np.stack([codes, whose]), axis=1)[0]
+    rarest = int(np.bincount(pairs).min())
+    if rarest < count:
+        raise ParameterError(
+            f"targets: the rarest class has {rarest} {what}, fewer than {count} folds: use fewer folds, or leave the "
+            "class out"
+        )
+
+
+def _deal_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
+    """(rows,) the fold of each: those of a stratum in random order, dealt like cards, on from where the last ended."""
+    order = np.lexsort((bits.integers(strata.size), strata))
+    place = np.empty(strata.size, dtype=np.int64)
+    place[order] = np.arange(strata.size) % count
+    return place
+
+
+def _ranks(values: npt.NDArray[Any], bits: RandomBits) -> Rows:
+    ranks = np.empty(values.size, dtype=np.int64)
+    ranks[np.lexsort((bits.integers(values.size), values))] = np.arange(values.size)
+    return ranks
+
+
+def _deal_people(codes: Rows, whose: Rows, count: int, bits: RandomBits) -> Rows:
+    """(people,) the fold of each person."""
+    everybody, classes = int(whose.max()) + 1, int(codes.max()) + 1
+    held = np.zeros((everybody, classes))
+    np.add.at(held, (whose, codes), 1.0)
+    held /= held.sum(axis=0)  # shares, so that a rare class weighs as much as a frequent one
+    order = np.lexsort((bits.integers(everybody), -held.sum(axis=1)))
+    filled = np.zeros((count, classes))
+    place = np.empty(everybody, dtype=np.int64)
+    for person in order:
+        # sum over folds of (filled + held)^2 grows least where held . filled is least: shares stay even
+        fullness = filled @ held[person]
+        best = np.flatnonzero(fullness == fullness.min())
+        place[person] = best[np.argmin(filled[best].sum(axis=1))]
+        filled[place[person]] += held[person]
+    return place

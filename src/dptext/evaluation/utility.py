@@ -12,8 +12,17 @@ import numpy.typing as npt
 
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError, extra
-from dptext.evaluation.folds import Fold, checked_folds, codes_of, make_folds
-from dptext.evaluation.measures import CLASS_MEASURES, NUMBER_MEASURES, Measured, checked_numbers, measure
+from dptext.evaluation.measures import (
+    CLASS_MEASURES,
+    NUMBER_MEASURES,
+    Fold,
+    Measured,
+    checked_folds,
+    checked_numbers,
+    codes_of,
+    make_folds,
+    measure,
+)
 from dptext.privacy.randomness import RandomBits
 from dptext.release.mechanism import checked_texts
 from dptext.text.tokens import Kind, Vocabulary, fold, kind_of, pieces
@@ -166,31 +175,23 @@ def predictions(
     """
     made = features or _features_for(rows)
     seen = made.of(rows)
-    count = seen.shape[0]
-    wanted = np.asarray(targets)
-    if wanted.shape[:1] != (count,):
-        raise ParameterError(f"targets must have one entry for each of {count} rows, got shape {wanted.shape}")
+    wanted = _targets_of(seen, targets)
     tested = seen if test_rows is None else made.of(test_rows)
     if tested.shape != seen.shape:
         raise ParameterError(f"test_rows must be the same rows, of shape {seen.shape}, got {tested.shape}")
     codes: npt.NDArray[Any] = codes_of("targets", targets) if classes else checked_numbers("targets", targets)
-    whose = None if people is None else codes_of("people", people, rows=count)
+    whose = None if people is None else codes_of("people", people, rows=wanted.shape[0])
     bits = RandomBits(seed)
     split = _split(codes, folds, whose, classes=classes, seed=_small_seed(bits))
     name, build = _builder_of(model, classes=classes)
     how_many = int(codes.max()) + 1 if classes else 0
-    answers = []
-    for part in split:
-        with one_blas_thread():
-            shown = made.fitted(seen[part.train])
-            inputs = shown(seen[part.train])
-            predict = _trained(build, inputs, codes[part.train], classes=how_many, seed=_small_seed(bits))
-            answers.append(_checked_answers(predict(shown(tested[part.test])), part.test.size))
     which = np.concatenate([part.test for part in split])
-    answered = np.concatenate(answers)
+    answered = np.concatenate([
+        _answers(build, made, seen[part.train], codes[part.train], tested[part.test], how_many, _small_seed(bits))
+        for part in split
+    ])  # fmt: skip
     if classes:
-        labels = wanted[np.unique(codes, return_index=True)[1]]
-        answered = labels[_checked_codes(answered, how_many)]
+        answered = wanted[np.unique(codes, return_index=True)[1]][answered]
     return Predictions(
         rows=which,
         true=wanted[which] if classes else codes[which],
@@ -213,34 +214,20 @@ def trained_answers(
     model: str | Builder = "linear",
     seed: int | None = None,
 ) -> npt.NDArray[Any]:
-    """What a model that was trained on some rows answers about others, which may have classes that it never saw: it
-    names those that it knows.
-
-    Args:
-        rows, targets: texts or vectors with their classes, to train on.
-        asked: rows of the same kind.
-        features, model, seed: as in `predictions`.
-
-    Raises:
-        ParameterError: as `predictions`.
+    """Return a model's answers about rows that may have classes it never saw: it names those that it knows.
 
     >>> trained_answers(["a good film", "a bad film"] * 9, ["+", "-"] * 9, ["good", "bad"], seed=1).tolist()
     ['+', '-']
     """
     made = features or _features_for(rows)
-    seen, tested, wanted = made.of(rows), made.of(asked), np.asarray(targets)
-    if wanted.shape[:1] != (seen.shape[0],):
-        raise ParameterError(f"targets must have one entry for each of {seen.shape[0]} rows, got shape {wanted.shape}")
-    codes = codes_of("targets", targets)
+    seen, tested = made.of(rows), made.of(asked)
+    wanted, codes = _targets_of(seen, targets), codes_of("targets", targets)
     labels = wanted[np.unique(codes, return_index=True)[1]]
     if labels.size == 1:
         return np.repeat(labels, tested.shape[0])
-    with one_blas_thread():
-        shown = made.fitted(seen)
-        _, build = _builder_of(model, classes=True)
-        predict = _trained(build, shown(seen), codes, classes=labels.size, seed=_small_seed(RandomBits(seed)))
-        answers = _checked_answers(predict(shown(tested)), tested.shape[0])
-    answered: npt.NDArray[Any] = labels[_checked_codes(answers, labels.size)]
+    _, build = _builder_of(model, classes=True)
+    codes = _answers(build, made, seen, codes, tested, labels.size, _small_seed(RandomBits(seed)))
+    answered: npt.NDArray[Any] = labels[codes]
     return answered
 
 
@@ -251,6 +238,13 @@ def _features_for(rows: Any) -> Features:
         raise ParameterError(f"rows must be a list of texts, or vectors, got {type(rows).__name__}")
     first = next((each for each in rows if each is not None), "")
     return BagOfWords() if isinstance(first, str) or hasattr(first, "text") else VectorFeatures()
+
+
+def _targets_of(rows: Any, targets: npt.ArrayLike) -> npt.NDArray[Any]:
+    wanted, count = np.asarray(targets), rows.shape[0]
+    if wanted.shape[:1] != (count,):
+        raise ParameterError(f"targets must have one entry for each of {count} rows, got shape {wanted.shape}")
+    return wanted
 
 
 def _split(
@@ -267,19 +261,6 @@ def _split(
     if classes and any(np.unique(codes[part.train]).size <= codes.max() for part in checked):
         raise ParameterError("folds: the rows that train must hold every class")
     return checked
-
-
-def _checked_answers(answers: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    if answers.shape != (count,) or not np.isfinite(answers).all():
-        raise ParameterError(f"model: expected {count} finite answers, got shape {answers.shape} or NaN")
-    return answers
-
-
-def _checked_codes(answers: npt.NDArray[Any], classes: int) -> npt.NDArray[np.int64]:
-    codes = answers.astype(np.int64)
-    if (codes != answers).any() or codes.min() < 0 or codes.max() >= classes:
-        raise ParameterError(f"model: expected class codes 0 to {classes - 1}, got something else")
-    return codes
 
 
 def _small_seed(bits: RandomBits) -> int:
@@ -417,25 +398,30 @@ def _builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
     raise ParameterError(f"model must be 'linear', 'mlp' or a function that builds one from a seed, got {model!r}")
 
 
-def _trained(
-    build: Builder, features: Any, targets: npt.NDArray[Any], *, classes: int, seed: int
-) -> Callable[[Any], npt.NDArray[Any]]:
-    """What predicts codes 0 .. classes - 1 (or numbers, where ``classes`` is 0) from features, trained."""
+@one_blas_thread()
+def _answers(
+    build: Builder, features: Features, seen: Any, targets: npt.NDArray[Any], tested: Any, classes: int, seed: int
+) -> npt.NDArray[Any]:
+    """Train a model, and return its codes 0 .. classes - 1 (or numbers, where ``classes`` is 0) for tested rows."""
+    shown, count = features.fitted(seen), tested.shape[0]
     middle, spread = (0.0, 1.0) if classes else (float(targets.mean()), float(targets.std()) or 1.0)
     model = build(seed)
     with warnings.catch_warnings():
         # a fit that stops after the stated number of steps is what was asked for; the score says how good it is
         warnings.filterwarnings("ignore", message=".*(onverge|maximum iterations).*")
-        model.fit(features, targets if classes else (targets - middle) / spread)
-
-    def predict(rows: Any) -> npt.NDArray[Any]:
-        if hasattr(model, "predict"):
-            answers = np.asarray(model.predict(rows))
-            return answers if classes else answers * spread + middle
-        shares = np.asarray(model.predict_proba(rows))
+        model.fit(shown(seen), targets if classes else (targets - middle) / spread)
+    if hasattr(model, "predict"):
+        answers = np.asarray(model.predict(shown(tested)))
+    else:
+        shares = np.asarray(model.predict_proba(shown(tested)))
         if shares.ndim != 2 or shares.shape[1] != classes:
             raise ParameterError(f"model: predict_proba must give one column for each of {classes} classes")
-        likeliest: npt.NDArray[Any] = shares.argmax(axis=1)
-        return likeliest
-
-    return predict
+        answers = shares.argmax(axis=1)
+    if answers.shape != (count,) or not np.isfinite(answers).all():
+        raise ParameterError(f"model: expected {count} finite answers, got shape {answers.shape} or NaN")
+    if not classes:
+        return answers * spread + middle
+    codes = answers.astype(np.int64)
+    if (codes != answers).any() or codes.min() < 0 or codes.max() >= classes:
+        raise ParameterError(f"model: expected class codes 0 to {classes - 1}, got something else")
+    return codes

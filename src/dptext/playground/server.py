@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from dptext.errors import DptextError, ParameterError, StorageError, extras
-from dptext.playground.shown import NOTE, Shown
+from dptext.playground.results import NOTE, Shown
 from dptext.playground.ways import MOST_CHARACTERS, WAYS, Playground
 from dptext.privacy.randomness import RandomBits
 

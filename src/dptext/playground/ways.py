@@ -12,8 +12,7 @@ from typing import Protocol
 from dptext.checks import choice as one_of
 from dptext.checks import is_encodable, number, whole
 from dptext.errors import ParameterError
-from dptext.playground.samples import Samples
-from dptext.playground.shown import Shown
+from dptext.playground.results import Samples, Shown
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
@@ -21,7 +20,7 @@ MOST_CHARACTERS = 2000
 """A text may have so many."""
 MOST_DRAWS = 20
 DELTA = 1e-6
-_WORDS = 20_000
+_VOCABULARY = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Playground:
             self._is_wanted = is_wanted
             self._check_wanted()
             if way not in self._loaded:
-                self._loaded[way] = self._ways[way]()
+                self._loaded[way] = self._load(way)
             return self._loaded[way].show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
 
     def _check_wanted(self) -> None:
@@ -100,36 +99,21 @@ class Playground:
 
     @cached_property
     def _vectors(self) -> WordVectors:
-        return load_vectors("glove-6b-50d", limit=_WORDS)
+        return load_vectors("glove-6b-50d", limit=_VOCABULARY)
 
-    @property
-    def _ways(self) -> dict[str, Callable[[], _Showing]]:
-        return {
-            "words": self._words,
-            "sentences": self._sentences,
-            "synthetic": self._synthetic,
-            "vectors": self._private_vectors,
-        }
+    def _load(self, way: str) -> _Showing:
+        """The model of a way; the imports take seconds."""
+        if way == "words":
+            from dptext.playground.words import Words
 
-    def _words(self) -> _Showing:
-        from dptext.playground.words import Words
+            return Words(self._vectors, self._check_wanted)
+        from dptext.playground import texts
 
-        return Words(self._vectors, self._check_wanted)
-
-    def _sentences(self) -> _Showing:
-        from dptext.playground.sentences import Sentences
-
-        return Sentences(self._vectors, self._texts)
-
-    def _synthetic(self) -> _Showing:
-        from dptext.playground.synthetic import Synthetic
-
-        return Synthetic(self._vectors, self._texts, DELTA)
-
-    def _private_vectors(self) -> _Showing:
-        from dptext.playground.vectors import Vectors
-
-        return Vectors(self._vectors, self._texts, WAYS["vectors"].epsilons[:2], DELTA)
+        if way == "sentences":
+            return texts.Sentences(self._vectors, self._texts)
+        if way == "synthetic":
+            return texts.Synthetic(self._vectors, self._texts, DELTA)
+        return texts.Vectors(self._vectors, self._texts, WAYS["vectors"].epsilons[:2], DELTA)
 
 
 def _checked(name: str, text: str) -> str:

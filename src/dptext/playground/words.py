@@ -1,23 +1,42 @@
-"""Words become words: what each could become, and what somebody who knows the mechanism reads in what came out."""
+"""Words become words: what each could become, and what somebody who knows the mechanism reads in what came out.
+
+Derivation: docs/mechanisms/private-vectors.md#playground-rays
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.calibration.outcomes import Floats, distances_from
 from dptext.noise.discrete import l2_laplace
-from dptext.playground.densities import log_l2_laplace
-from dptext.playground.in_words import SAME, Promised, attacker, promised, told_apart
-from dptext.playground.overlaps import Between, likeliest, overlap_of_draws, overlap_of_places, right_in_draws
-from dptext.playground.rays import DIRECTIONS, Rays
-from dptext.playground.shown import NOTE, Attacker, Neighbours, Piece, Shown
+from dptext.playground.results import (
+    NOTE,
+    SAME,
+    Attacker,
+    Between,
+    Neighbours,
+    Piece,
+    Promised,
+    Shown,
+    attacker,
+    likeliest,
+    log_l2_laplace,
+    outcomes,
+    overlap_of_draws,
+    overlap_of_places,
+    promised,
+    right_in_draws,
+    told_apart,
+)
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Kind, Token, split
@@ -45,6 +64,7 @@ _DRAWS_EACH = 40  # of each of these, where the chances are not known
 _DRAWS_OF_TWO = 2000
 _DRAWS_OF_WORD = 12
 _DRAWS_OF_ONE = 200
+_DIRECTIONS = 128  # over which the chance that a word stays is averaged
 
 
 @dataclass(frozen=True)
@@ -82,33 +102,6 @@ _Likely: TypeAlias = list[tuple[int, float]]
 """Words by their rows, with chances."""
 
 
-class _Chances(Protocol):
-    """What is known of the outputs of a mechanism."""
-
-    how: ClassVar[str]
-    """How the chances of words are known, where they are not exact."""
-
-    def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:
-        """How likely a word stays, and what else it becomes, the likeliest first. ``near`` are words like it."""
-        ...
-
-    def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:
-        """Outputs of two words, with the chances of either. ``near`` are words like them."""
-        ...
-
-    def attacker(self, candidates: list[int], knows: str, guess: str) -> Attacker:
-        """The best one, who has to choose among some words."""
-        ...
-
-    def guessed(self, outputs: list[int], candidates: list[int]) -> list[int]:
-        """Which of the candidates is likeliest for each output."""
-        ...
-
-    def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
-        """Of two texts, by the words that differ; and what more there is to say of it."""
-        ...
-
-
 class Words:
     """What word mechanisms make of a text."""
 
@@ -123,7 +116,6 @@ class Words:
         return Rays(self._vectors.matrix, RandomBits())
 
     def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown:
-        """See `dptext.playground.ways.Playground.show`."""
         if self._text is None or self._text.text != text:
             self._text = _Text.of(text, self._vectors)
             self._nearest.clear()
@@ -221,12 +213,8 @@ class Words:
         one, other = changed[0]
         near = dict.fromkeys((one, other, *self._near(one)[:_NEAR], *self._near(other)[:_NEAR]))
         rows, of_one, of_other = chances.of_two(one, other, list(near))
-        named = [
-            (self._vectors.words[row], *pair)
-            for row, pair in zip(rows, zip(of_one, of_other, strict=True), strict=True)
-        ]
-        rest = ("any other word", max(0.0, 1.0 - sum(of_one)), max(0.0, 1.0 - sum(of_other)))
-        return Neighbours(first.text, second.text, found.middle, (*named, rest), told_apart(found) + more)
+        named = outcomes([self._vectors.words[row] for row in rows], of_one, of_other, rest="any other word")
+        return Neighbours(first.text, second.text, found.middle, named, told_apart(found) + more)
 
 
 def _kept(token: Token) -> Piece:
@@ -237,11 +225,12 @@ def _kept(token: Token) -> Piece:
 
 @dataclass
 class _Known:
-    """The chances of a mechanism that shows its distributions: all of it exact."""
+    """What is known of the outputs of a mechanism that shows its distributions: all of it exact."""
 
     mechanism: ShownMechanism
     shares: dict[int, Floats] = field(default_factory=dict)
     how: ClassVar[str] = ""
+    """How the chances of words are known, where they are not exact."""
 
     def read(self, rows: Sequence[int]) -> list[Floats]:
         """(V,) for each of some words."""
@@ -252,11 +241,13 @@ class _Known:
         return [self.shares[row] for row in rows]
 
     def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:
+        """How likely a word stays, and what else it becomes, the likeliest first. ``near`` are words like it."""
         shares = self.read([row])[0]
         found: _Likely = sorted(zip(near, shares[near].tolist(), strict=True), key=lambda each: -each[1])
         return float(shares[row]), found
 
     def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:
+        """Outputs of two words, with the chances of either. ``near`` are words like them."""
         first, second = self.read([one, other])
         rows = sorted(near, key=lambda row: -max(first[row], second[row]))[:_OUTCOMES]
         return rows, first[rows].tolist(), second[rows].tolist()
@@ -278,11 +269,13 @@ class _Known:
 
 @dataclass
 class _OfNoise:
+    """What is known of the outputs of a mechanism that adds noise to vectors: from draws."""
+
     mechanism: WordMechanism
     rays: Rays
     rows: list[int]
     how: ClassVar[str] = (
-        f" How likely a word stays is averaged over {DIRECTIONS} directions of the noise; what else it becomes was "
+        f" How likely a word stays is averaged over {_DIRECTIONS} directions of the noise; what else it becomes was "
         f"counted in {_DRAWS_OF_WORD} draws."
     )
 
@@ -327,9 +320,8 @@ class _OfNoise:
         for pair in changed:
             rows = np.array(pair)
             logs += self._logs(np.repeat(rows, draws), rows)
-        return overlap_of_draws(
-            logs
-        ), " That is for the noisy vectors; the words that come out overlap at least as far."
+        more = " That is for the noisy vectors; the words that come out overlap at least as far."
+        return overlap_of_draws(logs), more
 
     def _logs(self, inputs: Rows, candidates: Rows) -> Floats:
         """(n, m) how likely a noisy vector of each input is for each candidate."""
@@ -341,3 +333,45 @@ class _OfNoise:
 def _counted(drawn: Rows) -> _Likely:
     """What came out, the most frequent first, with its share of the draws."""
     return [(row, count / drawn.size) for row, count in Counter(drawn.tolist()).most_common()]
+
+
+_Chances: TypeAlias = _Known | _OfNoise
+
+
+class Rays:
+    """How likely a word stays under noise on its vector: exact along a line, averaged over lines."""
+
+    def __init__(self, matrix: npt.NDArray[np.float32], bits: RandomBits) -> None:
+        normal = bits.normal(_DIRECTIONS // 2, matrix.shape[1])
+        self._matrix = matrix.astype(np.float64)
+        self._along = (normal / np.linalg.norm(normal, axis=1, keepdims=True)) @ self._matrix.T
+        self._squares = np.square(self._matrix).sum(axis=1)
+        self._lengths: dict[int, Floats] = {}
+
+    def forget(self) -> None:
+        """Another text: what was found for the words of the last one is not kept."""
+        self._lengths.clear()
+
+    def stays(self, row: int, epsilon: float) -> float:
+        """How likely the nearest word to the noisy vector of a word is the word itself."""
+        if row not in self._lengths:
+            self._lengths[row] = self._longest(row)
+        return float(_below(epsilon * self._lengths[row], self._matrix.shape[1]).mean())
+
+    def _longest(self, row: int) -> Floats:
+        """(directions,) how far one can go; each line is two directions."""
+        apart = np.maximum(self._squares + self._squares[row] - 2 * self._matrix @ self._matrix[row], 0.0)
+        apart[row] = np.inf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steepness = np.nan_to_num(2 * (self._along - self._along[:, row, None]) / apart, nan=0.0)  # (stays)
+            found: Floats = 1.0 / np.maximum(np.r_[steepness.max(axis=1), -steepness.min(axis=1)], 1e-300)
+        return found
+
+
+def _below(values: Floats, shape: int) -> Floats:
+    """(n,) how likely a Gamma number of a whole shape is below values: 1 - e^-x (1 + x + ... + x^(shape-1) / ...)."""
+    x = np.clip(values, 1e-300, 1e4)
+    logs = np.array([math.lgamma(count + 1) for count in range(shape)])
+    terms = np.exp(np.arange(shape) * np.log(x)[:, None] - x[:, None] - logs)
+    found: Floats = np.clip(1.0 - terms.sum(axis=1), 0.0, 1.0)
+    return found

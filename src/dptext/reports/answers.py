@@ -21,11 +21,11 @@ from dptext.privacy.wording import (
     strength_in_brief,
 )
 from dptext.release.release import kept_as_it_was
-from dptext.reports.grades import Grade, Said, grade, said
-from dptext.reports.stayed import Stayed
+from dptext.reports.results import Grade, Said, Stayed, grade, said
 
 if TYPE_CHECKING:
-    from dptext.reports.page import GroupGap, Measurement, Report
+    from dptext.reports.page import Report
+    from dptext.reports.results import GroupGap, Measurement
 
 
 _A_COLUMN = kept_as_it_was("").partition("'")[0]
@@ -155,12 +155,20 @@ def _unchanged(statement: PrivacyStatement, unchanged: int, rows: int) -> Answer
     some = f"{unchanged:,} of the {rows:,} that were looked at" if unchanged else f"None of the {rows:,} looked at"
     words = f"{some} came out word for word as they were, but for capital letters"
     words += "." if of_bank(statement) else ", numbers and addresses."
-    good: bool | None = not unchanged
-    if unchanged and of_bank(statement):
-        words, good = f"{words} They stand in the public bank as well.", None
-    elif unchanged and Strength.of_promise(statement) is Strength.PROTECTS:
-        words, good = f"{words} The promise leaves open for each text whether it did.", None
+    if unchanged:
+        words, good = _left_open(statement, words, "The promise leaves open for each text whether it did.")
+    else:
+        good = True
     return Answer("How many texts came out unchanged?", words, good, owner_only=True)
+
+
+def _left_open(statement: PrivacyStatement, words: str, protects: str) -> tuple[str, bool | None]:
+    """What is bad news, unless it may have come out by chance."""
+    if of_bank(statement):
+        return f"{words} They stand in the public bank as well.", None
+    if Strength.of_promise(statement) is Strength.PROTECTS:
+        return f"{words} {protects}", None
+    return words, False
 
 
 def _stayed(statement: PrivacyStatement, stayed: Sequence[Stayed]) -> Answer:
@@ -171,11 +179,9 @@ def _stayed(statement: PrivacyStatement, stayed: Sequence[Stayed]) -> Answer:
         f"Of what patterns recognise in the originals, or what stands on the list, this stands in the private texts as "
         f"it was: {', '.join(counts)}" + (f"; of {parts:,} more a part does" if parts else "") + ". Patterns miss much."
     )
-    good: bool | None = not any(each.whole or each.part for each in stayed)
-    if not good and of_bank(statement):
-        words, good = f"{words} They stand in the public bank as well.", None
-    elif not good and Strength.of_promise(statement) is Strength.PROTECTS:
-        words, good = f"{words} The promise leaves open of each whether it was there.", None
+    good: bool | None = True
+    if any(each.whole or each.part for each in stayed):
+        words, good = _left_open(statement, words, "The promise leaves open of each whether it was there.")
     return Answer("Which names, addresses and numbers stayed?", words, good, owner_only=True)
 
 
@@ -294,27 +300,25 @@ def _use(report: Report) -> list[Answer]:
     if ours.measure != "accuracy":
         words = f"What was measured is {of_ours.words}."
         return [Answer("Is it still useful?", words, of_ours.good, owner_only=owner)]
-    rivals = [each for each in others if each.is_rival]
-    share = _of_hundred(ours.score.value)
-    share = f"{'' if ours.grade is Grade.NEARLY_ALL else 'right '}for {share}"
+    rivals, real = ([each for each in others if each.is_rival is rival] for rival in (True, False))
+    share = f"{'' if ours.grade is Grade.NEARLY_ALL else 'right '}for {_of_hundred(ours.score.value)} of 100"
     if report.corpus is not None:
-        words = f"A model that learns from the corpus is {of_ours.words}: {share} of 100 real texts"
-        real = [each for each in others if not each.is_rival]
+        parts = [f"A model that learns from the corpus is {of_ours.words}: {share} real texts"]
         if real:
-            words += f"; one that learns from real texts, for {_of_hundred(real[0].score.value)}"
+            parts.append(f"one that learns from real texts, for {_of_hundred(real[0].score.value)}")
         if rivals:
             best = max(rivals, key=lambda each: each.score.value)
-            words += f"; the best of the trivial ways, for {_of_hundred(best.score.value)} ({best.what})"
+            parts.append(f"the best of the trivial ways, for {_of_hundred(best.score.value)} ({best.what})")
     else:
-        words = f"A model that learns from private rows is {of_ours.words}: {share} of 100"
+        parts = [f"A model that learns from private rows is {of_ours.words}: {share}"]
         original = [each for each in others if each.what.startswith("trained on original")]
         if original:
-            words += f"; one that learns from the originals, for {_of_hundred(original[0].score.value)}"
+            parts.append(f"one that learns from the originals, for {_of_hundred(original[0].score.value)}")
         if rivals:
-            words += f"; one that learns from {rivals[0].what.removeprefix('trained on ').partition(',')[0]}, for "
-            words += _of_hundred(rivals[0].score.value)
-    words += f"; a blind guess, for {_of_hundred(ours.baseline)}."
-    return [Answer("Is it still useful?", words, of_ours.good, owner_only=owner)]
+            source = rivals[0].what.removeprefix("trained on ").partition(",")[0]
+            parts.append(f"one that learns from {source}, for {_of_hundred(rivals[0].score.value)}")
+    parts.append(f"a blind guess, for {_of_hundred(ours.baseline)}.")
+    return [Answer("Is it still useful?", "; ".join(parts), of_ours.good, owner_only=owner)]
 
 
 def _groups(gaps: Sequence[GroupGap]) -> Answer:
@@ -436,6 +440,14 @@ def _is_loud(report: Report, score: AttackScore | None) -> bool:
     return score is not None and judged(report, score).good is False
 
 
+def _attribute(report: Report, scores: Sequence[AttackScore]) -> str:
+    """The attribute that attackers name best, if that is bad news."""
+    worst = _worst(scores, of_attributes=True)
+    if worst is None or not _is_loud(report, worst):
+        return ""
+    return kind_of(worst).removeprefix("attribute inference of ")
+
+
 def _for_owner(report: Report) -> tuple[Decision, list[str]]:
     scores = [*report.owner_attacks, *report.attacks]
     worst, strength = _worst(scores, of_attributes=False), Strength.of_promise(report.statement)
@@ -477,9 +489,7 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
         decision = Decision.HAND_ON
         words = f"You may publish this: the guarantee protects each {unit} on its own. {_conditions(report)}"
     sentences = [words]
-    attribute = _worst(scores, of_attributes=True)
-    if attribute is not None and _is_loud(report, attribute):
-        what = kind_of(attribute).removeprefix("attribute inference of ")
+    if what := _attribute(report, scores):
         sentences.append(f"It gives {what} away: whoever receives it must be allowed to know that.")
         if decision is Decision.HAND_ON:
             decision = Decision.TO_SOME
@@ -584,8 +594,6 @@ def _for_recipient(report: Report) -> tuple[Decision, list[str]]:
             f"own. {_conditions(report)}"
         )
     sentences = [words, *(_not_covered(report.statement) if strength is Strength.PROTECTS else [])]
-    attribute = _worst(report.attacks, of_attributes=True)
-    if attribute is not None and _is_loud(report, attribute):
-        what = kind_of(attribute).removeprefix("attribute inference of ")
+    if what := _attribute(report, report.attacks):
         sentences.append(f"It gives {what} away: treat what you learn about it in confidence.")
     return decision, sentences

@@ -55,7 +55,6 @@ def calibration_figure(
 
 def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
     """For each audit: the epsilon that is promised, the loss that was shown, and the most that could have been."""
-    _check_any(verdicts)
 
     def draw(axes: Any) -> None:
         for name, verdict in verdicts:
@@ -64,18 +63,14 @@ def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
     return _picture(draw, len(verdicts))
 
 
-def scores_figure(
-    scores: Sequence[tuple[str, Estimate, float]], *, measure: str, limits: tuple[float, float] | None = None
-) -> bytes:
-    """A row each: name, number with its interval, and what is reached without the data."""
-    _check_any(scores)
+def scores_figure(scores: Sequence[tuple[str, Estimate, float]], *, measure: str) -> bytes:
+    """A row each: name, share with its interval, and what is reached without the data."""
 
     def draw(axes: Any) -> None:
         for name, score, baseline in scores:
             score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=baseline)
         axes.set_xlabel(measure)
-        if limits is not None:
-            axes.set_xlim(*limits)
+        axes.set_xlim(-0.02, 1.02)
 
     lines = sum(1 + name.count("\n") for name, _, _ in scores)
     return _picture(draw, max(round(0.55 * lines), 2))
@@ -83,7 +78,6 @@ def scores_figure(
 
 def plane_figure(points: Sequence[tuple[str, Any]], *, axes_are: str) -> bytes:
     """Texts as points of a plane: one kind beside the other, the first ones behind."""
-    _check_any(points)
     styles: tuple[dict[str, Any], ...] = (
         {"s": 22, "color": "0.72", "marker": "."},
         {"s": 14, "facecolors": "none", "edgecolors": "0.4", "marker": "o", "linewidths": 0.6},
@@ -98,11 +92,6 @@ def plane_figure(points: Sequence[tuple[str, Any]], *, axes_are: str) -> bytes:
         axes.set_yticks([])
 
     return _picture(draw, 8)
-
-
-def _check_any(rows: Sequence[Any]) -> None:
-    if not rows:
-        raise ParameterError("expected at least one row to draw, got none")
 
 
 def _picture(draw: Callable[[Any], None], rows: int) -> bytes:

@@ -5,7 +5,7 @@ An informed attacker knows the mechanism, which the statement beside the file gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,26 +30,83 @@ from dptext.errors import DataError, ParameterError
 from dptext.estimates import Estimate, mean_of_people, share
 from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import percent_at_most
-from dptext.release.mechanism import TextMechanism, mark, placeholder
-from dptext.release.redaction import is_redacted, redaction_of
+from dptext.privacy.wording import of_bank, percent_at_most
+from dptext.release.mechanism import TextMechanism, mark, placeholder, unmarked
+from dptext.release.redaction import Terms, behind, is_redacted, redaction_of, united
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.inputs import Rows
-from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
+from dptext.reports.results import Stayed
+from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter
+from dptext.text.patterns import find
+from dptext.text.tokens import fold, letters_between
 from dptext.words.mechanism import WordMechanism
-from dptext.words.registry import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement as word_mechanism
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
 
 _FALSE_ALARM = 1e-6
+_TELLING = 3  # letters or digits of a part that counts
 _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
+
+
+# -- the mechanism behind a release, from the public parameters in its statement --------------------------------------
+
+
+def is_of_bank(statement: PrivacyStatement) -> bool:
+    """Whether the statement speaks of texts that became texts of a bank."""
+    return behind(statement) == BankRewriter.name
+
+
+def mechanism_from_statement(
+    statement: PrivacyStatement, *, vectors: str | None = None, bank: Path | TextBank | None = None
+) -> TextMechanism:
+    """The mechanism of which a statement speaks; of redacted texts the one behind the redaction."""
+    if is_of_bank(statement):
+        if vectors is not None:
+            raise ParameterError("the texts became texts of a bank, without word vectors: leave vectors out")
+        return rewriter_from_statement(statement, bank)
+    if bank is not None:
+        raise ParameterError("the release is not of texts of a bank: leave bank out")
+    return word_mechanism(statement, vectors=vectors)
+
+
+def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
+    """The rewriter of which a statement speaks."""
+    said = statement.parameters
+    if not (is_of_bank(statement) and of_bank(statement)):
+        raise DataError("the statement is not of texts of a bank that can be looked at")
+    if bank is None:
+        raise DataError(
+            f"the statement is of texts of the bank {str(said.get('bank'))!r}, of which it holds the fingerprint: say "
+            "in which folder the bank is (--bank)"
+        )
+    if not isinstance(bank, TextBank):
+        bank = TextBank.load(bank)
+    if bank.fingerprint != said["bank_sha256"]:
+        count = said.get("bank_texts")
+        texts = f"{count:,} texts, " if isinstance(count, int) else ""
+        raise ParameterError(
+            f"this bank ({len(bank):,} texts) is not the bank of the statement ({texts}SHA-256 digest "
+            f"{said['bank_sha256']}): pass that one as --bank"
+        )
+    try:
+        options: dict[str, Any] = {name: said[name] for name in ("epsilon", "max_sentences", "size")}
+        return BankRewriter(bank, unit=said["unit_of_epsilon"], **options)  # type: ignore[arg-type]
+    except KeyError:
+        raise DataError("the statement lacks parameters of a rewriter: it is not one that dptext wrote") from None
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of a rewriter that cannot be: {problem}") from None
+
+
+def _statement_beside(private: Path) -> PrivacyStatement | None:
+    beside = data_and_statement(private)[1]
+    return read_statement(beside) if beside.exists() else None
 
 
 def rebuilt_bank(private: Path, bank: Path | None) -> BankRewriter | None:
     """The rewriter of which the statement beside a private file speaks; None: it has no statement, or is of words."""
-    beside = data_and_statement(private)[1]
-    statement = read_statement(beside) if beside.exists() else None
+    statement = _statement_beside(private)
     if statement is not None and is_of_bank(statement):
         return rewriter_from_statement(statement, bank)
     if bank is not None:
@@ -65,7 +122,7 @@ def rebuilt(private: Path, vectors: str | None) -> WordMechanism:
             f"{private.name} is made of texts of a bank, and no word in it is a private one: attack it with dptext "
             "attack linkage"
         )
-    return mechanism_from_statement(statement, vectors=vectors)
+    return word_mechanism(statement, vectors=vectors)
 
 
 def as_seen(
@@ -86,13 +143,15 @@ def as_seen(
 
 def as_seen_by(before: Rows, private: Path, *, words: Sequence[str] = ()) -> Rows:
     """`as_seen`, by the statement beside a private file, if there is one."""
-    beside = data_and_statement(private)[1]
-    statement = read_statement(beside) if beside.exists() else None
+    statement = _statement_beside(private)
     if words and (statement is None or not statement.parameters.get("redacted_list")):
         raise ParameterError(f"{private.name} was not redacted by a list, as far as is known: leave --redact-list out")
     if statement is None or not is_redacted(statement):
         return before
     return as_seen(before, statement, BankRewriter if is_of_bank(statement) else WordMechanism, words=words)
+
+
+# -- attacks ----------------------------------------------------------------------------------------------------------
 
 
 def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], Any] | None:
@@ -272,3 +331,36 @@ def infer(
         replace(each, attack=each.attack.replace("attribute inference", f"attribute inference of {column!r}"))
         for each in scores
     ]
+
+
+# -- what stayed ------------------------------------------------------------------------------------------------------
+
+
+def stayed(
+    originals: Sequence[str | None], private: Sequence[str | None], *, words: Iterable[str] = ()
+) -> list[Stayed]:
+    """What of the recognised pieces of originals stands in their private texts, by kind, the most frequent first."""
+    terms = Terms(words)
+    counts: dict[str, list[int]] = {}
+    for before, after in zip(originals, private, strict=True):
+        if not before:
+            continue
+        spans = united([*terms.find(before), *find(before)])
+        if not spans:
+            continue
+        runs = list(_runs(after or ""))
+        there, joined = set(runs), f" {' '.join(runs)} "
+        for start, end, kind in spans:
+            piece = list(_runs(before[start:end]))
+            count = counts.setdefault(kind, [0, 0, 0])
+            count[0] += 1
+            if piece and f" {' '.join(piece)} " in joined:
+                count[1] += 1
+            elif any(len(run) >= _TELLING and run in there for run in piece):
+                count[2] += 1
+    made = [Stayed(kind, *count) for kind, count in counts.items()]
+    return sorted(made, key=lambda each: (-each.pieces, each.kind))
+
+
+def _runs(text: str) -> Iterator[str]:
+    return (fold(run) for run in letters_between(unmarked(text)))

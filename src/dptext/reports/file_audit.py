@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussia
 from dptext.embeddings.sharing import check_copies
 from dptext.errors import DataError, ParameterError, extra
 from dptext.features.pool import Pool
-from dptext.io.documents import Document, find_files, read_documents
+from dptext.io.documents import find_files, read_documents
 from dptext.noise.gaussian_sums import count_off_grid
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.gaussian import SampledGaussian
@@ -27,6 +27,7 @@ from dptext.release.mechanism import TextMechanism
 from dptext.release.redaction import as_redacted, is_redacted, placeholders_of
 from dptext.release.release import data_agrees
 from dptext.reports.inputs import columns_of
+from dptext.reports.results import Check
 from dptext.representations.device import check_device
 from dptext.representations.files import vectors_in
 from dptext.representations.published.protocols import PublishedChannel
@@ -54,22 +55,16 @@ _MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
 _WORDED = {"condition", "assumptions", "exposed"}
+_ANNOUNCED = Check("all files are those that config.json announces", True, "their SHA-256 agree")
 _SEEN = {True: "its SHA-256 agrees", False: "its SHA-256 DIFFERS", None: "there is no data to compare"}
 
 
-@dataclass(frozen=True)
-class Check:
-    """Result of one check of a file, apart from the audit of its guarantee."""
-
-    name: str
-    held: bool | None
-    seen: str
-    owner_only: bool = False
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether a card may show it."""
-        return not self.owner_only or self.held is False
+@contextmanager
+def _speaks_of(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of {what} that cannot be: {problem}") from None
 
 
 def is_of_vectors(statement: PrivacyStatement) -> bool:
@@ -186,10 +181,8 @@ def _audit_randomizer(
     dimension = _number(statement, "dimension")
     if dimension > _MOST_NUMBERS:
         raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
-    try:
+    with _speaks_of("a randomizer"):
         again = randomizer.statement(dimension)
-    except ParameterError as problem:
-        raise DataError(f"the statement speaks of a randomizer that cannot be: {problem}") from None
     follows = _check_promise(statement, again, apart_from=_NO_CONSTANTS)
     # the claim is that of the file: the parameters may say more than they keep
     channel = randomizer.channel(dimension)
@@ -202,7 +195,7 @@ def audit_device(
 ) -> tuple[PrivacyStatement, list[Check], Verdict]:
     """Check the folder of an encoder for devices against its statement, and try to refute the promise for a vector."""
     statement = check_device(folder)
-    checks = [Check("all files are those that config.json announces", True, "their SHA-256 agree")]
+    checks = [_ANNOUNCED]
     more, verdict = _audit_randomizer(statement, samples=samples, error=error, seed=seed)
     return statement, [*checks, more], verdict
 
@@ -218,7 +211,7 @@ def audit_embeddings(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdi
     said = statement.parameters.get("words")
     count = f"{len(vectors):,} words, {vectors.dimension} numbers each"
     checks = [
-        Check("all files are those that config.json announces", True, "their SHA-256 agree"),
+        _ANNOUNCED,
         Check("there are as many words as the statement says", len(vectors) == said, count),
         Check("all numbers are finite", bool(np.isfinite(vectors.matrix).all()), count),
     ]
@@ -232,7 +225,10 @@ def audit_embeddings(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdi
         checks.append(
             Check(f"the promise to {whose} follows from the parameters", not verdict.refuted, f"{one.guarantee}")
         )
-    return statement, [*checks, _check_counted_in(statement)], _judge_learned(statement)
+    level = statement.parameters.get("epsilon_for_level", 0.0)
+    sent = float(level) * _DIGITS[0] if isinstance(level, int | float) else 0.0
+    checks.append(Check("the promise covers the release and what went into it", *_covers_earlier(statement, sent)))
+    return statement, checks, _judge_learned(statement)
 
 
 _IN_A_FOLDER = "privacy.json"
@@ -246,9 +242,8 @@ def _judge_learned(statement: PrivacyStatement) -> Verdict:
     """Whether the noise that a statement of learned vectors names is enough for what this release promises itself."""
     people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
     how: dict[str, Any] = {"own": _own(statement), "coverage": f"{people}, {_OUTSIDE}"}
-    values = statement.parameters
-    try:
-        if "sigma" in values:
+    with _speaks_of("noise"):
+        if "sigma" in statement.parameters:
             sigma, sensitivity = _real(statement, "sigma"), _real(statement, "sensitivity")
             return judge_gaussian(statement, sigma=sigma, sensitivity=sensitivity, **how)
         account = SampledGaussian(
@@ -257,15 +252,6 @@ def _judge_learned(statement: PrivacyStatement) -> Verdict:
             steps=_number(statement, "steps"),
         )
         return judge_sampled_gaussian(statement, account=account, **how)
-    except ParameterError as problem:
-        raise DataError(f"the statement speaks of noise that cannot be: {problem}") from None
-
-
-def _check_counted_in(statement: PrivacyStatement) -> Check:
-    """Check that the guarantee covers this release and all earlier releases that went into it."""
-    level = statement.parameters.get("epsilon_for_level", 0.0)
-    covers, seen = _covers_earlier(statement, float(level) * _DIGITS[0] if isinstance(level, int | float) else 0.0)
-    return Check("the promise covers the release and what went into it", covers, seen)
 
 
 def _earlier(statement: PrivacyStatement) -> list[str]:
@@ -313,7 +299,9 @@ def audit_synthetic_file(
         checks += _check_corpus(statement, data, text, pool, described)
     if described is not None:
         checks.append(_check_grid(described))
-        differ = _of_another_release(statement, described.statement)
+        differ = disagreements(statement, described.statement, of_a_release=True)  # it may say more, not less
+        if statement.release_id is None or statement.release_id != described.statement.release_id:
+            differ.insert(0, "release_id")
         seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
         checks.append(Check("the description is the one that the corpus was made from", not differ, seen))
     return [*checks, _check_people(statement)], _judge_people(statement)
@@ -324,7 +312,7 @@ def audit_description(folder: Path) -> tuple[PrivacyStatement, list[Check], Verd
     described = read_description(folder)
     statement, shape = described.statement, described.matrix.shape
     said = statement.parameters
-    checks = [Check("all files are those that config.json announces", True, "their SHA-256 agree")]
+    checks = [_ANNOUNCED]
     expected = (said.get("classes"), 1 + _number(statement, "features_dimension"))
     fits = shape == expected == (len(described.labels), expected[1]) and bool(np.isfinite(described.matrix).all())
     checks.append(Check("the matrix is the one that was promised", fits, " x ".join(f"{each:,}" for each in shape)))
@@ -385,7 +373,9 @@ def _check_corpus(
         spaced = " ".join((document.text or "").split())
         foreign += known is not None and spaced not in known
         seen.add(spaced)
-        outside += labels is not None and not missing and _code(described, document) < 0
+        if labels is not None and not missing:
+            values = document.attributes or {}
+            outside += labels.code([values.get(column) for column in columns]) < 0
     announced = statement.parameters.get("texts")
     yield Check("there are as many texts as the statement says", count == announced, f"{count:,} texts")
     if "pool_sha256" not in statement.parameters:
@@ -415,29 +405,13 @@ def _require_pool(statement: PrivacyStatement, pool: Pool | None) -> None:
         )
 
 
-def _code(described: Described | None, document: Document) -> int:
-    assert described is not None
-    values = document.attributes or {}
-    return described.labels.code([values.get(column) for column in described.labels.columns])
-
-
-def _of_another_release(corpus: PrivacyStatement, description: PrivacyStatement) -> list[str]:
-    """In what the statement of a corpus disagrees with that of its description: it may say more, not less."""
-    differ = disagreements(corpus, description, of_a_release=True)
-    if corpus.release_id is None or corpus.release_id != description.release_id:
-        differ.insert(0, "release_id")
-    return differ
-
-
 def _check_people(statement: PrivacyStatement) -> Check:
     """Whether the promise is the one that follows from epsilon, delta and what was promised before."""
     own = _own(statement)
     epsilon, delta = (statement.parameters[name] for name in ("epsilon", "delta"))
     assert isinstance(epsilon, int | float) and isinstance(delta, int | float)
-    try:
+    with _speaks_of("a budget"):
         budget = PersonalBudgets(epsilon, delta=delta, floor=0.0)
-    except ParameterError as problem:
-        raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
     before = _earlier(statement)
     again = of_release(
         guarantee=own,
@@ -474,19 +448,15 @@ def _judge_people(statement: PrivacyStatement) -> Verdict:
     sigma, own = _real(statement, "sigma"), _own(statement)
     people = "people" if statement.unit is Unit.USER else "documents"
     coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
-    try:
+    with _speaks_of("noise"):
         return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, own=own, coverage=coverage)
-    except ParameterError as problem:
-        raise DataError(f"the statement speaks of noise that cannot be: {problem}") from None
 
 
 def _own(statement: PrivacyStatement) -> ApproxDP:
     """Return the guarantee of this release alone, without earlier releases."""
     epsilon, delta = (_real(statement, name) for name in ("epsilon", "delta"))
-    try:
+    with _speaks_of("a budget"):
         return ApproxDP(epsilon, delta)
-    except ParameterError as problem:
-        raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
 
 
 def _number(statement: PrivacyStatement, name: str) -> int:

@@ -1,10 +1,11 @@
-"""Rows of the files that a report or an attack reads: texts or vectors, with the columns that are asked for."""
+"""The files and folders that are named to a report, an audit or an attack: what they are, and their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, StorageError
+from dptext.io.artifacts import announced_format
 from dptext.io.batches import describe_columns
 from dptext.io.documents import read_documents
 from dptext.io.formats import file_format
 from dptext.privacy.randomness import RandomBits
+from dptext.release.release import statement_path
 from dptext.representations.files import VECTOR
 
 Chosen = npt.NDArray[np.int64]
@@ -40,6 +43,16 @@ class Rows:
     def features(self) -> Any:
         """What a model sees: vectors, or texts."""
         return self.texts if self.vectors is None else self.vectors
+
+    def column(self, name: str | None) -> list[str] | None:
+        return None if name is None else [str(each) for each in self.columns[name]]
+
+    def at(self, places: list[int]) -> Rows:
+        """Some of the rows."""
+        columns = {name: [values[place] for place in places] for name, values in self.columns.items()}
+        if self.vectors is not None:
+            return Rows(self.chosen[places], [], self.vectors[places], columns)
+        return Rows(self.chosen[places], [self.texts[place] for place in places], None, columns)
 
 
 def _holds_vectors(path: Path, vector: str | None) -> bool:
@@ -156,3 +169,97 @@ def _schema(path: Path) -> list[str]:
         raise damaged from None
     except OSError as error:
         raise StorageError.of("open", path, error) from None
+
+
+# -- folders ----------------------------------------------------------------------------------------------------------
+
+
+class FolderKind(StrEnum):
+    """Kinds of folders; the value of those that announce themselves is what they call their format."""
+
+    VECTORS = "dptext-vectors"
+    DESCRIPTION = "dptext-text-distribution"
+    BANK = "dptext-text-bank"
+    DEVICE = "dptext-device-encoder"
+    ONE_FILE = "parts of one private file, its statement beside the folder"
+    FILES = "private files, each with its statement"
+    OTHER = "something else"
+
+
+def folder_kind(folder: Path) -> FolderKind:
+    """What a folder is; nothing but the configuration and the names in it is looked at."""
+    with suppress(StorageError, OSError):
+        if folder.name and statement_path(folder).exists():
+            return FolderKind.ONE_FILE
+        announced = announced_format(folder)
+        for kind in (FolderKind.VECTORS, FolderKind.DESCRIPTION, FolderKind.BANK, FolderKind.DEVICE):
+            if announced == kind:
+                return kind
+        if private_files(folder):
+            return FolderKind.FILES
+    return FolderKind.OTHER
+
+
+def private_files(folder: Path) -> list[Path]:
+    """What lies in a folder with a statement beside it, by name; nothing of folders in it."""
+    try:
+        return sorted(each for each in folder.iterdir() if statement_path(each).is_file())
+    except OSError as error:
+        raise StorageError.of("read", folder, error) from None
+
+
+def other_than_audited(folder: Path, kind: FolderKind) -> str:
+    """Why there is nothing to audit in a folder of this kind, and what to run instead."""
+    if kind is FolderKind.BANK:
+        return (
+            f"{_shown(folder)} is a bank of public texts: nothing is promised to who wrote them. Audit what was made "
+            f"with it: dptext audit PRIVATE --bank {_shown(folder)}"
+        )
+    return _other(folder)
+
+
+def other_than_reported(folder: Path, kind: FolderKind) -> str | None:
+    """Why there is no report about a folder of this kind, and what to run instead; None: there is one."""
+    name = _shown(folder)
+    match kind:
+        case FolderKind.ONE_FILE:
+            return None
+        case FolderKind.DESCRIPTION:
+            return (
+                f"{name} is a description: a report is about a corpus that was made from it (dptext audit {name} "
+                "checks the description itself)"
+            )
+        case FolderKind.VECTORS:
+            return (
+                f"{name} holds vectors of words, and a report is about texts or vectors of texts, row by row. Its card "
+                f"is its README.md; dptext audit {name} checks the promise, and dptext attack membership {name} says "
+                "what an attacker gets"
+            )
+        case FolderKind.BANK:
+            return (
+                f"{name} is a bank of public texts: a report is about what was made with it (dptext report PRIVATE "
+                f"--bank {name} -o page.html)"
+            )
+        case FolderKind.DEVICE:
+            return (
+                f"{name} is an encoder for devices: a report is about the vectors that it made (dptext report "
+                f"OUT.parquet -o page.html); dptext audit {name} checks its promise"
+            )
+        case FolderKind.FILES:
+            files = private_files(folder)
+            return (
+                f"{name} holds {len(files):,} private file{'s' * (len(files) > 1)}, and a report is about one: dptext "
+                f"report {folder / files[0].name} -o page.html"
+            )
+    return _other(folder)
+
+
+def _other(folder: Path) -> str:
+    return (
+        f"{_shown(folder)} is no folder that dptext wrote, and no file in it has a statement (….privacy.json) beside "
+        "it: name a private file, or a folder of vectors, a description or an encoder"
+    )
+
+
+def _shown(folder: Path) -> str:
+    return folder.name or str(folder)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from dptext.attacks import AttackScore
 from dptext.attacks.base import ATTACKERS, Attacker
@@ -16,12 +17,9 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.reports.answers import main_scores
 from dptext.reports.figures import promise_figure, scores_figure
-from dptext.reports.file_audit import Check
-from dptext.reports.page import Corpus, GroupGap, KeptColumn, Measurement, Picture, Relinking, Report, Sample
-from dptext.reports.stayed import Stayed
+from dptext.reports.page import Picture, Report
+from dptext.reports.results import Check, GroupGap, Measurement
 
-SHARES = (-0.02, 1.02)
-"""The axis of a picture of shares."""
 _SEEDS = 2**31
 
 
@@ -73,7 +71,7 @@ class Question:
 
 
 class Making(ABC):
-    """A report while it is made."""
+    """A report while it is made: what stands in an attribute of a name that `Report` has is put on the page."""
 
     def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
         self.asked, self.data, self.statement, self.say = asked, data, statement, say
@@ -86,33 +84,10 @@ class Making(ABC):
         self.gaps: list[GroupGap] = []
         self.pictures: dict[str, Picture | None] = {}
         self.limits: dict[str, float] = {}
-        self.unchanged: tuple[int, int] | None = None
-        self.stayed: Sequence[Stayed] = ()
-        self.at_home: list[str] = []
 
     @abstractmethod
     def look(self) -> tuple[list[Check], Verdict]:
         """Look at everything that was asked for; what was checked of the file, and the verdict on its promise."""
-
-    def samples(self) -> list[Sample]:
-        """Public texts before and after."""
-        return []
-
-    def stays(self) -> float | None:
-        """The share of words that stay as they are."""
-        return None
-
-    def relinking(self) -> Sequence[Relinking]:
-        """How often a text is given back to its author, of several numbers of people."""
-        return ()
-
-    def identifying(self) -> Sequence[KeptColumn]:
-        """Kept columns that look like identifiers."""
-        return ()
-
-    def corpus(self) -> Corpus | None:
-        """What a synthetic corpus holds."""
-        return None
 
     def report(self, title: str, command: str) -> Report:
         """The page."""
@@ -122,30 +97,16 @@ class Making(ABC):
             "attacks": picture_of_attacks([*self.owner_attacks, *self.attacks]),
             "utility": _picture_of_use(self.utility),
         } | self.pictures
-        return Report(
-            title=title or f"What is known about {display_name(self.data)}",
-            statement=self.statement,
-            checks=checks,
-            verdicts=[verdict],
-            attacks=self.attacks,
-            owner_attacks=self.owner_attacks,
-            controls=self.controls,
-            limits=self.limits,
-            relinking=self.relinking(),
-            utility=self.utility,
-            fairness=self.fairness,
-            gaps=self.gaps,
-            samples=self.samples(),
-            stays=self.stays(),
-            corpus=self.corpus(),
-            pictures={name: each for name, each in pictures.items() if each is not None},
-            command=command,
-            notes=self.notes,
-            identifying=self.identifying(),
-            unchanged=self.unchanged,
-            stayed=self.stayed,
-            at_home=self.at_home,
-        )
+        names = {each.name for each in fields(Report)}
+        found: dict[str, Any] = {name: value for name, value in vars(self).items() if name in names}
+        found |= {
+            "title": title or f"What is known about {display_name(self.data)}",
+            "checks": checks,
+            "verdicts": [verdict],
+            "pictures": {name: each for name, each in pictures.items() if each is not None},
+            "command": command,
+        }
+        return Report(**found)
 
 
 # -- pictures -----------------------------------------------------------------------------------------------------
@@ -164,21 +125,13 @@ def _picture_of_promise(verdict: Verdict) -> Picture | None:
 def picture_of_attacks(scores: Sequence[AttackScore], *, measure: str = "share of right answers") -> Picture | None:
     """The main number of each attack beside its baseline: all are shares of right answers."""
     drawn = [(each.attack.replace(" (", "\n("), each.score, each.baseline) for each in main_scores(scores)]
-    if len(drawn) < 2:  # one number needs no picture
-        return None
-    return (
-        "How often each attacker was right (dot), beside somebody who sees nothing (grey bar)",
-        scores_figure(drawn, measure=measure, limits=SHARES),
-    )
+    caption = "How often each attacker was right (dot), beside somebody who sees nothing (grey bar)"
+    return (caption, scores_figure(drawn, measure=measure)) if len(drawn) > 1 else None  # one needs no picture
 
 
 def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
     """The accuracy of each model beside the best blind guess."""
     accuracies = [each for each in found if each.measure == "accuracy"]
     drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in accuracies]
-    if len(drawn) < 2:
-        return None
-    return (
-        "How often each model was right (dot), beside the best blind guess (grey bar)",
-        scores_figure(drawn, measure="accuracy", limits=SHARES),
-    )
+    caption = "How often each model was right (dot), beside the best blind guess (grey bar)"
+    return (caption, scores_figure(drawn, measure="accuracy")) if len(drawn) > 1 else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks import AttackScore
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability
-from dptext.errors import DataError, ParameterError, StorageError, extras
+from dptext.errors import DataError, ParameterError, extras
 from dptext.estimates import mean_of_people
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
@@ -31,14 +29,23 @@ from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
 from dptext.release.redaction import public_form, read_terms
 from dptext.release.release import Release, data_and_statement, read_statement
-from dptext.reports.file_attacks import as_seen, drawn_as_said, expect_recovery, infer, link, link_bank, recover
-from dptext.reports.file_audit import Check, audit_bank_file, audit_vector_file, audit_word_file, is_of_vectors
-from dptext.reports.folders import folder_kind, other_than_reported
-from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
+from dptext.reports.file_attacks import (
+    as_seen,
+    drawn_as_said,
+    expect_recovery,
+    infer,
+    is_of_bank,
+    link,
+    link_bank,
+    recover,
+    rewriter_from_statement,
+    stayed,
+)
+from dptext.reports.file_audit import audit_bank_file, audit_vector_file, audit_word_file, is_of_vectors
+from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, folder_kind, other_than_reported, read_rows
 from dptext.reports.making import Making, Question
-from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
-from dptext.reports.page import GroupGap, KeptColumn, Measurement, Relinking, Report, Sample
-from dptext.reports.stayed import stayed
+from dptext.reports.page import Report
+from dptext.reports.results import Check, GroupGap, KeptColumn, Measurement, Relinking, Sample
 from dptext.reports.synthetic import OfSynthetic
 from dptext.representations.files import VECTOR
 from dptext.sentences.origins import Likelihoods, alike
@@ -121,35 +128,24 @@ def report(
         if why_not is not None:
             raise ParameterError(why_not)
     data, beside = data_and_statement(private.private)
-    extras(_packages(private, data), "this report")  # before minutes of work, and all of them at once
     statement = read_statement(beside)
+    needed = [("matplotlib.figure", "report"), ("scipy.stats", "report"), ("sklearn", "report")]
+    if (private.vectors or statement.parameters.get("vectors")) == GLOVE:
+        needed.append((GLOVE_PACKAGE, "glove"))
+    extras(needed, "this report")  # before minutes of work, and all of them at once
     if private.bank is not None and not is_of_bank(statement):
         raise ParameterError(f"{display_name(data)} is not made of texts of a bank: leave bank out")
-    with watched(progress, "looking at the release", said=_of_step) as step:
+    if not is_described(statement) and (private.public or private.distribution or private.held_out):
+        raise ParameterError(
+            f"{display_name(data)} is no synthetic corpus: leave public, distribution and held_out out"
+        )
+    with watched(progress, "looking at the release", said=lambda line: (0, None, line)) as step:
 
         def both(line: str) -> None:
             say(line)
             step(line)
 
         return _kind(statement)(private, data, statement, both).report(title, command)
-
-
-def _of_step(line: str) -> tuple[int, None, str]:
-    return 0, None, line
-
-
-def _packages(asked: Question, data: Path) -> list[tuple[str, str]]:
-    """Modules that a report needs, with the extras that bring them."""
-    needed = [("matplotlib.figure", "report"), ("scipy.stats", "report"), ("sklearn", "report")]
-    if asked.vectors == GLOVE or (asked.vectors is None and _names_glove(data)):
-        needed += [(GLOVE_PACKAGE, "glove")]
-    return needed
-
-
-def _names_glove(data: Path) -> bool:
-    with suppress(StorageError, DataError):  # which are said when it is read
-        return read_statement(data_and_statement(data)[1]).parameters.get("vectors") == GLOVE
-    return False
 
 
 def _kind(statement: PrivacyStatement) -> type[Making]:
@@ -163,12 +159,8 @@ def _kind(statement: PrivacyStatement) -> type[Making]:
 class _RowByRow(Making):
     """A release that has a row for each row of what it was made from."""
 
-    def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
-        super().__init__(asked, data, statement, say)
-        if asked.public or asked.distribution is not None or asked.held_out is not None:
-            raise ParameterError(
-                f"{display_name(data)} is no synthetic corpus: leave public, distribution and held_out out"
-            )
+    _elsewhere: Sequence[str] = ()
+    """Columns that stand in the original file alone."""
 
     @abstractmethod
     def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
@@ -178,33 +170,23 @@ class _RowByRow(Making):
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
         """What somebody gets who holds the originals."""
 
-    def identifying(self) -> list[KeptColumn]:
-        """As its base says: the columns of the release, which shows them to anybody."""
-        found = columns_in([path for path, _ in find_files([self.data])])
-        return [
-            KeptColumn(name=each.name, reasons=each.reasons)
-            for each in found
-            if each.identifies and each.name not in (self.asked.text, VECTOR)
-        ]
-
-    def attack_alone(self) -> list[AttackScore]:
-        """What somebody gets who has the release only, without a look at its rows."""
-        return []
-
     def look(self) -> tuple[list[Check], Verdict]:
-        """As its base says."""
         asked = self.asked
         rows = raw = None
         if asked.original is not None or asked.columns:
             rows, raw = self._read()  # wrong columns show before minutes of work
         self.say(f"Auditing {self.statement.mechanism} ...")
         checks, verdict = self.audit(samples=asked.samples, error=asked.error, seed=asked.seed)
-        self.attacks += self.attack_alone()
         if rows is not None:
             if raw is not None:
                 self.attack_texts(rows, raw, is_its_data=checks[0].held is not False)
             self._infer(rows, raw)
             self._measure_use(rows, raw)
+        self.identifying = [
+            KeptColumn(name=each.name, reasons=each.reasons)
+            for each in columns_in([path for path, _ in find_files([self.data])])
+            if each.identifies and each.name not in (asked.text, VECTOR)
+        ]
         return checks, verdict
 
     # -- what is looked at --------------------------------------------------------------------------------
@@ -248,17 +230,14 @@ class _RowByRow(Making):
         rows.columns.update(raw.columns)
         return rows, raw
 
-    def _column(self, rows: Rows, name: str | None) -> list[str] | None:
-        return None if name is None else [str(each) for each in rows.columns[name]]
-
     def _is_private(self, *names: str | None) -> bool:
         """Whether one of these columns stands in the original file alone."""
         return any(name in self._elsewhere for name in names)
 
     def _frequent(self, rows: Rows, name: str, least: int) -> list[int]:
         """Places of the rows whose value is not too rare to learn from."""
-        values = self._column(rows, name) or []
-        kept = _frequent(values, self._column(rows, self.asked.user), least)
+        values = rows.column(name) or []
+        kept = _frequent(values, rows.column(self.asked.user), least)
         if len({value for value, stays in zip(values, kept, strict=True) if stays}) < 2:
             raise ParameterError(
                 f"the column {name!r} must hold at least two kinds of values that {least} people or more have, got "
@@ -272,11 +251,18 @@ class _RowByRow(Making):
         return [place for place, stays in enumerate(kept) if stays]
 
     def models(
-        self, private: Any, raw: Any, labels: Sequence[str], *, people: Sequence[str] | None, comparable: bool
-    ) -> list[_Form]:
-        """Models that show what the release is good for, the one that speaks for it first."""
-        asked = self.asked
-        return _useful(private, raw, labels, people=people, folds=asked.folds, seed=asked.seed, comparable=comparable)
+        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **how: Any
+    ) -> list[Predictions]:
+        """Models that show what the release is good for, the one that speaks for it first.
+
+        They learn from private rows and are tested on private ones; where there are original rows, also on these.
+        """
+        forms = [predictions(private, labels, **how)]
+        if raw is not None and comparable:
+            forms.append(predictions(private, labels, test_rows=raw, **how))
+        if raw is not None:
+            forms.append(predictions(raw, labels, trained_on="raw", **how))
+        return forms
 
     # -- what is asked ------------------------------------------------------------------------------------
 
@@ -285,52 +271,43 @@ class _RowByRow(Making):
         if asked.attribute is None:
             return
         places = self._frequent(rows, asked.attribute, asked.folds)
-        people = self._column(rows, asked.user)
+        some = rows.at(places)
         self.say(f"Training attackers on {len(places):,} private rows ...")
-        scores, control = (
-            infer(
-                _at(each.features, places),
-                _at(self._column(rows, asked.attribute), places),
-                asked.attribute,
-                people=_at(people, places),
-                attackers=asked.attackers,
-                folds=asked.folds,
-                seed=asked.seed,
-            )
-            if each is not None
-            else []
-            for each in (rows, raw)
-        )
-        private = self._is_private(asked.attribute, asked.user)
-        (self.owner_attacks if private else self.attacks).extend(scores)
-        self.controls += control
+        how: dict[str, Any] = {"attackers": asked.attackers, "folds": asked.folds, "seed": asked.seed}
+        how["people"] = some.column(asked.user)
+        values = some.column(asked.attribute) or []
+        scores = infer(some.features, values, asked.attribute, **how)
+        (self.owner_attacks if self._is_private(asked.attribute, asked.user) else self.attacks).extend(scores)
+        if raw is not None:
+            self.controls += infer(raw.at(places).features, values, asked.attribute, **how)
 
     def _measure_use(self, rows: Rows, raw: Rows | None) -> None:
         asked = self.asked
         if asked.label is None:
             return
         places = self._frequent(rows, asked.label, 2 * asked.folds)
-        people = _at(self._column(rows, asked.user), places)
-        labels = _at(self._column(rows, asked.label), places)
+        some = rows.at(places)
+        people, labels = some.column(asked.user), some.column(asked.label) or []
         self.say(f"Training models on {len(places):,} rows ...")
-        comparable = raw is not None and _widths(raw) == _widths(rows)
         forms = self.models(
-            _at(rows.features, places),
-            None if raw is None else _at(raw.features, places),
-            labels,
-            people=people,
-            comparable=comparable,
+            some.features,
+            None if raw is None else raw.at(places).features,
+            np.asarray(labels),
+            comparable=raw is not None and _widths(raw) == _widths(rows),
+            people=None if people is None else np.asarray(people),
+            folds=asked.folds,
+            seed=asked.seed,
         )
         private = self._is_private(asked.label, asked.user)
         task = f"naming {asked.label!r}, {len(set(labels))} classes"
         self.utility = [*(_as_measurement(each, task, owner_only=private) for each in forms), *self.utility]
         if asked.group is None:
             return
-        names, hidden = self._names_of_groups(_at(self._column(rows, asked.group), places))
-        shared = next((each for each in forms if not each.owner_only), forms[0])
+        names, hidden = self._names_of_groups(some.column(asked.group) or [])
+        shared = next((each for each in forms if not _is_owners(each)), forms[0])
         originals = [each for each in forms if each.trained_on == "raw"]
         for form in dict.fromkeys((forms[0], shared, *originals)):
-            measured, gap = _served(form, names, people, owner_only=private or hidden)
+            measured, gap = _served(form, names, people, owner_only=private or hidden or _is_owners(form))
             self.fairness += measured
             self.gaps.append(gap)
         left = len(names) - int(_frequent(names, people, SMALLEST_GROUP).sum())
@@ -356,80 +333,71 @@ class _RowByRow(Making):
         """The terms of a list."""
         return [] if self.asked.redact_list is None else read_terms(self.asked.redact_list)
 
-    def _seen(self, raw: Rows, mechanism: TextMechanism) -> Rows | None:
+    def _compare(
+        self, rows: Rows, raw: Rows, mechanism: TextMechanism, placeholders: Mapping[Kind, str] | None = None
+    ) -> Rows | None:
         """The originals as the mechanism saw them; None, with a note, where that cannot be made again."""
+        self.unchanged = _unchanged(raw.texts, rows.texts, placeholders=placeholders)
+        self.stayed = stayed(raw.texts, rows.texts, words=self._listed)
         try:
-            return as_seen(raw, self.statement, mechanism, words=self._listed)
+            seen = as_seen(raw, self.statement, mechanism, words=self._listed)
         except DataError as problem:
             self.notes.append(f"Rows were not linked: {problem}.")
             return None
+        self.say(f"Linking {seen.size:,} private rows to their originals ...")
+        return replace(seen, people=rows.column(self.asked.user))
 
 
 class _OfWords(_RowByRow):
     """Private texts, of a word mechanism."""
 
-    def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
-        super().__init__(asked, data, statement, say)
-        self._mechanism = mechanism_from_statement(statement, vectors=asked.vectors)
+    def look(self) -> tuple[list[Check], Verdict]:
+        self._mechanism = mechanism_from_statement(self.statement, vectors=self.asked.vectors)
+        found = super().look()
+        self.samples = _drawn_afresh(public_form(self._mechanism, self.statement))
+        self.stays = deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
+        return found
 
     def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
-        """As its base says."""
-        return audit_word_file(self.statement, self.data, self._mechanism, text=self.asked.text, **how)
-
-    def attack_alone(self) -> list[AttackScore]:
-        """The best possible attacker on words as frequent as in general."""
-        return expect_recovery(self._mechanism)
+        found = audit_word_file(self.statement, self.data, self._mechanism, text=self.asked.text, **how)
+        self.attacks += expect_recovery(self._mechanism)
+        return found
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
         """Rows linked to their originals, and words recovered."""
         if raw.vectors is not None or rows.vectors is not None:
             self.notes.append(_NO_ENCODER)
             return
-        asked = self.asked
-        self.unchanged = _unchanged(raw.texts, rows.texts, placeholders=PLACEHOLDERS)
-        self.stayed = stayed(raw.texts, rows.texts, words=self._listed)
-        seen = self._seen(raw, self._mechanism)
-        if seen is None:
+        before = self._compare(rows, raw, self._mechanism, PLACEHOLDERS)
+        if before is None:
             return
-        before, after = replace(seen, people=self._column(rows, asked.user)), rows
-        self.say(f"Linking {before.size:,} private rows to their originals ...")
-        self.owner_attacks += link(before, after, seed=asked.seed)
+        self.owner_attacks += link(before, rows, seed=self.asked.seed)
         if not is_its_data:
             self.notes.append("Word recovery was not tried: the file is not the one that its statement speaks of.")
             return
         self.say("Recovering words ...")
-        scores, note = recover(before, after, self._mechanism, self.data, seed=asked.seed)
+        scores, note = recover(before, rows, self._mechanism, self.data, seed=self.asked.seed)
         self.owner_attacks += scores
         self.notes += [note] if note else []
-
-    def samples(self) -> list[Sample]:
-        """Sentences that were made up, drawn afresh."""
-        return _drawn_afresh(public_form(self._mechanism, self.statement))
-
-    def stays(self) -> float | None:
-        """At public frequencies."""
-        return deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
 
 
 class _OfBank(_RowByRow):
     """Private texts, each a text of a public bank or several."""
 
-    def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
-        super().__init__(asked, data, statement, say)
-        if asked.vectors is not None:
-            raise ParameterError(
-                f"{display_name(data)} is made of texts of a bank, without word vectors: leave vectors out"
-            )
-        self._rewriter = rewriter_from_statement(statement, asked.bank)
-
     def look(self) -> tuple[list[Check], Verdict]:
-        """As its base says; and, where the originals are at hand, whether the draws were those of the statement."""
+        """As its base; and, where the originals are at hand, whether the draws were those of the statement."""
+        if self.asked.vectors is not None:
+            raise ParameterError(
+                f"{display_name(self.data)} is made of texts of a bank, without word vectors: leave vectors out"
+            )
+        self._rewriter = rewriter_from_statement(self.statement, self.asked.bank)
+        self._drawn: list[Check] = []
         checks, verdict = super().look()
+        self.relinking = self._relinking()
+        self.samples = _drawn_afresh(public_form(self._rewriter, self.statement))
         return [*checks, *self._drawn], verdict
 
     def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
-        """As its base says."""
-        self._drawn: list[Check] = []
         return audit_bank_file(self.statement, self.data, self._rewriter, text=self.asked.text, **how)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
@@ -437,20 +405,16 @@ class _OfBank(_RowByRow):
         if not is_its_data:
             self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
             return
-        self.unchanged = _unchanged(raw.texts, rows.texts)
-        self.stayed = stayed(raw.texts, rows.texts, words=self._listed)
-        seen = self._seen(raw, self._rewriter)
-        if seen is None:
+        before = self._compare(rows, raw, self._rewriter)
+        if before is None:
             return
-        before = replace(seen, people=self._column(rows, self.asked.user))
-        self.say(f"Linking {before.size:,} private rows to their originals ...")
         how = {"people": before.people, "seed": self.asked.seed}
         scores, likely = link_bank(before, rows, self._rewriter, self.data, how)
         self.owner_attacks += scores
         self._drawn = _drawn(self._rewriter, likely)
         self.utility += _alike(self._rewriter, raw.texts, rows.texts)
 
-    def relinking(self) -> list[Relinking]:
+    def _relinking(self) -> list[Relinking]:
         """By the mechanism, for a document of as many sentences as the longest has."""
         rewriter, said = self._rewriter, self.statement.parameters.get("sentences_counted")
         longest = said if isinstance(said, int) and said > 0 else 1
@@ -467,38 +431,28 @@ class _OfBank(_RowByRow):
         ]
 
     def models(
-        self, private: Any, raw: Any, labels: Sequence[str], *, people: Sequence[str] | None, comparable: bool
-    ) -> list[_Form]:
-        forms = super().models(private, raw, labels, people=people, comparable=comparable)
+        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **how: Any
+    ) -> list[Predictions]:
+        """As its base, those that say most first; and models of random texts of the bank."""
+        forms = super().models(private, raw, labels, comparable=comparable, **how)
+        forms.sort(key=lambda each: (each.trained_on != "private", each.tested_on == "private"))
         texts = self._rewriter.bank.texts
-        rows = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
-        random = [texts[row] for row in rows.tolist()]
-        how: dict[str, Any] = {
-            "people": None if people is None else np.asarray([str(each) for each in people]),
-            "folds": self.asked.folds,
-            "seed": self.asked.seed,
-        }
+        drawn = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
+        random = [texts[row] for row in drawn.tolist()]
         tested: dict[str, Any] = {"private": private} if raw is None else {"raw": raw, "private": private}
-        blind = [
-            _Form("random", name, predictions(random, np.asarray(labels), test_rows=rows, **how))
+        return forms + [
+            predictions(random, labels, test_rows=rows, trained_on="random", tested_on=name, **how)
             for name, rows in tested.items()
         ]
-        return [*sorted(forms, key=lambda each: (each.trained_on != "private", each.tested_on == "private")), *blind]
-
-    def samples(self) -> list[Sample]:
-        """Sentences that were made up, drawn afresh."""
-        return _drawn_afresh(public_form(self._rewriter, self.statement))
 
 
 class _OfVectors(_RowByRow):
     """Private vectors, of a randomizer."""
 
     def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
-        """As its base says."""
         return audit_vector_file(self.statement, self.data, **how)
 
-    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002
-        """Nothing: it takes the encoder."""
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002  it takes the encoder
         self.notes.append(_NO_ENCODER)
 
 
@@ -575,36 +529,19 @@ def _widths(rows: Rows) -> int | None:
     return None if rows.vectors is None else int(rows.vectors.shape[1])
 
 
-def _at(values: Any, places: list[int]) -> Any:
-    """Some of the rows, of any kind."""
-    if values is None or hasattr(values, "shape"):
-        return values if values is None else values[places]
-    return [values[place] for place in places]
-
-
 # -- use and fairness ---------------------------------------------------------------------------------------------
 
 Mask = npt.NDArray[np.bool_]
 _WORDS = {"private": "private rows", "raw": "original rows", "random": "texts of the bank at random"}
 
 
-@dataclass(frozen=True, eq=False)
-class _Form:
-    """Models of one kind: what they are trained and tested on, and their answers."""
+def _is_owners(form: Predictions) -> bool:
+    """Whether original rows had a part in it."""
+    return "raw" in (form.trained_on, form.tested_on)
 
-    trained_on: str
-    tested_on: str
-    answers: Predictions
 
-    @property
-    def owner_only(self) -> bool:
-        """Whether original rows had a part in it."""
-        return "raw" in (self.trained_on, self.tested_on)
-
-    @property
-    def name(self) -> str:
-        """For the reader."""
-        return f"trained on {_WORDS[self.trained_on]}, tested on {_WORDS[self.tested_on]}"
+def _name(form: Predictions) -> str:
+    return f"trained on {_WORDS[form.trained_on]}, tested on {_WORDS[form.tested_on]}"
 
 
 def _frequent(values: Sequence[Hashable], people: Sequence[Hashable] | None, least: int) -> Mask:
@@ -616,50 +553,24 @@ def _frequent(values: Sequence[Hashable], people: Sequence[Hashable] | None, lea
     return np.array([len(holders[value]) >= least for value in values], dtype=bool)
 
 
-def _useful(
-    private: Any,
-    raw: Any,
-    labels: Sequence[str],
-    *,
-    people: Sequence[Hashable] | None,
-    folds: int,
-    seed: int,
-    comparable: bool = True,
-) -> list[_Form]:
-    """Train on private rows and test on private ones; where there are original rows, also on these."""
-    whose = None if people is None else np.asarray([str(each) for each in people])
-    how: dict[str, Any] = {"people": whose, "folds": folds, "seed": seed}
-    wanted = np.asarray(labels)
-    forms = [_Form("private", "private", predictions(private, wanted, **how))]
-    if raw is not None and comparable:
-        forms.append(_Form("private", "raw", predictions(private, wanted, test_rows=raw, **how)))
-    if raw is not None:
-        forms.append(_Form("raw", "raw", predictions(raw, wanted, trained_on="raw", **how)))
-    return forms
-
-
-def _as_measurement(form: _Form, task: str, *, owner_only: bool) -> Measurement:
+def _as_measurement(form: Predictions, task: str, *, owner_only: bool) -> Measurement:
     """The accuracy of a form, for a page."""
-    found = form.answers.score("accuracy")
-    return Measurement(
-        what=form.name,
-        measure="accuracy",
-        score=found.score,
-        baseline=found.baseline,
-        baseline_name=found.baseline_name,
-        gain=found.gain,
-        owner_only=owner_only or form.owner_only,
+    found = form.score("accuracy")
+    return Measurement.of(
+        found,
+        what=_name(form),
+        owner_only=owner_only or _is_owners(form),
         is_rival=form.trained_on == "random",
         detail=f"{task}: {found.rows:,} rows, {found.folds} folds, {found.model}, {found.features}",
     )
 
 
 def _served(
-    form: _Form, groups: Sequence[str], people: Sequence[Hashable] | None, *, owner_only: bool
+    form: Predictions, groups: Sequence[str], people: Sequence[str] | None, *, owner_only: bool
 ) -> tuple[list[Measurement], GroupGap]:
     """How good a form is for each group, and the largest gap in words."""
-    names = [groups[row] for row in form.answers.rows]
-    whose = None if people is None else [str(people[row]) for row in form.answers.rows]
+    names = [groups[row] for row in form.rows]
+    whose = None if people is None else [people[row] for row in form.rows]
     large = _frequent(names, whose, SMALLEST_GROUP)
     if len(set(np.asarray(names)[large])) < 2:
         raise ParameterError(
@@ -667,11 +578,12 @@ def _served(
             "at, got fewer: name another column, or look at more rows"
         )
     found = fairness(
-        form.answers.true[large],
-        form.answers.predicted[large],
+        form.true[large],
+        form.predicted[large],
         np.asarray(names)[large],
         people=None if whose is None else np.asarray(whose)[large],
     )
+    name = _name(form)
     measured = [
         Measurement(
             what=each.group,
@@ -679,20 +591,20 @@ def _served(
             score=each.score,
             baseline=each.baseline,
             baseline_name=each.baseline_name,
-            owner_only=owner_only or form.owner_only,
-            detail=f"{each.people:,} {'rows' if people is None else 'people'}, {form.name}",
+            owner_only=owner_only,
+            detail=f"{each.people:,} {'rows' if people is None else 'people'}, {name}",
         )
         for each in found.groups
     ]
     gap = found.largest
     shown = "more than chance explains" if gap.is_shown else "which chance may explain"
     words = (
-        f"{form.name[0].upper()}{form.name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} "
+        f"{name[0].upper()}{name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} "
         f"above {gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), {shown}."
     )
     return measured, GroupGap(
         words=words,
         gap=gap.gap,
         of_release=form.trained_on == "private",
-        owner_only=owner_only or form.owner_only,
+        owner_only=owner_only,
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import (
     UNCOMPARED,
@@ -24,136 +24,24 @@ from dptext.privacy.wording import (
     protected,
 )
 from dptext.reports.answers import answers, is_exact, is_uncompared, judged, kind_of, main_scores, recommendation
-from dptext.reports.file_audit import Check
-from dptext.reports.grades import Grade, grade, said
-from dptext.reports.stayed import Stayed
+from dptext.reports.results import (
+    Check,
+    Corpus,
+    GroupGap,
+    KeptColumn,
+    Measurement,
+    Relinking,
+    Sample,
+    Stayed,
+    grade,
+    said,
+)
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
 
 Picture = tuple[str, bytes]
 """A caption and a PNG picture."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
-    """What the release is still good for, or how good it is for one group."""
-
-    what: str
-    measure: str
-    score: Estimate
-    baseline: float
-    baseline_name: str
-    lower_is_better: bool = False
-    gain: Estimate | None = None
-    detail: str = ""
-    owner_only: bool = False
-    is_rival: bool = False
-
-    @property
-    def grade(self) -> Grade:
-        """How far it is beyond the baseline: by the gain, where that is known."""
-        best = 0.0 if self.lower_is_better else 1.0
-        if self.gain is None:
-            return grade(self.score, self.baseline, best=best)
-        better = -1.0 if self.lower_is_better else 1.0
-        value, low, high = (self.baseline + better * each for each in (self.gain.value, self.gain.low, self.gain.high))
-        return grade(replace(self.gain, value=value, low=low, high=high), self.baseline, best=best)
-
-    @property
-    def is_useful(self) -> bool:
-        """Whether it is beyond the baseline with the whole interval."""
-        return self.grade.is_shown
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupGap:
-    """How far the groups lie apart that one model serves."""
-
-    words: str
-    gap: Estimate
-    of_release: bool = True
-    owner_only: bool = False
-
-    @property
-    def grade(self) -> Grade:
-        """How large it is; chance, and nothing else, is what is expected where all are served alike."""
-        return grade(self.gap, 0.0)
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether it is more than chance explains."""
-        return self.grade.is_shown
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptColumn:
-    """A column of the release that looks like an identifier."""
-
-    name: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A *public or synthetic* text before and after."""
-
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelOfCorpus:
-    """One label of a synthetic corpus."""
-
-    name: str
-    count: int
-    share: float
-    released: float
-    real: float | None = None
-    samples: Sequence[str] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """One number of how various texts are."""
-
-    what: str
-    corpus: str = ""
-    pool: str = ""
-    real: str = ""
-    detail: str = ""
-    owner_only: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Corpus:
-    """What a synthetic corpus holds."""
-
-    texts: int
-    pool: int | None
-    labels: Sequence[LabelOfCorpus] = ()
-    more_labels: int = 0
-    spread: Sequence[Spread] = ()
-    owner_picture: bool = False
-
-    @property
-    def has_owner_numbers(self) -> bool:
-        """Whether original texts had a part in any number."""
-        return (
-            self.owner_picture
-            or any(each.real is not None for each in self.labels)
-            or any(each.real or each.owner_only for each in self.spread)
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Relinking:
-    people: int
-    parts: int
-    exact: float | None
-    most: float
-    pure: float
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -280,7 +168,7 @@ class Report(Showing):
             recommended=recommendation(self),
             protected=protected(self.statement),
             not_protected=not_protected(self.statement),
-            samples=[(each.before, list(self._shown(each))) for each in self.samples],
+            samples=[(each.before, self._shown(each)) for each in self.samples],
             attacks=[_attack_row(self, each, owner) for each, owner in marked if id(each) in main],
             more_attacks=[_attack_row(self, each, owner) for each, owner in marked if id(each) not in main],
             controls=[_control_row(each) for each in main_scores(self.controls)],
@@ -295,8 +183,13 @@ class Report(Showing):
             base64=lambda picture: base64.b64encode(picture).decode(),
         )
 
-    def _shown(self, sample: Sample) -> Iterator[tuple[str, bool]]:
-        return iter([(sample.after, False)]) if of_bank(self.statement) else _new_words(sample)
+    def _shown(self, sample: Sample) -> list[tuple[str, bool]]:
+        """The tokens of a text after, and whether each is a new word."""
+        if of_bank(self.statement):
+            return [(sample.after, False)]
+        known = {token.text.lower() for token in split(sample.before)}
+        known |= {each.strip("<>") for each in PLACEHOLDERS.values()}
+        return [(token.text, token.kind is Kind.WORD and token.text not in known) for token in split(sample.after)]
 
     def card(self) -> str:
         """The same in Markdown, short, for the folder that is shared: without what only its owner should see."""
@@ -332,9 +225,21 @@ class Report(Showing):
 
     def _headline(self, verdict: Verdict) -> str:
         """A verdict in a line; one that a check of the file gainsays is not about this file."""
-        if self.refuted and not verdict.refuted:
+        shown = f"{verdict.loss:.3g} nats were shown where {verdict.allowed:.3g} are promised."
+        if verdict.refuted:
+            return f"REFUTED: {shown}"
+        if self.refuted:
             return "not kept by this file, by the checks above: what was audited is another promise than its own."
-        return _headline(verdict)
+        if is_uncompared(verdict):
+            return f"CONSISTENT: {UNCOMPARED}"
+        if verdict.outcome is Outcome.EXACT:
+            return (
+                f"kept, computed exactly: the pair that comes closest gives away {verdict.loss:.3g} nats where "
+                f"{verdict.allowed:.3g} are promised."
+            )
+        if verdict.refutable:
+            return f"not refuted: {shown}"
+        return f"not tested: these samples can show {verdict.strongest:.3g} nats, {verdict.allowed:.3g} are promised."
 
     def _sign(self, verdict: Verdict) -> bool | None:
         """Whether a verdict is good news."""
@@ -376,85 +281,47 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
     return shlex.join(kept)
 
 
-def _headline(verdict: Verdict) -> str:
-    """A verdict in a line."""
-    match verdict.outcome:
-        case Outcome.EXACT if is_uncompared(verdict):
-            return f"CONSISTENT: {UNCOMPARED}"
-        case Outcome.REFUTED:
-            return f"REFUTED: {verdict.loss:.3g} nats were shown where {verdict.allowed:.3g} are promised."
-        case Outcome.EXACT:
-            return (
-                f"kept, computed exactly: the pair that comes closest gives away {verdict.loss:.3g} nats where "
-                f"{verdict.allowed:.3g} are promised."
-            )
-        case _ if not verdict.refutable:
-            return (
-                f"not tested: these samples can show {verdict.strongest:.3g} nats, {verdict.allowed:.3g} are promised."
-            )
-        case _:
-            return f"not refuted: {verdict.loss:.3g} nats were shown where {verdict.allowed:.3g} are promised."
-
-
 # -- rows of tables ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    """A result beside its baseline, as the page shows it."""
-
-    kind: str
-    name: str
-    measure: str
-    number: str
-    interval: str
-    baseline: str
-    baseline_name: str
-    words: str
-    detail: str
-    good: bool | None
-    owner_only: bool
-
-
-def _attack_row(report: Report, score: AttackScore, owner_only: bool) -> _Row:
-    words, good = judged(report, score)
-    if kind_of(score) == "membership" and is_exact(score):
-        words, good = "the most that the stated noise allows", None
-    return _row(score, score.attack, score.measure, words, good=good, owner_only=owner_only)
-
-
-def _control_row(score: AttackScore) -> _Row:
-    words, good = said(grade(score.score, score.baseline), "control")
-    return _row(score, score.attack, score.measure, words, good=good, owner_only=True)
 
 
 _NO_TEXTS, _BLIND = "without the texts", "a blind guess"
 
 
-def _measured_row(found: Measurement, against: str = _NO_TEXTS) -> _Row:
-    measure = found.measure + (" (lower is better)" if found.lower_is_better else "")
+def _attack_row(report: Report, score: AttackScore, owner_only: bool) -> dict[str, Any]:
+    words, good = judged(report, score)
+    if kind_of(score) == "membership" and is_exact(score):
+        words, good = "the most that the stated noise allows", None
+    return _row(score, score.attack, words, good, owner_only)
+
+
+def _control_row(score: AttackScore) -> dict[str, Any]:
+    return _row(score, score.attack, *said(grade(score.score, score.baseline), "control"), owner_only=True)
+
+
+def _measured_row(found: Measurement, against: str = _NO_TEXTS) -> dict[str, Any]:
     words, good = said(found.grade, "model", against=against)
-    return _row(found, found.what, measure, words, good=None if found.is_rival else good, owner_only=found.owner_only)
+    row = _row(found, found.what, words, None if found.is_rival else good, found.owner_only)
+    return row | {"measure": f"{found.measure} (lower is better)"} if found.lower_is_better else row
 
 
 def _row(
-    found: AttackScore | Measurement, name: str, measure: str, words: str, *, good: bool | None, owner_only: bool
-) -> _Row:
+    found: AttackScore | Measurement, name: str, words: str, good: bool | None, owner_only: bool
+) -> dict[str, Any]:
+    """A result beside its baseline, as the tables of the page show it."""
     shown = _percent if found.measure == "accuracy" or found.measure.startswith("share ") else _three_digits
-    score: Estimate = found.score
-    return _Row(
-        kind=next((kind for kind in _KINDS if name.startswith(kind)), ""),
-        name=name,
-        measure=measure,
-        number=shown(score.value),
-        interval="exact" if is_exact(found) else f"{shown(score.low)} to {shown(score.high)}",
-        baseline=shown(found.baseline),
-        baseline_name=found.baseline_name,
-        words=words,
-        detail=found.detail,
-        good=good,
-        owner_only=owner_only,
-    )
+    return {
+        "kind": next((kind for kind in _KINDS if name.startswith(kind)), ""),
+        "name": name,
+        "measure": found.measure,
+        "number": shown(found.score.value),
+        "interval": "exact" if is_exact(found) else f"{shown(found.score.low)} to {shown(found.score.high)}",
+        "baseline": shown(found.baseline),
+        "baseline_name": found.baseline_name,
+        "words": words,
+        "detail": found.detail,
+        "good": good,
+        "owner_only": owner_only,
+    }
 
 
 _KINDS = ("membership", "linkage", "word recovery", "attribute inference")
@@ -466,11 +333,3 @@ def _three_digits(value: float) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f}%" if value >= 0.001 or value == 0 else f"{100 * value:.2g}%"
-
-
-def _new_words(sample: Sample) -> Iterator[tuple[str, bool]]:
-    """The tokens of the text after, and whether each is a new word."""
-    known = {token.text.lower() for token in split(sample.before)}
-    known |= {each.strip("<>") for each in PLACEHOLDERS.values()}
-    for token in split(sample.after):
-        yield token.text, token.kind is Kind.WORD and token.text not in known

@@ -1,5 +1,4 @@
-"""What a page says of a synthetic corpus: its texts, how various and how near to real ones they are, what a model
-learns from it beside trivial ways to the same end, and whether the release shows who is in it."""
+"""What a page says of a synthetic corpus: its texts, what a model learns from it, and whether it shows who is in it."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.baselines import nearest_labels
-from dptext.evaluation.corpus_quality import MEASURES, compare
+from dptext.evaluation.corpus_quality import MEASURES, compare, nearest_labels
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
@@ -30,10 +28,10 @@ from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.guarantee import Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.reports.figures import plane_figure
-from dptext.reports.file_audit import Check, audit_synthetic_file, check_noise, description_folder
+from dptext.reports.file_audit import audit_synthetic_file, check_noise, description_folder
 from dptext.reports.inputs import chosen_rows, count_rows
 from dptext.reports.making import Making, picture_of_attacks
-from dptext.reports.page import Corpus, LabelOfCorpus, Measurement, Spread
+from dptext.reports.results import Check, Corpus, LabelOfCorpus, Measurement, Spread
 from dptext.synthesis.distribution import TextDistribution, read_description
 from dptext.synthesis.moments import MomentSum
 from dptext.users.grouping import UserTexts, texts_of
@@ -71,7 +69,6 @@ class OfSynthetic(Making):
     """A corpus that was made from a description of people's texts."""
 
     def look(self) -> tuple[list[Check], Verdict]:
-        """As its base says."""
         self._refuse_columns()
         self.say(f"Auditing {self.statement.mechanism} ...")
         described = read_description(self._folder)
@@ -91,17 +88,13 @@ class OfSynthetic(Making):
             [*self.owner_attacks, *self.attacks], measure="share of pairs told apart, one of the two in the release"
         )
         self.say("Comparing texts ...")
-        self._corpus = self._look_at_texts()
+        self.corpus = self._look_at_texts()
         return checks, verdict
 
     def membership(self) -> list[AttackScore]:
         """Who is in the description? The attacker who knows everybody else, and one who guesses the others."""
         self._attack()
         return [self._best_attacker(), *self.owner_attacks]
-
-    def corpus(self) -> Corpus | None:
-        """As its base says."""
-        return self._corpus
 
     def _refuse_columns(self) -> None:
         given = [name for name in ("label", "attribute", "group") if getattr(self.asked, name) is not None]
@@ -160,16 +153,16 @@ class OfSynthetic(Making):
     @cached_property
     def _real(self) -> _Texts | None:
         """Original texts, with a label of the set."""
-        path = self.asked.original
-        return None if path is None else self._real_texts(path)
+        return self._real_texts(self.asked.original)
 
     @cached_property
     def _others(self) -> _Texts | None:
         """Texts of people who had no part."""
-        path = self.asked.held_out
-        return None if path is None else self._real_texts(path)
+        return self._real_texts(self.asked.held_out)
 
-    def _real_texts(self, path: Path) -> _Texts:
+    def _real_texts(self, path: Path | None) -> _Texts | None:
+        if path is None:
+            return None
         found = self._read(path, self.asked.user, most=self.asked.rows)
         if len(found) < 2 * self.asked.folds or (found.people is not None and len(set(found.people)) < 2):
             raise DataError(
@@ -203,7 +196,7 @@ class OfSynthetic(Making):
         if len(names) < 2:
             self.notes.append("No model was trained: the corpus has no labels, or one only.")
             return
-        made = self._some(self._made, _MOST_TO_TRAIN)
+        made = self._made.at(chosen_rows(len(self._made), _MOST_TO_TRAIN, self._bits))
         learn, test = (real, self._others) if self._others is not None else self._halves(real)
         if len(np.unique(test.codes)) < 2:
             self.notes.append("No model was trained: the real texts that it would be tested on have one label only.")
@@ -240,13 +233,9 @@ class OfSynthetic(Making):
         )
         by_class = f"macro-F1 {f1.score.value:.3f} ({f1.score.low:.3f} to {f1.score.high:.3f})"
         self.utility.append(
-            Measurement(
+            Measurement.of(
+                accuracy,
                 what=what,
-                measure="accuracy",
-                score=accuracy.score,
-                baseline=accuracy.baseline,
-                baseline_name=accuracy.baseline_name,
-                gain=accuracy.gain,
                 detail=f"{by_class}; {detail}" if detail else by_class,
                 owner_only=True,
                 is_rival=is_rival,
@@ -263,9 +252,6 @@ class OfSynthetic(Making):
         order = np.argsort(self._bits.integers(int(whose.max()) + 1), kind="stable")
         first = np.isin(whose, order[: len(order) // 2])
         return real.at(np.flatnonzero(first)), real.at(np.flatnonzero(~first))
-
-    def _some(self, texts: _Texts, most: int) -> _Texts:
-        return texts if len(texts) <= most else texts.at(chosen_rows(len(texts), most, self._bits))
 
     # -- who is in it -----------------------------------------------------------------------------------------
 
@@ -392,20 +378,19 @@ class OfSynthetic(Making):
     def _various(self, kinds: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
         """How various texts are."""
         distinct = {name: len(set(texts)) for name, texts in kinds.items()}
-        yield _row("distinct texts", {name: f"{distinct[name]:,} of {len(texts):,}" for name, texts in kinds.items()})
+        counts: dict[str, Any] = {name: f"{distinct[name]:,} of {len(texts):,}" for name, texts in kinds.items()}
+        yield Spread(what="distinct texts", **counts)
         if self._pool is not None:
             used = len(set(kinds["corpus"]) & set(self._pool.texts)) / len(self._pool)
             yield Spread(what="share of the pool that is used", corpus=f"{100 * used:.1f}%")
         words = {name: np.mean([len(text.split()) for text in texts]) for name, texts in kinds.items()}
-        yield _row("words in a text, on average", {name: f"{value:.1f}" for name, value in words.items()})
+        averages: dict[str, Any] = {name: f"{value:.1f}" for name, value in words.items()}
+        yield Spread(what="words in a text, on average", **averages)
         # as many of each, since more lie nearer; the number of real texts has no part in it
         among = min(_NEAREST_AMONG, *(len(each) for name, each in vectors.items() if name != "real"))
-        nearest = {name: f"{_nearest(each[:among]):.3f}" for name, each in vectors.items()}
-        yield _row(
-            "mean distance to the nearest other text",
-            nearest,
-            f"in the public features; among {among:,} texts of each kind, or as many as there are",
-        )
+        nearest: dict[str, Any] = {name: f"{_nearest(each[:among]):.3f}" for name, each in vectors.items()}
+        detail = f"in the public features; among {among:,} texts of each kind, or as many as there are"
+        yield Spread(what="mean distance to the nearest other text", detail=detail, **nearest)
 
     def _near(self, texts: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
         """How close the distribution of texts is to that of real ones, over several draws."""
@@ -424,7 +409,7 @@ class OfSynthetic(Making):
             if what in found["corpus"][0]:
                 runs = {name: mean_over_runs([each[what] for each in every]) for name, every in found.items()}
                 shown = {name: f"{each.value:.3f} ± {(each.high - each.low) / 2:.3f}" for name, each in runs.items()}
-                yield replace(_row(f"{what}: {meaning}", shown, detail), owner_only=True)
+                yield Spread(what=f"{what}: {meaning}", detail=detail, owner_only=True, **shown)
 
     def _labels(self, made: _Texts, real: _Texts | None) -> tuple[list[LabelOfCorpus], int]:
         names, shares = self._distribution.labels.names, self._distribution.shares()
@@ -476,12 +461,6 @@ class _Encoded:
     def units(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
         found: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
         return found
-
-
-def _row(what: str, values: dict[str, str], detail: str = "") -> Spread:
-    return Spread(
-        what=what, corpus=values["corpus"], pool=values.get("pool", ""), real=values.get("real", ""), detail=detail
-    )
 
 
 def _nearest(vectors: Floats) -> float:

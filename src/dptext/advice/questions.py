@@ -1,4 +1,4 @@
-"""What somebody says of their plan: what it is for, who gets it, and who may hold all texts."""
+"""What `advise` asks of a plan, the answers, and the words in capitals that a command leaves to its owner."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from dptext.checks import choice
-from dptext.privacy.guarantee import Trust
 
 Purpose: TypeAlias = Literal["read", "classify", "vectors", "devices", "statistics"]
 Recipient: TypeAlias = Literal["public", "partner", "colleagues"]
 Holder: TypeAlias = Literal["central", "local"]
+PUBLIC = "PUBLIC.jsonl"
+"""Stands for a file of public texts that nobody has named."""
+LABELS = "LABEL1,LABEL2"
+"""Stands for the public labels: they are never read from the private file."""
+LICENCE = "LICENCE"
+"""Stands for that of the public texts."""
+NEW = "NEW.jsonl"
+"""Stands for texts to label."""
+TO_FILL_IN = (PUBLIC, LABELS, LICENCE, NEW)
 
 
 class Question(NamedTuple):
@@ -66,13 +74,3 @@ class Answers:
     def any(self) -> bool:
         """Whether anything was said."""
         return (self.purpose, self.recipient, self.trust) != (None, None, None)
-
-    def allows(self, trust: Trust) -> bool:
-        """Whether noise may be added there: what each owner adds can be added for them by one who holds all texts."""
-        return self.trust != "local" or trust is Trust.LOCAL
-
-    def in_words(self, name: str) -> str | None:
-        """An answer, as it is offered."""
-        [question] = (each for each in QUESTIONS if each.name == name)
-        given = getattr(self, name)
-        return None if given is None else question.choices[given]
