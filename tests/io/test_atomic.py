@@ -370,6 +370,16 @@ def test_only_a_folder_of_the_same_kind_is_replaced(out, victim):
     assert_error(StorageError, lambda: check(out.parent / "no" / "new", replace=True), "its folder does not exist")
 
 
+def test_a_planted_link_is_not_taken_for_a_replaced_folder(out, tmp_path):
+    planted = sibling(out, "replaced")
+    planted.symlink_to(tmp_path)
+    assert check_new_folder(out, replace=False, is_ours=lambda _: True, holds="a bank") == out
+    with atomic_folder(out) as part:
+        (part / "config.json").write_bytes(b"new")
+    assert planted.is_symlink()
+    assert (out / "config.json").read_bytes() == b"new"
+
+
 def test_hidden_names_fit_the_system_and_differ(tmp_path):
     assert sibling(tmp_path / "a.txt", "job") == tmp_path / ".a.txt.job"
     for name in ("a" * 251 + ".txt", "é" * 125 + ".txt", "😀" * 62 + ".txt"):

@@ -159,6 +159,7 @@ def test_utf_16_is_read_by_its_mark_and_other_encodings_by_their_name(tmp_path, 
     content = "\n".join(lines.get(kind, ["text", *rows])) + "\n"
     assert read(raw(tmp_path / f"a{kind}", content.encode("utf-8-sig"))) == rows
     assert read(raw(tmp_path / f"a{kind}.gz", content.encode("utf-16"))) == rows
+    assert read(raw(tmp_path / f"b{kind}", content.encode("utf-32"))) == rows
     path = raw(tmp_path / f"a{kind}", content.encode("utf-16-le"))
     assert_error(DataError, lambda: read(path), "looks like UTF-16; add --encoding utf-16-le")
     assert read(path, encoding="UTF-16-LE") == rows

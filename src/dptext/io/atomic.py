@@ -338,10 +338,12 @@ def _replaced(target: Path) -> Path:
 def _restore(target: Path) -> None:
     """Bring a replaced folder back if there is no new one, else delete it."""
     replaced = _replaced(target)
-    if replaced.is_dir() and not os.path.lexists(target):
-        replaced.rename(target)
-    elif replaced.is_dir() and not replaced.is_symlink():
+    if not replaced.is_dir() or replaced.is_symlink():  # dptext makes no links
+        return
+    if os.path.lexists(target):
         shutil.rmtree(replaced, ignore_errors=True)
+    else:
+        replaced.rename(target)
 
 
 @contextmanager

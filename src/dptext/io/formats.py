@@ -112,6 +112,12 @@ class _Transcoded:
         return line.encode("utf-8", "surrogatepass")
 
 
+_BYTE_ORDER_MARKS = {  # the mark of UTF-32 begins with that of UTF-16
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+
+
 class _Lines(Iterator[str]):
     """Decoded lines with their line ends, without a byte order mark; ``number`` counts the lines read."""
 
@@ -127,8 +133,9 @@ class _Lines(Iterator[str]):
         with suppress(EOFError):
             line = self._file.readline(LONGEST + 1)
             if self.number == 0 and isinstance(self._file, OpenedFile):
-                if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                    self._file = _Transcoded(self._file, "utf-16", line)
+                marked = next((name for name, marks in _BYTE_ORDER_MARKS.items() if line.startswith(marks)), None)
+                if marked is not None:
+                    self._file = _Transcoded(self._file, marked, line)
                     return self._file.readline(LONGEST + 1)
                 if not self._is_given and len(line) >= 8:
                     even, odd = line[0:40:2], line[1:40:2]
