@@ -87,6 +87,6 @@ TWINS = {
         "synthesize", "KILL:open /work/.made.parquet.privacy.json.", _texts_before_their_statement
     ),
     "pending forgotten": Twin(
-        "synthesize, ledger", "KILL:fchmod /work/made.parquet.distribution", _forget_what_is_pending
+        "synthesize, ledger", "KILL:chmod /work/made.parquet.distribution", _forget_what_is_pending
     ),
 }

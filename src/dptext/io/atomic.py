@@ -287,10 +287,12 @@ def _noted(part: Path, target: Path) -> Iterator[None]:
 
 
 def set_default_mode(path: Path) -> None:
-    """Give a file or folder the mode that the process's mask gives a new one."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+    """Give a file or folder the mode of a new one there, as the system, its mask and access lists decide."""
+    with tempfile.TemporaryDirectory(**_temporary_name(path), ignore_cleanup_errors=True) as folder:
+        new = Path(folder, "new")
+        new.touch()
+        mode = stat.S_IMODE(new.stat().st_mode)
+    path.chmod(mode | (mode & 0o444) >> 2 if path.is_dir() else mode)  # who may read its files may enter a folder
 
 
 def sync_folder(path: Path) -> None:

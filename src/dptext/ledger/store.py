@@ -238,7 +238,7 @@ def _largest_rho(epsilon: float, delta: float) -> float:
     return low
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION = 0x64706C67  # "dplg": tells a ledger from other SQLite files
 
 # What a unit has spent is always summed up from its charges, so there is no running total that a crash could leave
