@@ -81,7 +81,6 @@ class Data:
 
     @property
     def inputs(self) -> str:
-        """The private files as arguments of a command."""
         return " ".join(map(quoted, self.files)) or _NO_FILE
 
     def out(self, suffix: str) -> str:
@@ -91,7 +90,6 @@ class Data:
         return quoted(f"{stem}{suffix}")
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for its owner."""
         columns = [
             {
                 "name": each.name,
@@ -171,7 +169,6 @@ def _paths(source: Any) -> list[Any] | None:
 
 
 def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
-    """The columns of rows that are in memory."""
     if isinstance(source, Iterable) and not is_table(source):
         rows = list(source)
         if all(isinstance(each, Document) for each in rows):
