@@ -172,7 +172,6 @@ def _with_the_best(ways: Sequence[Way]) -> tuple[Way, ...]:
 
 
 def _recommendation(ways: Sequence[Way], answers: Answers) -> str:
-    """Two sentences."""
     best = next((each for each in ways if each.fit is Fit.RECOMMENDED), None)
     open_questions = [f"--{name}" for name in ("purpose", "recipient", "trust") if getattr(answers, name) is None]
     if best is not None:
@@ -188,9 +187,8 @@ def _recommendation(ways: Sequence[Way], answers: Answers) -> str:
         )
     nearest = max(ways, key=lambda each: each.rank)
     reason = nearest.reasons[0] if nearest.reasons else "It does not serve this purpose."
-    return (
-        f"Nothing here both protects and serves this purpose. Nearest is {_with_article(nearest)}: {_lowered(reason)}"
-    )
+    reason = f"{reason[0].lower()}{reason[1:]}"
+    return f"Nothing here both protects and serves this purpose. Nearest is {_with_article(nearest)}: {reason}"
 
 
 def _why(way: Way) -> str:
@@ -215,10 +213,6 @@ def _listed(items: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _lowered(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
-
-
 # -- pages for a terminal and for a notebook ---------------------------------------------------------------------------
 
 
@@ -237,7 +231,6 @@ def as_text(advice: Advice, width: int = WIDTH) -> str:
 
 
 def as_html(advice: Advice) -> str:
-    """The same for a notebook."""
     return filled(
         "advice/templates/advice.html",
         advice=advice,
@@ -275,27 +268,15 @@ def _facts(data: Data) -> list[tuple[str, str]]:
         ("rows", rows),
         ("text", f"{named('text', roles.text)}: {data.words[0]:,} words, the longest {data.words[1]:,}"),
     ]
-    if roles.user is None:
-        found.append(("person", "no column says who wrote a text (--user COLUMN)"))
-    else:
-        found.append(
-            (
-                "person",
-                f"{named('user', roles.user)}: {data.people:,} people, {_texts_of(data.most_texts or 0)}",
-            )
-        )
+    person, labels = "no column says who wrote a text (--user COLUMN)", "no column of few values (--label COLUMN)"
+    if roles.user is not None:
+        each = "one text each" if data.most_texts == 1 else f"up to {data.most_texts or 0:,} texts each"
+        person = f"{named('user', roles.user)}: {data.people:,} people, {each}"
     if roles.labels:
-        which = ", ".join(column_name(data, each) for each in roles.labels) + (
-            " (a guess)" if "labels" in guessed else ""
-        )
-        found.append(("labels", f"{which}: {data.classes:,} classes, the rarest with {data.rarest or 0:,} rows"))
-    else:
-        found.append(("labels", "no column of few values (--label COLUMN)"))
-    return found
-
-
-def _texts_of(most: int) -> str:
-    return "one text each" if most == 1 else f"up to {most:,} texts each"
+        which = ", ".join(column_name(data, each) for each in roles.labels)
+        which += " (a guess)" if "labels" in guessed else ""
+        labels = f"{which}: {data.classes:,} classes, the rarest with {data.rarest or 0:,} rows"
+    return [*found, ("person", person), ("labels", labels)]
 
 
 def _seen(data: Data, width: int) -> Iterator[str]:
@@ -327,7 +308,9 @@ def _table(advice: Advice, width: int) -> str:
             table.add_row(name, Text(aspect), Text(said))
             name = Text("")
         table.add_row("", "", "")
-    return _rendered(table, width)
+    stream = io.StringIO()
+    Console(file=stream, width=width, highlight=False, color_system=None, force_terminal=False).print(table)
+    return "\n".join(line.rstrip() for line in stream.getvalue().split("\n")).strip("\n")
 
 
 def _aspects(way: Way) -> list[tuple[str, str]]:
@@ -335,12 +318,6 @@ def _aspects(way: Way) -> list[tuple[str, str]]:
     if way.fit is not Fit.NOT_HERE:
         said[1:1] = [("good for", way.good_for), ("attacker", way.attacker)]
     return [(name, each) for name, each in said if each]
-
-
-def _rendered(table: Table, width: int) -> str:
-    stream = io.StringIO()
-    Console(file=stream, width=width, highlight=False, color_system=None, force_terminal=False).print(table)
-    return "\n".join(line.rstrip() for line in stream.getvalue().split("\n")).strip("\n")
 
 
 # -- commands and previews -----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePath
@@ -81,7 +82,6 @@ class Data:
 
     @property
     def inputs(self) -> str:
-        """The private files as arguments of a command."""
         return " ".join(map(quoted, self.files)) or _NO_FILE
 
     def out(self, suffix: str) -> str:
@@ -91,7 +91,6 @@ class Data:
         return quoted(f"{stem}{suffix}")
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for its owner."""
         columns = [
             {
                 "name": each.name,
@@ -171,7 +170,6 @@ def _paths(source: Any) -> list[Any] | None:
 
 
 def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
-    """The columns of rows that are in memory."""
     if isinstance(source, Iterable) and not is_table(source):
         rows = list(source)
         if all(isinstance(each, Document) for each in rows):
@@ -292,21 +290,11 @@ def _counted_files(
     paths: Sequence[Path], columns: tuple[Column, ...], roles: Roles, *, files: tuple[str, ...], suffix: str | None
 ) -> Data:
     has_columns = all(file_format(Path(f"x{suffix}") if suffix else each).format.has_columns for each in paths)
-    kept = roles.labels if has_columns else ()
-    reader = read_documents(
-        list(paths),
-        text=roles.text if has_columns else "text",
-        user=roles.user if has_columns else None,
-        keep=kept,
-        on_error="skip",
-        suffix=suffix,
-    )
-    try:
+    named: dict[str, Any] = {"text": roles.text, "user": roles.user, "keep": roles.labels} if has_columns else {}
+    with closing(read_documents(list(paths), on_error="skip", suffix=suffix, **named)) as reader:
         rows = ((each.text, each.user, tuple((each.attributes or {}).values()) or None) for each in reader)
         found = _counted(rows, Data(files=files, columns=columns, roles=roles, rows=0))
         return replace(found, unread=reader.skipped)
-    finally:
-        reader.close()
 
 
 def _counted(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:

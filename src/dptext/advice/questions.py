@@ -72,5 +72,4 @@ class Answers:
 
     @property
     def any(self) -> bool:
-        """Whether anything was said."""
         return (self.purpose, self.recipient, self.trust) != (None, None, None)

@@ -81,7 +81,6 @@ class PublicTexts:
 
     @classmethod
     def given(cls, file: Any, *, text: str, label: str | None = None, seed: int | None) -> PublicTexts:
-        """The caller's own."""
         pool = Pool(file, text=text)
         if len(pool) <= 2 * PREVIEWED:
             raise ParameterError(
@@ -101,13 +100,11 @@ class PublicTexts:
 
     @property
     def as_options(self) -> str:
-        """The public texts, as the options of a command."""
         column = "" if self.column == "text" else f" {option('public-text', self.column)}"
         return " ".join(option("public", each) for each in self.files or (PUBLIC,)) + column
 
     @property
     def as_arguments(self) -> str:
-        """The public texts, as the arguments of a command."""
         column = "" if self.column == "text" else f" {option('text', self.column)}"
         return " ".join(map(quoted, self.files or (PUBLIC,))) + column
 
@@ -140,7 +137,6 @@ class PublicTexts:
 
     @cached_property
     def bank(self) -> TextBank:
-        """A small bank of them."""
         return TextBank(self.pool.texts[:_BANKED], encoder=self.features, cache=False)
 
 
@@ -189,7 +185,6 @@ class Way:
     is_clear: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """By name."""
         said, person = self.statement, self.person
         return {
             "name": self.name,
@@ -281,7 +276,6 @@ class Method(ABC):
         return Preview(tuple((before, after or "") for before, after in zip(shown, made.texts, strict=True)))
 
     def way(self) -> Way:
-        """The method, judged."""
         answers, texts = self.answers, self.data.most_texts
         try:
             made, missing = self.makeup(), None
@@ -335,7 +329,6 @@ class Method(ABC):
 
 
 def _installs(error: MissingExtraError) -> str:
-    """The line that installs what is missing."""
     line = _INSTALLS.search(str(error))
     return str(error) if line is None else line.group()
 

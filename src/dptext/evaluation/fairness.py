@@ -142,7 +142,6 @@ def fairness(
 
 
 def _sizes(codes: Rows, whose: Rows, smallest: int) -> Rows:
-    """(groups,) people in each."""
     if codes.max() == 0:
         raise ParameterError("groups must be at least two, all rows have the same")
     pairs = np.unique(np.stack([codes, whose]), axis=1)

@@ -53,7 +53,6 @@ def measure(
     confidence: float = 0.95,
     seed: int | None = None,
 ) -> Measured:
-    """Measure predictions."""
     choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
     if name in NUMBER_MEASURES:
         numbers = (checked_numbers("true", true), checked_numbers("predicted", predicted))
@@ -92,7 +91,6 @@ def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Row
 
 
 def checked_numbers(name: str, values: npt.ArrayLike) -> Floats:
-    """(rows,) float64."""
     try:
         numbers: Floats = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -262,7 +260,6 @@ def _ranks(values: npt.NDArray[Any], bits: RandomBits) -> Rows:
 
 
 def _deal_people(codes: Rows, whose: Rows, count: int, bits: RandomBits) -> Rows:
-    """(people,) the fold of each person."""
     everybody, classes = int(whose.max()) + 1, int(codes.max()) + 1
     held = np.zeros((everybody, classes))
     np.add.at(held, (whose, codes), 1.0)

@@ -343,7 +343,6 @@ class WordIds:
         return ids
 
     def fitted(self, train: Any) -> Callable[[Any], Any]:  # noqa: ARG002
-        """Nothing is learnt: a list of arrays."""
         return list
 
 
@@ -366,7 +365,6 @@ class VectorFeatures:
         return vectors
 
     def fitted(self, train: npt.NDArray[np.float64]) -> Callable[[Any], Any]:
-        """The scaling of the rows that train."""
         middle = train.mean(axis=0)
         spread = train.std(axis=0)
         spread[spread == 0] = 1.0

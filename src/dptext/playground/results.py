@@ -93,7 +93,6 @@ class Shown:
     note: str = NOTE
 
     def as_json(self) -> dict[str, Any]:
-        """Dictionaries, lists and plain values."""
         return asdict(self)
 
 
@@ -120,7 +119,6 @@ class Between:
 
     @classmethod
     def exactly(cls, value: float) -> Between:
-        """A number that was computed."""
         return cls(value, value)
 
     @property
@@ -163,7 +161,6 @@ def attacker(
     does: str = "names the right one from what came out",
     guess: str | None = None,
 ) -> Attacker:
-    """The best attacker, in a sentence."""
     share = percent(min(right.middle, _NO_CERTAINTY))
     says = (
         f"Somebody who knows how the output is made, and {knows}, {does} in {share} of the cases ({right.how}); "
@@ -175,7 +172,6 @@ def attacker(
 
 
 def told_apart(overlap: Between) -> str:
-    """What an overlap means."""
     right = percent(min(1 - overlap.middle / 2, _NO_CERTAINTY))
     return (
         f"Their outputs overlap by {percent(overlap.middle)} ({overlap.how}): somebody who holds both for equally "
@@ -209,7 +205,6 @@ class Samples:
 
     @cached_property
     def public(self) -> list[str]:
-        """The public pool: what comes out."""
         return [row["text"] for row in self._train[1::2][:_PUBLIC]]
 
     @cached_property
@@ -223,7 +218,6 @@ class Samples:
         return [text, *[each for each in others if each != text][:_KNOWN]]
 
     def another(self, text: str) -> str:
-        """A text that is not this one."""
         return next(each for _, each in self.to_try if each != text)
 
     @cached_property
@@ -268,7 +262,6 @@ class _Losses:
         self._tells_nothing = 0.0
 
     def add(self, one: Floats, other: Floats) -> None:
-        """One place more."""
         possible = one > 0
         with np.errstate(divide="ignore"):
             losses = np.log(one[possible]) - np.log(other[possible])
@@ -360,7 +353,6 @@ def log_l2_laplace(outputs: Floats, vectors: Floats, scale: float) -> Floats:
 
 
 def _squared(outputs: Floats, vectors: Floats) -> Floats:
-    """(n, m) squared distances."""
     squares = np.square(outputs).sum(axis=1)[:, None] + np.square(vectors).sum(axis=1) - 2 * outputs @ vectors.T
     found: Floats = np.maximum(squares, 0.0)
     return found

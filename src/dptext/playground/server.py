@@ -144,7 +144,6 @@ class Server:
         )
 
     def run(self) -> None:
-        """Serve until interrupted."""
         try:
             self._server.run(sockets=[self._socket])
         finally:

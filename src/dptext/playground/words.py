@@ -83,7 +83,6 @@ class _Text:
 
     @property
     def words(self) -> list[int]:
-        """The rows of its words, in order."""
         return [row for row in self.rows if row >= 0]
 
     @property
@@ -186,7 +185,6 @@ class Words:
         return stays, tuple((self._vectors.words[each], chance) for each, chance in found[:_LIKELIEST] if chance > 0)
 
     def _guess(self, text: _Text, words: list[int]) -> str:
-        """A text with other words."""
         names = iter([self._vectors.words[row] for row in words])
         return "".join(
             next(names, "") if row >= 0 else PLACEHOLDERS.get(each.kind, each.text)
@@ -259,7 +257,6 @@ class _Known:
         return [candidates[place] for place in likeliest(table, RandomBits()).tolist()]
 
     def attacker(self, candidates: list[int], knows: str, guess: str) -> Attacker:
-        """The best one, by Bayes."""
         found = best_guesses([np.array(self.read(candidates))], np.full(len(candidates), 1 / len(candidates)))
         return attacker(knows, Between.exactly(found.rate), found.blind, guess=guess)
 
@@ -314,7 +311,6 @@ class _OfNoise:
         return attacker(knows, right_in_draws(logs), 1 / rows.size, does=does, guess=guess)
 
     def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
-        """Of the noisy vectors."""
         draws = max(_DRAWS_OF_TWO // len(changed), 200)
         logs = np.zeros((2 * draws, 2))
         for pair in changed:

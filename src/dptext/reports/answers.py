@@ -92,7 +92,6 @@ def _grade(score: AttackScore) -> Grade:
 
 
 def _identifying(report: Report) -> list[Answer]:
-    """Columns of the release that look like identifiers: no mechanism went over them."""
     if not report.identifying:
         return []
     reasons = "; ".join(f"{each.name!r}: {', '.join(each.reasons)}" for each in report.identifying)
@@ -151,7 +150,6 @@ def _held(report: Report) -> Answer:
 
 
 def _unchanged(statement: PrivacyStatement, unchanged: int, rows: int) -> Answer:
-    """A text that came out as it was, where no promise that protects by itself leaves open whether it did."""
     some = f"{unchanged:,} of the {rows:,} that were looked at" if unchanged else f"None of the {rows:,} looked at"
     words = f"{some} came out word for word as they were, but for capital letters"
     words += "." if of_bank(statement) else ", numbers and addresses."
@@ -172,7 +170,6 @@ def _left_open(statement: PrivacyStatement, words: str, protects: str) -> tuple[
 
 
 def _stayed(statement: PrivacyStatement, stayed: Sequence[Stayed]) -> Answer:
-    """A name that stands there names somebody, where no promise that protects leaves open whether it is theirs."""
     counts = [f"{each.whole:,} of {each.pieces:,} ({each.kind})" for each in stayed]
     parts = sum(each.part for each in stayed)
     words = (
@@ -274,7 +271,6 @@ def _membership(report: Report, scores: Sequence[AttackScore]) -> tuple[str, boo
 
 
 def judged(report: Report, score: AttackScore) -> Said:
-    """What is said of an attack."""
     return said(_grade(score), "allowed" if _is_allowed(report, score) else "attacker")
 
 
@@ -381,12 +377,10 @@ class Recommendation:
 
     @property
     def words(self) -> str:
-        """All of it."""
         return " ".join(self.sentences)
 
     @property
     def good(self) -> bool | None:
-        """Its sign."""
         if self.decision is Decision.HAND_ON:
             return True if self.tested else None
         return False if self.decision is Decision.NOT else None
@@ -528,7 +522,6 @@ def _conditions(report: Report) -> str:
 
 
 def _not_covered(statement: PrivacyStatement) -> list[str]:
-    """What a promise that protects a unit leaves out."""
     several = "" if statement.unit is Unit.USER else f"who wrote several {statement.unit}s is protected less"
     kept = any(each.startswith(_A_COLUMN) for each in statement.exposed)
     columns = "the kept columns are not protected" if kept else ""
@@ -543,7 +536,6 @@ def _name_the_original(report: Report) -> str:
 
 
 def _gets(kind: str) -> str:
-    """What an attack gets, where it gets much; the numbers stand in its answer."""
     return {
         "linkage": "texts can be traced back to their originals",
         "word recovery": "words can be read again",
@@ -552,7 +544,6 @@ def _gets(kind: str) -> str:
 
 
 def _better(report: Report) -> str:
-    """Which command would do better."""
     statement = report.statement
     if report.corpus is not None:
         return "A smaller --epsilon would do better: dptext synthesize --plan says what it costs."

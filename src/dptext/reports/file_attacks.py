@@ -42,7 +42,7 @@ from dptext.sentences.rewriter import BankRewriter
 from dptext.text.patterns import find
 from dptext.text.tokens import fold, letters_between
 from dptext.words.mechanism import WordMechanism
-from dptext.words.registry import mechanism_from_statement as word_mechanism
+from dptext.words.registry import mechanism_from_statement
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
 
 _FALSE_ALARM = 1e-6
@@ -54,25 +54,10 @@ _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes 
 
 
 def is_of_bank(statement: PrivacyStatement) -> bool:
-    """Whether the statement speaks of texts that became texts of a bank."""
     return behind(statement) == BankRewriter.name
 
 
-def mechanism_from_statement(
-    statement: PrivacyStatement, *, vectors: str | None = None, bank: Path | TextBank | None = None
-) -> TextMechanism:
-    """The mechanism of which a statement speaks; of redacted texts the one behind the redaction."""
-    if is_of_bank(statement):
-        if vectors is not None:
-            raise ParameterError("the texts became texts of a bank, without word vectors: leave vectors out")
-        return rewriter_from_statement(statement, bank)
-    if bank is not None:
-        raise ParameterError("the release is not of texts of a bank: leave bank out")
-    return word_mechanism(statement, vectors=vectors)
-
-
 def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
-    """The rewriter of which a statement speaks."""
     said = statement.parameters
     if not (is_of_bank(statement) and of_bank(statement)):
         raise DataError("the statement is not of texts of a bank that can be looked at")
@@ -122,7 +107,7 @@ def rebuilt(private: Path, vectors: str | None) -> WordMechanism:
             f"{private.name} is made of texts of a bank, and no word in it is a private one: attack it with dptext "
             "attack linkage"
         )
-    return word_mechanism(statement, vectors=vectors)
+    return mechanism_from_statement(statement, vectors=vectors)
 
 
 def as_seen(

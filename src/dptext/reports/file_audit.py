@@ -1,4 +1,7 @@
-"""The audit of a private file: the file against its statement, its numbers made again, and the promise itself."""
+"""The audit of a file or folder: against its statement, its numbers made again, and an attempt to refute the promise.
+
+What is passed on to `dptext.audit` (``how``): samples, error, seed.
+"""
 
 from __future__ import annotations
 
@@ -79,11 +82,8 @@ def audit_word_file(
     *,
     text: str = "text",
     words: Sequence[str] | None = None,
-    samples: int,
-    error: float,
-    seed: int | None,
+    **how: Any,
 ) -> tuple[list[Check], Verdict]:
-    """Check a file of private texts against its statement, and try to refute the promise for a word."""
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
         known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(statement)
@@ -97,7 +97,7 @@ def audit_word_file(
     longest = statement.parameters.get("words_counted")
     again = _stated(statement, mechanism, longest if isinstance(longest, int) else 0)
     checks.append(_check_promise(statement, again, apart_from=("vectors",)))  # they may have moved
-    return checks, audit(mechanism, words=words, labels=mechanism.labels, samples=samples, error=error, seed=seed)
+    return checks, audit(mechanism, words=words, labels=mechanism.labels, **how)
 
 
 def _stated(statement: PrivacyStatement, mechanism: TextMechanism, longest: int) -> PrivacyStatement:
@@ -109,14 +109,7 @@ def _stated(statement: PrivacyStatement, mechanism: TextMechanism, longest: int)
 
 
 def audit_bank_file(
-    statement: PrivacyStatement,
-    data: Path,
-    rewriter: BankRewriter,
-    *,
-    text: str = "text",
-    samples: int,
-    error: float,
-    seed: int | None,
+    statement: PrivacyStatement, data: Path, rewriter: BankRewriter, *, text: str = "text", **how: Any
 ) -> tuple[list[Check], Verdict]:
     checks = _check_digest(statement, data)
     longest = statement.parameters.get("sentences_counted")
@@ -125,7 +118,7 @@ def audit_bank_file(
         checks += _check_parts(rewriter, data, text, counted)
     again = _stated(statement, rewriter, counted)
     checks.append(_check_promise(statement, again, apart_from=("bank", "bank_licence")))  # names of one fingerprint
-    return checks, audit(rewriter, samples=samples, error=error, seed=seed)
+    return checks, audit(rewriter, **how)
 
 
 def _check_parts(rewriter: BankRewriter, data: Path, text: str, counted: int) -> Iterator[Check]:
@@ -155,10 +148,7 @@ def _first(rows: Sequence[int]) -> str:
     return f", the first in row {rows[0]:,}" if rows else ""
 
 
-def audit_vector_file(
-    statement: PrivacyStatement, data: Path, *, samples: int, error: float, seed: int | None
-) -> tuple[list[Check], Verdict]:
-    """Check a file of private vectors against its statement, and try to refute the promise for a vector."""
+def audit_vector_file(statement: PrivacyStatement, data: Path, **how: Any) -> tuple[list[Check], Verdict]:
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
         width = _number(statement, "width")
@@ -169,13 +159,11 @@ def audit_vector_file(
             wrong += int((~np.isfinite(vectors).all(axis=1)).sum()) if fits else len(vectors)
         seen = f"{count:,} vectors, {wrong:,} of them otherwise"
         checks.append(Check(f"every vector has {width:,} finite numbers", wrong == 0, seen))
-    follows, verdict = _audit_randomizer(statement, samples=samples, error=error, seed=seed)
+    follows, verdict = _audit_randomizer(statement, **how)
     return [*checks, follows], verdict
 
 
-def _audit_randomizer(
-    statement: PrivacyStatement, *, samples: int, error: float, seed: int | None
-) -> tuple[Check, Verdict]:
+def _audit_randomizer(statement: PrivacyStatement, **how: Any) -> tuple[Check, Verdict]:
     """Whether the promise follows from the parameters, and the verdict on the channel that they speak of."""
     randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
     dimension = _number(statement, "dimension")
@@ -187,16 +175,13 @@ def _audit_randomizer(
     # the claim is that of the file: the parameters may say more than they keep
     channel = randomizer.channel(dimension)
     pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most
-    return follows, audit(channel, statement, pair=pair, samples=samples, error=error, seed=seed)
+    return follows, audit(channel, statement, pair=pair, **how)
 
 
-def audit_device(
-    folder: Path, *, samples: int, error: float, seed: int | None
-) -> tuple[PrivacyStatement, list[Check], Verdict]:
-    """Check the folder of an encoder for devices against its statement, and try to refute the promise for a vector."""
+def audit_device(folder: Path, **how: Any) -> tuple[PrivacyStatement, list[Check], Verdict]:
     statement = check_device(folder)
     checks = [_ANNOUNCED]
-    more, verdict = _audit_randomizer(statement, samples=samples, error=error, seed=seed)
+    more, verdict = _audit_randomizer(statement, **how)
     return statement, [*checks, more], verdict
 
 
@@ -292,7 +277,6 @@ def audit_synthetic_file(
     pool: Pool | None = None,
     described: Described | None = None,
 ) -> tuple[list[Check], Verdict]:
-    """Check a synthetic corpus against its statement, and compute whether the noise is enough for the promise."""
     _require_pool(statement, pool)
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
@@ -308,7 +292,6 @@ def audit_synthetic_file(
 
 
 def audit_description(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdict]:
-    """Check the folder of a description against its statement, and compute whether the noise is enough."""
     described = read_description(folder)
     statement, shape = described.statement, described.matrix.shape
     said = statement.parameters
@@ -360,7 +343,6 @@ def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
 def _check_corpus(
     statement: PrivacyStatement, data: Path, text: str, pool: Pool | None, described: Described | None
 ) -> Iterator[Check]:
-    """The texts and their labels."""
     labels = None if described is None else described.labels
     columns = () if labels is None else labels.columns
     missing = set(columns) - set(columns_of(data, text=text, wanted=columns))
@@ -394,7 +376,6 @@ def _check_corpus(
 
 
 def _require_pool(statement: PrivacyStatement, pool: Pool | None) -> None:
-    """Raise ParameterError if this is not the pool of the statement."""
     digest = statement.parameters.get("pool_sha256")
     if pool is not None and digest is not None and pool.sha256 != digest:
         count = statement.parameters.get("pool_texts")

@@ -36,7 +36,6 @@ class Rows:
 
     @property
     def size(self) -> int:
-        """How many there are."""
         return len(self.chosen)
 
     @property
@@ -48,7 +47,6 @@ class Rows:
         return None if name is None else [str(each) for each in self.columns[name]]
 
     def at(self, places: list[int]) -> Rows:
-        """Some of the rows."""
         columns = {name: [values[place] for place in places] for name, values in self.columns.items()}
         if self.vectors is not None:
             return Rows(self.chosen[places], [], self.vectors[places], columns)
@@ -77,7 +75,6 @@ def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
 
 
 def count_rows(path: Path, *, text: str) -> int:
-    """How many rows a file has."""
     if _holds_vectors(path, VECTOR):
         from dptext.io.parquet import vector_batches
 
@@ -102,7 +99,6 @@ def read_rows(
     user: str | None = None,
     vector: str | None = VECTOR,
 ) -> Rows:
-    """The chosen rows of a file, or all of it."""
     wanted = list(dict.fromkeys((*columns, *([] if user is None else [user]))))
     read = _read_vectors if _holds_vectors(path, vector) else _read_texts
     rows = read(path, chosen, str(vector) if read is _read_vectors else text, wanted)
@@ -208,58 +204,51 @@ def private_files(folder: Path) -> list[Path]:
         raise StorageError.of("read", folder, error) from None
 
 
+_NO_REPORT = {
+    FolderKind.DESCRIPTION: (
+        "{name} is a description: a report is about a corpus that was made from it (dptext audit {name} checks the "
+        "description itself)"
+    ),
+    FolderKind.VECTORS: (
+        "{name} holds vectors of words, and a report is about texts or vectors of texts, row by row. Its card is its "
+        "README.md; dptext audit {name} checks the promise, and dptext attack membership {name} says what an attacker "
+        "gets"
+    ),
+    FolderKind.BANK: (
+        "{name} is a bank of public texts: a report is about what was made with it (dptext report PRIVATE --bank "
+        "{name} -o page.html)"
+    ),
+    FolderKind.DEVICE: (
+        "{name} is an encoder for devices: a report is about the vectors that it made (dptext report OUT.parquet -o "
+        "page.html); dptext audit {name} checks its promise"
+    ),
+    FolderKind.OTHER: (
+        "{name} is no folder that dptext wrote, and no file in it has a statement (….privacy.json) beside it: name a "
+        "private file, or a folder of vectors, a description or an encoder"
+    ),
+}
+
+
 def other_than_audited(folder: Path, kind: FolderKind) -> str:
     """Why there is nothing to audit in a folder of this kind, and what to run instead."""
+    name = folder.name or str(folder)
     if kind is FolderKind.BANK:
         return (
-            f"{_shown(folder)} is a bank of public texts: nothing is promised to who wrote them. Audit what was made "
-            f"with it: dptext audit PRIVATE --bank {_shown(folder)}"
+            f"{name} is a bank of public texts: nothing is promised to who wrote them. Audit what was made with it: "
+            f"dptext audit PRIVATE --bank {name}"
         )
-    return _other(folder)
+    return _NO_REPORT[FolderKind.OTHER].format(name=name)
 
 
 def other_than_reported(folder: Path, kind: FolderKind) -> str | None:
     """Why there is no report about a folder of this kind, and what to run instead; None: there is one."""
-    name = _shown(folder)
-    match kind:
-        case FolderKind.ONE_FILE:
-            return None
-        case FolderKind.DESCRIPTION:
-            return (
-                f"{name} is a description: a report is about a corpus that was made from it (dptext audit {name} "
-                "checks the description itself)"
-            )
-        case FolderKind.VECTORS:
-            return (
-                f"{name} holds vectors of words, and a report is about texts or vectors of texts, row by row. Its card "
-                f"is its README.md; dptext audit {name} checks the promise, and dptext attack membership {name} says "
-                "what an attacker gets"
-            )
-        case FolderKind.BANK:
-            return (
-                f"{name} is a bank of public texts: a report is about what was made with it (dptext report PRIVATE "
-                f"--bank {name} -o page.html)"
-            )
-        case FolderKind.DEVICE:
-            return (
-                f"{name} is an encoder for devices: a report is about the vectors that it made (dptext report "
-                f"OUT.parquet -o page.html); dptext audit {name} checks its promise"
-            )
-        case FolderKind.FILES:
-            files = private_files(folder)
-            return (
-                f"{name} holds {len(files):,} private file{'s' * (len(files) > 1)}, and a report is about one: dptext "
-                f"report {folder / files[0].name} -o page.html"
-            )
-    return _other(folder)
-
-
-def _other(folder: Path) -> str:
-    return (
-        f"{_shown(folder)} is no folder that dptext wrote, and no file in it has a statement (….privacy.json) beside "
-        "it: name a private file, or a folder of vectors, a description or an encoder"
-    )
-
-
-def _shown(folder: Path) -> str:
-    return folder.name or str(folder)
+    if kind is FolderKind.ONE_FILE:
+        return None
+    name = folder.name or str(folder)
+    if kind is FolderKind.FILES:
+        files = private_files(folder)
+        return (
+            f"{name} holds {len(files):,} private file{'s' * (len(files) > 1)}, and a report is about one: dptext "
+            f"report {folder / files[0].name} -o page.html"
+        )
+    return _NO_REPORT[kind].format(name=name)

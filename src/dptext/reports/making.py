@@ -65,7 +65,6 @@ class Question:
 
     @property
     def columns(self) -> list[str]:
-        """All columns that were asked for, each once."""
         named = (self.label, self.attribute, self.group, self.user)
         return list(dict.fromkeys(each for each in named if each is not None))
 
@@ -113,7 +112,6 @@ class Making(ABC):
 
 
 def _picture_of_promise(verdict: Verdict) -> Picture | None:
-    """What was promised beside what the audit showed."""
     if verdict.allowed >= 1e6:
         return None
     return (
@@ -130,7 +128,6 @@ def picture_of_attacks(scores: Sequence[AttackScore], *, measure: str = "share o
 
 
 def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
-    """The accuracy of each model beside the best blind guess."""
     accuracies = [each for each in found if each.measure == "accuracy"]
     drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in accuracies]
     caption = "How often each model was right (dot), beside the best blind guess (grey bar)"

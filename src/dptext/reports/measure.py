@@ -330,7 +330,6 @@ class _RowByRow(Making):
 
     @cached_property
     def _listed(self) -> list[str]:
-        """The terms of a list."""
         return [] if self.asked.redact_list is None else read_terms(self.asked.redact_list)
 
     def _compare(
@@ -364,7 +363,6 @@ class _OfWords(_RowByRow):
         return found
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
-        """Rows linked to their originals, and words recovered."""
         if raw.vectors is not None or rows.vectors is not None:
             self.notes.append(_NO_ENCODER)
             return
@@ -401,7 +399,6 @@ class _OfBank(_RowByRow):
         return audit_bank_file(self.statement, self.data, self._rewriter, text=self.asked.text, **how)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
-        """Rows linked to their originals, and how alike the two are."""
         if not is_its_data:
             self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
             return
@@ -554,7 +551,6 @@ def _frequent(values: Sequence[Hashable], people: Sequence[Hashable] | None, lea
 
 
 def _as_measurement(form: Predictions, task: str, *, owner_only: bool) -> Measurement:
-    """The accuracy of a form, for a page."""
     found = form.score("accuracy")
     return Measurement.of(
         found,

@@ -242,7 +242,6 @@ class Report(Showing):
         return f"not tested: these samples can show {verdict.strongest:.3g} nats, {verdict.allowed:.3g} are promised."
 
     def _sign(self, verdict: Verdict) -> bool | None:
-        """Whether a verdict is good news."""
         if self.refuted:
             return False
         return True if verdict.refutable and (self.noise_agrees or not is_uncompared(verdict)) else None

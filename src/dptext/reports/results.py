@@ -113,7 +113,6 @@ class Check:
 
     @property
     def is_shared(self) -> bool:
-        """Whether a card may show it."""
         return not self.owner_only or self.held is False
 
 
@@ -180,7 +179,6 @@ class GroupGap:
 
     @property
     def is_shown(self) -> bool:
-        """Whether it is more than chance explains."""
         return self.grade.is_shown
 
 

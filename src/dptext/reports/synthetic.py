@@ -141,7 +141,6 @@ class OfSynthetic(Making):
 
     @cached_property
     def _made(self) -> _Texts:
-        """The corpus."""
         found = self._read(self.data, None, most=None)
         if len(found) < 2 * self.asked.folds:
             raise DataError(
@@ -268,28 +267,27 @@ class OfSynthetic(Making):
 
     def _attack(self) -> None:
         """People who were described and people who were not, told apart by the released matrix."""
-        asked, unit = self.asked, self.statement.unit
-        if asked.held_out is None:
-            self.notes.append(f"Who is in the release was not attacked: {_HELD_BACK}.")
-            return
-        if unit is Unit.USER and asked.user is None:
-            self.notes.append(
-                "Who is in the release was not attacked: the promise is to a user, and no column says who wrote a text "
-                "(--user)."
-            )
-            return
-        assert asked.original is not None
+        asked = self.asked
+        why_not: str | None
+        if asked.original is None or asked.held_out is None:
+            why_not = _HELD_BACK
+        elif self.statement.unit is Unit.USER and asked.user is None:
+            why_not = "the promise is to a user, and no column says who wrote a text (--user)"
+        else:
+            why_not = self._attack_sums(asked.original, asked.held_out)
+        if why_not is not None:
+            self.notes.append(f"Who is in the release was not attacked: {why_not}.")
+
+    def _attack_sums(self, original: Path, held_out: Path) -> str | None:
+        """Attack the released sums; why that cannot be done, if so."""
         self.say("Telling people who were described from others ...")
         classes, numbers = self._distribution.matrix.shape
         most = min(_TARGETS, self.asked.rows, _MOST_NUMBERS // (2 * classes * numbers))
-        inside = self._matrices(asked.original, most)
-        outside = self._matrices(asked.held_out, 2 * most)
+        inside = self._matrices(original, most)
+        outside = self._matrices(held_out, 2 * most)
         strangers, outside = outside[: len(outside) // 2], outside[len(outside) // 2 :]
         if min(len(inside), len(outside), len(strangers)) < 2:
-            self.notes.append(
-                "Who is in the release was not attacked: that takes two people at least, and four others."
-            )
-            return
+            return "that takes two people at least, and four others"
         released = self._distribution.matrix
         targets, members = [*inside, *outside], np.arange(len(inside) + len(outside)) < len(inside)
         guess = np.sum(strangers, axis=0)
@@ -301,9 +299,9 @@ class OfSynthetic(Making):
             detail = f"at most {limit:.3f} on average, by the noise; {score.detail}"
             self.owner_attacks.append(replace(score, detail=detail))
             self.limits[score.measure] = limit
+        return None
 
     def _check_noise(self, original: Path) -> list[Check]:
-        """Compare the noise with the original texts, if their users are known."""
         distribution = self._distribution
         if self.statement.unit is Unit.USER and self.asked.user is None:
             self.notes.append("The noise was not compared with the original texts: name the column of users (--user).")
@@ -376,7 +374,6 @@ class OfSynthetic(Making):
         )
 
     def _various(self, kinds: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
-        """How various texts are."""
         distinct = {name: len(set(texts)) for name, texts in kinds.items()}
         counts: dict[str, Any] = {name: f"{distinct[name]:,} of {len(texts):,}" for name, texts in kinds.items()}
         yield Spread(what="distinct texts", **counts)
