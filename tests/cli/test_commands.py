@@ -106,18 +106,6 @@ def test_a_seed_repeats_the_release_and_is_said_but_not_told(work, privatize):
     assert "918273" not in statement
 
 
-def test_options_come_from_a_config_file_and_the_command_line_wins(work, privatize):
-    (work / "run.toml").write_text(
-        '[privatize]\nepsilon = 3.0\nkeep = ["label"]\ndocument-epsilon = 20\nmax_words = 4\n'
-    )
-    code, _, _ = privatize("in.jsonl", "-o", "out.jsonl", "--config", "run.toml", "--max-words", 5)
-    assert code == 0
-    statement = dptext.PrivacyStatement.from_json((work / "out.jsonl.privacy.json").read_text())
-    assert statement.guarantee == dptext.PureDP(20.0)
-    assert statement.parameters["epsilon"] == 3.0
-    assert statement.parameters["max_words"] == 5
-
-
 def write(name, content):
     with open(name, "wb") as stream:
         stream.write(content if isinstance(content, bytes) else content.encode())

@@ -66,8 +66,8 @@ def embed(run, vectors):
     def call(*arguments):
         given = list(map(str, arguments))
         given += [] if "--vectors" in given else ["--vectors", vectors]
-        given += [] if {"--user", "--unit", "--config"} & set(given) else ["--user", "author"]
-        given += [] if {"--epsilon", "--levels", "--config"} & set(given) else ["--epsilon", "8"]
+        given += [] if {"--user", "--unit"} & set(given) else ["--user", "author"]
+        given += [] if {"--epsilon", "--levels"} & set(given) else ["--epsilon", "8"]
         return run("embed", *given)
 
     return call
@@ -121,97 +121,6 @@ def test_a_level_that_is_none_is_an_error(work, embed):
 LEVELS = ["--level", "wish", "--levels", "strict=1,open=8"]
 
 
-@pytest.fixture
-def volunteers(work):
-    """Who writes of water cares, who is old cares; they are no users."""
-    rows = [
-        {"text": "water water year" if n % 2 else "music war city", "age": 20 + 40 * (n % 2), "concern": n % 2}
-        for n in range(40)
-    ]
-    Path("volunteers.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    return "volunteers.jsonl"
-
-
-def test_levels_are_predicted_from_public_columns_of_those_who_declared_none(work, embed, volunteers):
-    write("in.jsonl", 60, age=60)
-    more = ["--predict-levels", "public", "--volunteers", volunteers, "--features", "age", "--json"]
-    code, out, err = embed("in.jsonl", "-o", "shared", *LEVELS, *more)
-    assert code == 0, err
-    assert "levels    declared, or predicted from public columns\n" in err
-    assert "predicted concern off by 0." in err
-    assert "nothing was learned" not in err
-    assert max(map(len, err.partition("Wrote")[0].splitlines())) <= 80
-    said = json.loads(out)["statements"]["strict"]
-    assert said["parameters"]["levels_predicted_from"] == "public"
-    assert any("predicted from what is public about them" in each for each in said["assumptions"])
-    assert statement_of("shared/privacy-strict.json").guarantee == dptext.ApproxDP(1.0, 1e-6)
-
-
-@pytest.mark.parametrize("method", ["co-occurrences", "skip-gram"])
-def test_levels_that_are_read_off_texts_promise_the_largest_epsilon(work, embed, volunteers, method):
-    more = ["--predict-levels", "texts", "--volunteers", volunteers, "--margin", "0.1", "--method", method]
-    more += ["--steps", 2, "--sampling-rate", 1, "--public-users", 10] if method == "skip-gram" else []
-    code, _, err = embed("in.jsonl", "-o", "shared", *LEVELS, *more)
-    assert code == 0, err
-    assert "predicted from texts: who declared none is promised the" in err
-    strict = statement_of("shared/privacy-strict.json")
-    assert strict.epsilon <= 1.0
-    assert "declared" in strict.neighbours
-    assert statement_of("shared/privacy.json").epsilon <= 8.0
-
-
-def test_levels_that_devices_sent_cost_their_epsilon_in_statement_and_ledger(work, embed):
-    Ledger.create("book.db", epsilon=20, delta=1e-5)
-    more = ["--predict-levels", "device", "--level-epsilon", "0.5", "--ledger", "book.db"]
-    code, _, err = embed("in.jsonl", "-o", "shared", *LEVELS, *more)
-    assert code == 0, err
-    assert "levels    sent by devices, epsilon 0.5 of each promise; or declared" in err
-    assert statement_of("shared/privacy-strict.json").guarantee == dptext.ApproxDP(1.5, 1e-6)
-    assert statement_of("shared/privacy.json").guarantee == dptext.ApproxDP(8.5, 1e-6)
-    (release,) = Ledger("book.db").releases()
-    assert as_approx(release.guarantee).epsilon == 8.5
-
-
-def test_who_is_predicted_to_care_takes_part_as_such(work, embed, volunteers):
-    """All who declare nothing are old, and volunteers who are old care: as if they had declared to be strict."""
-    write("in.jsonl", 60, age=60)
-    public = ["--predict-levels", "public", "--volunteers", volunteers, "--features", "age"]
-    ways = {"one": public, "other": ["--default-level", "strict"], "third": ["--default-level", "open"]}
-    for out, more in ways.items():
-        levels = ["--level", "wish", "--levels", "strict=1,open=5000"]
-        assert embed("in.jsonl", "-o", out, *levels, "--seed", "1", *more)[0] == 0
-    one, other, third = (dptext.load_vectors(name).fingerprint for name in ("one", "other", "third"))
-    assert one == other
-    assert one != third
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--predict-levels", "public"], "--predict-levels public needs --features and --volunteers"),
-        (["--predict-levels", "texts"], "--predict-levels texts needs --volunteers"),
-        (["--predict-levels", "device"], "--predict-levels device needs --level-epsilon"),
-        (["--predict-levels", "device", "--level-epsilon", "1", "--margin", "1"], "--margin: not for"),
-        (["--margin", "0.1"], "--margin: for --predict-levels, which says how"),
-        (["--predict-levels", "texts", "--volunteers", "volunteers.jsonl", "--concern", "no"], "a column 'no'"),
-        (["--predict-levels", "public", "--volunteers", "volunteers.jsonl", "--features", "text"], "'text'"),
-        (["--predict-levels", "device", "--level-epsilon", "1", "--unit", "document"], "levels are those of users"),
-    ],
-)
-def test_what_a_prediction_needs_is_asked_for(work, embed, volunteers, more, message):
-    user = [] if "--unit" in more else ["--user", "author"]
-    code, _, err = embed("in.jsonl", "-o", "shared", *LEVELS, *user, *more)
-    assert code in (1, 2)
-    assert message in err
-    assert "shared" not in os.listdir()
-
-
-def test_a_prediction_needs_levels(work, embed):
-    code, _, err = embed("in.jsonl", "-o", "shared", "--predict-levels", "device", "--level-epsilon", "1")
-    assert code == 2
-    assert "give these and --level COLUMN too" in err
-
-
 def test_new_words_are_learned_first_and_counted_in(work, embed):
     pytest.importorskip("opendp")
     options = ["--new-words", 20, "--new-words-delta", "1e-4", "--words-per-user", 5, "--public-users", 50]
@@ -245,16 +154,6 @@ def test_several_inputs_make_one_release(work, embed):
     assert embed("all.jsonl", "-o", "one", "--seed", 3, "-q", "--processes", 2) == (0, "", "")
     assert dptext.load_vectors("shared").fingerprint == dptext.load_vectors("one").fingerprint
     assert "for tests only" in Path("one/README.md").read_text()
-
-
-def test_options_from_a_file(work, embed, vectors):
-    Path("run.toml").write_text(
-        f'[embed]\nvectors = "{vectors}"\nuser = "author"\nlevel = "wish"\nlevels = ["strict=1", "open=8"]\n'
-        'word2vec = "text"\nquiet = true\n'
-    )
-    assert embed("in.jsonl", "-o", "shared", "--config", "run.toml") == (0, "", "")
-    assert "vectors.txt" in os.listdir("shared")
-    assert "privacy-strict.json" in os.listdir("shared")
 
 
 def test_explain_verifies_the_folder(work, embed, run):

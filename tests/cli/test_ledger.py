@@ -58,24 +58,6 @@ def test_create_makes_a_file_for_its_owner(run):
     }
 
 
-def test_options_come_from_the_table_of_the_command_in_its_group(run):
-    for name, content in (("a", "[ledger.create]\nepsilon = 3\n"), ("b", "[ledger]\ncreate = {epsilon = 3}\n")):
-        with open(f"{name}.toml", "w") as stream:
-            stream.write(content)
-        assert run("create", f"{name}.ledger", "--config", f"{name}.toml", "-q") == (0, "", "")
-        assert Ledger(f"{name}.ledger").limits.epsilon == 3
-    for content, message in (
-        ("[ledger.create]\nepsilons = 3\n", "[ledger.create] has unknown options: epsilons"),
-        ("[create]\nepsilon = 3\n", "expected a table [ledger.create]"),
-        ("ledger = 3\n", "expected a table [ledger.create]"),
-    ):
-        with open("c.toml", "w") as stream:
-            stream.write(content)
-        code, _, err = run("create", "c.ledger", "--config", "c.toml")
-        assert code == 2
-        assert message in err
-
-
 def test_show_fits_into_eighty_columns_and_names_nobody(run, filled, monkeypatch):
     monkeypatch.setattr("dptext.cli.records.stdout", lambda: __import__("rich.console").console.Console(width=80))
     code, out, err = run("show", "my.ledger")

@@ -57,7 +57,7 @@ def test_a_seed_of_noise_and_one_of_an_analysis_are_told_apart():
 
 def test_every_command_answers_in_the_same_ways():
     for command in COMMANDS.values():
-        assert {"--json", "--quiet", "--verbose", "--config"} <= {name for each in command.params for name in each.opts}
+        assert {"--json", "--quiet", "--verbose"} <= {name for each in command.params for name in each.opts}
 
 
 def test_a_command_alone_is_the_same_as_among_all():

@@ -17,14 +17,13 @@ from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.cli.outputs import as_input, begin
 from dptext.embeddings.cooccurrence import WINDOW, Cooccurrence
 from dptext.embeddings.dpsgd.participation import Unit, personal_participation
-from dptext.embeddings.levels import BudgetPolicy, ConcernModel, PredictedFrom, fit_concerns, numbers_of
 from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vectors
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 from dptext.io.atomic import check_target
 from dptext.io.batches import is_pipe
-from dptext.io.documents import DocumentReader, find_files, first_rows, read_documents
+from dptext.io.documents import DocumentReader, find_files, read_documents
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.statement import new_release_id
@@ -80,85 +79,6 @@ class ProtectionOptions:
     @property
     def budgets(self) -> Any:
         return parse_levels(self.levels) if self.levels else self.epsilon
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictionOptions:
-    """How users who declared no level come by theirs: `dptext.BudgetPolicy`.
-
-    Attributes:
-        predict_levels: How who declared no level comes by one: read off public columns, or off their texts; or the
-            column holds what their devices drew and sent. Default: --default-level for all of them.
-        volunteers (FILE): People who said, for publication, how much they care: to learn the prediction from (extra
-            sklearn).
-        concern (COLUMN): Of volunteers: how much they care, 0 (not at all) to 1 (most).
-        features (COLUMN): public: a column of numbers in IN and in FILE (may be repeated).
-        level_epsilon (EPSILON): device: of the randomised response that a device sent.
-    """
-
-    predict_levels: PredictedFrom | None = None
-    volunteers: Path | None = None
-    concern: str = "concern"
-    features: tuple[str, ...] = ()
-    margin: Annotated[float, typer.Option(help="Added to each predicted concern: rather too strict than not.")] = 0.0
-    level_epsilon: float | None = None
-
-    @property
-    def given(self) -> list[str]:
-        return options.given_flags(self, "volunteers", "features", "margin", "level_epsilon")
-
-    def check(self, protection: ProtectionOptions, training: TrainingOptions) -> None:
-        source = self.predict_levels
-        if source is None:
-            if self.given:
-                raise ParameterError(f"{', '.join(self.given)}: for --predict-levels, which says how; give that too")
-            return
-        if not protection.levels:
-            raise ParameterError("--predict-levels predicts one of the --levels: give these and --level COLUMN too")
-        if protection.unit != "user":
-            raise ParameterError(f"levels are those of users: leave out --predict-levels or --unit {protection.unit}")
-        if training.checkpoint is not None:
-            raise ParameterError(
-                "levels are predicted anew in each run, so no run goes on with those of another: leave out "
-                "--checkpoint or --predict-levels"
-            )
-        needed = {"public": {"--volunteers", "--features"}, "texts": {"--volunteers"}, "device": {"--level-epsilon"}}
-        missing = sorted(needed[source] - set(self.given))
-        if missing:
-            raise ParameterError(f"--predict-levels {source} needs {' and '.join(missing)}")
-        more = sorted(set(self.given) - needed[source] - ({"--margin"} if source != "device" else set()))
-        if more:
-            raise ParameterError(f"{', '.join(more)}: not for --predict-levels {source}; leave it out")
-
-    def policy(self, protection: ProtectionOptions, *, text: str) -> BudgetPolicy | None:
-        """Levels and how users come by them; None: all are declared, or given by default."""
-        if self.predict_levels is None:
-            return None
-        model = None if self.volunteers is None else self._learned(self.volunteers, text)
-        return BudgetPolicy(
-            protection.budgets,
-            attribute=protection.level or "",
-            default=protection.default_level,
-            predicted_from=self.predict_levels,
-            predictor=model,
-            training="public",
-            epsilon=self.level_epsilon,
-            margin=self.margin,
-        )
-
-    def _learned(self, volunteers: Path, text: str) -> ConcernModel:
-        wanted = self.features or (text,)
-        rows: list[Any] = []
-        concerns: list[float] = []
-        for number, row in enumerate(first_rows([volunteers]), 1):
-            missing = next((name for name in (self.concern, *wanted) if name not in row), None)
-            if missing is not None:
-                raise DataError(f"{volunteers.name}, row {number}: expected a column {missing!r}, the row has none")
-            concerns += numbers_of([row[self.concern]], [self.concern], number)
-            rows.append(
-                numbers_of([row[name] for name in wanted], wanted, number) if self.features else str(row[text] or "")
-            )
-        return fit_concerns(rows, concerns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +180,6 @@ def embed(
     planning: PlanOptions,
     method: Literal["co-occurrences", "skip-gram"] = "co-occurrences",
     protection: ProtectionOptions,
-    prediction: PredictionOptions,
     vectors: options.Vectors = "glove-6b-50d",
     limit: options.Limit = 50_000,
     new: NewWordsOptions,
@@ -284,8 +203,6 @@ def embed(
         word2vec: A copy for gensim: vectors.bin, vectors.txt, or none.
     """
     if planning.plan:
-        if prediction.predict_levels is not None:
-            raise ParameterError("--plan is for one epsilon: leave out --predict-levels")
         _plan(planning, method, texts, protection, vectors, limit, window, training, output)
         return
     if planning.people is not None or planning.public:
@@ -296,11 +213,9 @@ def embed(
     protection.check(method)
     new.check(unit=protection.unit, seed=run.seed)
     training.check(method, resume=run.resume, new_words=new.new_words is not None)
-    prediction.check(protection, training)
     twice = {
         "--new-words": new.new_words is not None,
         "--ledger": ledger is not None,
-        "--predict-levels": prediction.predict_levels in ("public", "texts"),
     }
     if any(map(is_pipe, files)) and any(twice.values()):
         given = next(name for name, there in twice.items() if there)
@@ -315,19 +230,17 @@ def embed(
         check_target(training.checkpoint, replace=run.resume, apart_from=never, by="go on from it with --resume")
 
     def read() -> DocumentReader:
-        kept = (*([] if protection.level is None else [protection.level]), *prediction.features)
+        kept = [] if protection.level is None else [protection.level]
         return read_documents(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
 
     reader = read()  # what can fail fails before the work starts
     public = load_vectors(vectors, limit=limit)
     copy: Word2VecFormat | None = None if word2vec == "none" else word2vec
     check_copy(public.words, copy)
-    policy = prediction.policy(protection, text=texts.text)
-    plan, start = _planned(method, public, protection, training, window, policy)
+    plan, start = _planned(method, public, protection, training, window)
     more = new.budget(protection.delta)
     promises = _promises(plan, more, seeded=run.seed is not None)
     head, *further = _announced(plan, public)
-    further += [] if policy is None else _announced_levels(policy)
     promise = before_embedding(
         head=head, further=further, unit=protection.unit, user=protection.user, promises=promises, more=more
     )
@@ -354,11 +267,8 @@ def embed(
             model = start(
                 vocabulary=vocabulary, public_users=protection.public_users, processes=processes, seed=run.seed
             )
-            levels = {}
-            if policy is not None and policy.predictor is not None:
-                levels = policy.levels_of(charges.watched(read()), features=prediction.features)
             watched = charges.watched(reader)
-            _fit(model, watched, policy, levels, training.checkpoint, run, release_id=release_id, output=output)
+            _fit(model, watched, training.checkpoint, run, release_id=release_id, output=output)
         charges.check(release_id)
         model.save(place, word2vec=copy, replace=run.force)
     output.say(_written(model, out))
@@ -426,11 +336,9 @@ def _planned(
     protection: ProtectionOptions,
     training: TrainingOptions,
     window: int | None,
-    policy: BudgetPolicy | None = None,
 ) -> tuple[ReleasePlan, Callable[..., Model]]:
     """All that is decided before a text is read, and what makes the model: called with new words and how it is run."""
-    level = protection.level if policy is None else policy
-    how: dict[str, Any] = {"unit": protection.unit, "level": level, "delta": protection.delta}
+    how: dict[str, Any] = {"unit": protection.unit, "level": protection.level, "delta": protection.delta}
     how |= {} if window is None else {"window": window}
     epsilon = protection.budgets
     if method != "skip-gram":
@@ -463,30 +371,9 @@ def _announced(plan: ReleasePlan, public: WordVectors) -> list[str]:
     ]
 
 
-def _announced_levels(policy: BudgetPolicy) -> list[str]:
-    """How users come by their levels, and how well that is predicted of volunteers."""
-    match policy.predicted_from:
-        case "public":
-            said = ["  levels    declared, or predicted from public columns"]
-        case "texts":
-            said = [
-                "  levels    declared, or predicted from texts: who declared none is promised the",
-                "            largest epsilon, and nothing smaller",
-            ]
-        case _:
-            said = [f"  levels    sent by devices, epsilon {policy.epsilon:g} of each promise; or declared"]
-    if policy.predictor is not None:
-        error = policy.predictor.error
-        learned = "" if error.of_mean < 1 else ": nothing was learned"
-        said.append(f"  predicted concern off by {error}{learned}")
-    return said
-
-
 def _fit(
     model: Model,
     reader: DocumentReader,
-    policy: BudgetPolicy | None,
-    levels: dict[str, str],
     checkpoint: Path | None,
     run: options.Run,
     *,
@@ -494,11 +381,10 @@ def _fit(
     output: options.Output,
 ) -> None:
     """Learn, and show how far it is. An interrupt says how to go on, where there is a checkpoint to go on from."""
-    documents = reader if policy is None or policy.predictor is None else policy.assigned(reader, levels)
     with stopped_with_notes(), progress_bar("reading", quiet=output.quiet) as bar:
         if isinstance(model, Cooccurrence):
             reader.watch(lambda _block: bar.reading(reader, "adding up"))
-            model.fit(documents, release_id=release_id)
+            model.fit(reader, release_id=release_id)
             return
         reader.watch(lambda _block: bar.reading(reader, "grouping by user"))
         spent = 0.0
@@ -512,7 +398,7 @@ def _fit(
             bar.step(at.step, at.steps, f"training, epsilon {at_most(spent, 3)} spent")
 
         try:
-            model.fit(documents, progress=show, release_id=release_id, checkpoint=checkpoint, resume=run.resume)
+            model.fit(reader, progress=show, release_id=release_id, checkpoint=checkpoint, resume=run.resume)
         except KeyboardInterrupt as error:
             if checkpoint is not None and checkpoint.exists():
                 error.add_note(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -20,7 +19,7 @@ from rich.logging import RichHandler
 
 from dptext.advice.questions import LICENCE
 from dptext.cli.console import print_json, say
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import ParameterError
 from dptext.io.documents import OnError
 from dptext.io.formats import NAMES_OF_FORMATS
 from dptext.vectors.formats import KNOWN_VECTORS
@@ -139,49 +138,7 @@ def given_flags(group: Any, *names: str) -> list[str]:
     return [flag(part.name) for part in parts if getattr(group, part.name) != part.default]
 
 
-# -- a file of options, and what is said -----------------------------------------------------------------------
-
-
-def _load_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Options from the table of a TOML file that bears the command's name become the command's defaults."""
-    if path is None:
-        return None
-    try:
-        with path.open("rb") as stream:
-            tables = tomllib.load(stream)
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path.name}: expected TOML: {error}") from None
-    except (RecursionError, ValueError):
-        raise DataError(
-            f"{path.name}: expected options, got a number of too many digits, or too deep a nesting"
-        ) from None
-    name = _table_name(context)
-    options: Any = tables
-    for part in name.split("."):
-        options = options.get(part) if isinstance(options, dict) else None
-    if not isinstance(options, dict):
-        raise ParameterError(f"{path.name}: expected a table [{name}] with the options of this command")
-    known = {each.lstrip("-"): parameter.name for parameter in context.command.params for each in parameter.opts}
-    known |= {name.replace("_", "-"): name for name in known.values() if name is not None}
-    given = {key.replace("_", "-"): value for key, value in options.items()}
-    unknown = sorted(given.keys() - known.keys())
-    if unknown:
-        raise ParameterError(f"{path.name}: [{name}] has unknown options: {', '.join(unknown)}")
-    found = {known[key]: value for key, value in given.items()}
-    context.default_map = {**(context.default_map or {}), **found}
-    return path
-
-
-def _table_name(context: typer.Context) -> str:
-    """``privatize``, or ``ledger.create`` for a command in a group: TOML reads it as a table in a table."""
-    names: list[str] = []
-    each: Any = context
-    while each.parent is not None:  # the outermost one is the program
-        names.insert(0, each.command.name or "")
-        each = each.parent
-    return ".".join(names)
+# -- what is said ----------------------------------------------------------------------------------------------
 
 
 def _set_verbose(wanted: bool) -> bool:
@@ -193,12 +150,6 @@ def _set_verbose(wanted: bool) -> bool:
     return wanted
 
 
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", metavar="FILE.toml", callback=_load_config, is_eager=True, help="Read options from a TOML file."
-    ),
-]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", callback=_set_verbose, help="Say what is being done.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
@@ -206,12 +157,11 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """How a command answers: what it prints, and where its options come from besides the command line."""
+    """How a command answers: what it prints."""
 
     as_json: JsonOption = False
     quiet: QuietOption = False
     _verbose: VerboseOption = False
-    _config: ConfigOption = None
 
     def say(self, text: str) -> None:
         say(text, quiet=self.quiet)
