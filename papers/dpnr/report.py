@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from papers.dpnr.figure import draw
+from papers.dpnr.mismatch import Mismatch
 from papers.dpnr.printed import CLEAN, ROWS, TRAININGS, printed
 from papers.dpnr.results import Rows, at_true_epsilon, decided, reproduced
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, true_epsilon
@@ -16,7 +17,6 @@ from papers.running import write_between
 
 from dptext.errors import DataError
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.evaluation.epsilons import Mismatch
 
 __all__ = ["write_report"]
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
+from papers.dpugc.concerns import fit_concerns
 from papers.dpugc.intervals import crossed
 
 from dptext import BudgetPolicy, CallableEncoder, Document, PrivateEncoder
-from dptext.embeddings.levels import fit_concerns
 from dptext.representations.device import encoder_of
 
 __all__ = ["BY", "LEVEL", "LEVELS", "SHARES", "VECTOR", "ColdStart", "Wishes", "policy_of", "wishes_of", "with_levels"]

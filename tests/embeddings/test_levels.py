@@ -3,19 +3,18 @@
 import dataclasses
 import math
 import pickle
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
+from papers.dpugc.concerns import fit_concerns
 from scipy.stats import norm
 
 import dptext
 from dptext import BudgetPolicy, Document
 from dptext.audits import exact_loss
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.levels import concerns_by, fit_concerns
+from dptext.embeddings.levels import concerns_by
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit, sum_upwards
 from dptext.privacy.statement import PrivacyStatement
@@ -387,16 +386,3 @@ def test_what_is_no_number_is_the_most_concern():
 def test_bad_features_and_concerns(features, concerns, options, error, message):
     with pytest.raises(error, match=message):
         fit_concerns(features, concerns, **options)
-
-
-def test_without_scikit_learn():
-    code = (
-        "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None\n"
-        "import dptext.embeddings.levels\n"
-        "try:\n"
-        "    dptext.embeddings.levels.fit_concerns([[0.0]] * 20, [0.5] * 20)\n"
-        "except dptext.errors.MissingExtraError as error:\n"
-        "    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().endswith('pip install "dptext[sklearn]"')

@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, listed, number, whole
+from dptext.checks import choice, listed, number
 from dptext.embeddings.dpsgd.participation import Participation, personal_participation
-from dptext.errors import DataError, ParameterError, extra
+from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, is_missing
 from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
@@ -31,9 +31,6 @@ PredictedFrom: TypeAlias = Literal["public", "texts", "device"]
 Floats = npt.NDArray[np.float64]
 
 _CHECKED_AT = 0.5  # any delta will do to check names and epsilons
-_BUCKETS = 2**16  # of hashed words: no vocabulary is learned from the texts of volunteers
-_PENALTIES = np.logspace(-2, 4, 7)
-_MOST_FOLDS = 1000
 _LABELS = "the labels and features that levels are predicted with were given by volunteers for publication"
 
 
@@ -75,8 +72,8 @@ class BudgetPolicy(Showing):
         attribute: of documents, that holds the level.
         default: for users who have none; None: the one with the least epsilon.
         predicted_from: None: nothing is predicted.
-        predictor: a fitted regressor, or a `ConcernModel`; for "device" it may be left out where the documents hold the
-            levels that devices sent.
+        predictor: a fitted regressor, as scikit-learn has them; for "device" it may be left out where the documents
+            hold the levels that devices sent.
         training: whose labels it was fitted on: has to be said.
         epsilon: epsilon_p, for "device".
         concerns: the greatest concern that each level is enough for; None: evenly from 1 / k for the largest epsilon to
@@ -276,7 +273,7 @@ def _check_together(predicted_from: Any, predictor: Any, training: Any, epsilon:
         return
     choice("predicted_from", predicted_from, get_args(PredictedFrom), also=" or None")
     if not (hasattr(predictor, "predict") or (predictor is None and predicted_from == "device")):
-        raise ParameterError("predictor must be a fitted regressor: dptext.embeddings.levels.fit_concerns gives one")
+        raise ParameterError("predictor must be a fitted regressor, for example one of scikit-learn")
     if training != "public" and not isinstance(training, PrivacyStatement):
         raise ParameterError(
             "say whose labels the predictor was fitted on: training='public' where volunteers gave labels and features "
@@ -446,96 +443,23 @@ class Levels:
 # -- how much people care -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PredictionError:
-    folds: tuple[float, ...]
-    mean: tuple[float, ...]
-
-    @property
-    def of_mean(self) -> float:
-        """Error over that of the mean, all folds together: at 1 or above, nothing was learned."""
-        mean = float(np.square(self.mean).sum())
-        return float(np.sqrt(np.square(self.folds).sum() / mean)) if mean > 0 else np.inf
-
-    def __str__(self) -> str:
-        return f"{np.mean(self.folds):.3f} ({np.mean(self.mean):.3f} by the mean), {len(self.folds)} folds"
-
-
-@dataclass(frozen=True, eq=False)
-class ConcernModel:
-    """A fitted regressor, from features to concerns, and its error on volunteers who were held out."""
-
-    regressor: Any
-    error: PredictionError
-
-    def predict(self, features: Any) -> Floats:
-        """(n,) concerns; infinite, and so the strictest, where the regressor gives no number. It never warns."""
-        return concerns_by(self.regressor, features)
-
-
 def concerns_by(regressor: Any, features: Any) -> Floats:
     """(n,) what a fitted regressor says of n rows of features; infinite where it says nothing."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would tell of a private row
         warnings.simplefilter("ignore")
-        found = np.asarray(regressor.predict(_readable(features)), dtype=np.float64).reshape(_count(features))
+        found = np.asarray(regressor.predict(readable(features)), dtype=np.float64).reshape(row_count(features))
     return np.where(np.isfinite(found), found, np.inf)
 
 
-def fit_concerns(features: Any, concerns: Sequence[float], *, regressor: Any = None, folds: int = 5) -> ConcernModel:
-    """Fit a regressor to what volunteers said, and measure it on those who are held out."""
-    folds = whole("folds", folds, least=1, most=_MOST_FOLDS)
-    try:
-        known = np.asarray(concerns, dtype=np.float64)
-        rows = _count(features)
-    except (TypeError, ValueError):
-        raise DataError("concerns must be numbers and features must have rows, one a volunteer") from None
-    if known.shape != (rows,) or not np.isfinite(known).all():
-        raise DataError(f"expected one finite concern for each of the {rows:,} rows of features")
-    if folds < 2 or rows < 2 * folds:
-        raise DataError(f"expected 2 folds or more and two volunteers a fold, got {folds} folds and {rows:,} rows")
-    given, clone = _readable(features), extra("sklearn.base", "sklearn", "predicting concerns").clone
-    made = _default(given) if regressor is None else regressor
-    if not hasattr(made, "fit") or not hasattr(made, "predict"):
-        raise ParameterError(f"regressor must have fit and predict, got {type(made).__name__}")
-    errors: list[tuple[float, float]] = []
-    place = np.arange(rows) % folds
-    for fold in range(folds):
-        out, rest = np.flatnonzero(place == fold), np.flatnonzero(place != fold)
-        guesses = clone(made).fit(_rows(given, rest), known[rest]).predict(_rows(given, out))
-        errors.append((_rmse(known[out] - np.ravel(guesses)), _rmse(known[out] - known[rest].mean())))
-    by_regressor, by_mean = zip(*errors, strict=True)
-    return ConcernModel(clone(made).fit(given, known), PredictionError(by_regressor, by_mean))
-
-
-def _rmse(differences: Floats) -> float:
-    return float(np.sqrt(np.mean(np.square(differences))))
-
-
-def _readable(features: Any) -> Any:
-    if _are_texts(features):
+def readable(features: Any) -> Any:
+    if are_texts(features):
         return ["" if each is None else each for each in features]
     return features
 
 
-def _are_texts(features: Any) -> bool:
+def are_texts(features: Any) -> bool:
     return isinstance(features, Sequence) and len(features) > 0 and all(isinstance(f, str | None) for f in features)
 
 
-def _count(features: Any) -> int:
+def row_count(features: Any) -> int:
     return int(features.shape[0]) if hasattr(features, "shape") else len(features)
-
-
-def _rows(features: Any, rows: npt.NDArray[np.int64]) -> Any:
-    if isinstance(features, Sequence):
-        return [features[row] for row in rows.tolist()]
-    return features.iloc[rows] if hasattr(features, "iloc") else features[rows]
-
-
-def _default(features: Any) -> Any:
-    from sklearn.feature_extraction.text import HashingVectorizer
-    from sklearn.linear_model import RidgeCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    first = HashingVectorizer(n_features=_BUCKETS) if _are_texts(features) else StandardScaler()
-    return make_pipeline(first, RidgeCV(alphas=_PENALTIES))

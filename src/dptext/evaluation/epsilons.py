@@ -1,17 +1,16 @@
-"""Private vectors at several budgets side by side, and servers and users whose budgets differ: accuracies."""
+"""Private vectors at several budgets side by side, measured on public texts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.measures import Fold, Measured, codes_of, make_folds, measure
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import BOUNDS, NATURAL, PROJECTIONS, fit_bound
@@ -228,124 +227,3 @@ def _percent(measured: Measured) -> str:
 def _interval(measured: Measured) -> dict[str, float]:
     score = measured.score
     return {"accuracy": score.value, "low": score.low, "high": score.high}
-
-
-# -- servers and users of different budgets --------------------------------------------------------------------------
-
-
-class Predictor(Protocol):
-    """What a training gives: a server for vectors that arrive."""
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803  as scikit-learn has it
-        """(n,) classes of (n, k) private vectors."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mismatch:
-    """Accuracies by server and user.
-
-    Attributes:
-        servers: for what each server was trained: an epsilon, or a name.
-        users: at what users send.
-        accuracies: for each server a row with an entry for each kind of user: the mean over runs with its interval.
-        baseline: the share of the most frequent class among those tested, which a guess without vectors reaches.
-        rows: how many vectors were tested in each run.
-    """
-
-    servers: tuple[float | str, ...]
-    users: tuple[float | str, ...]
-    accuracies: tuple[tuple[Estimate, ...], ...]
-    baseline: float
-    rows: int
-
-    def of(self, server: float | str, user: float | str) -> Estimate:
-        """One entry.
-
-        Raises:
-            ParameterError: no such server or user.
-        """
-        if server not in self.servers or user not in self.users:
-            raise ParameterError(f"the matrix has no entry for server {server!r} and user {user!r}")
-        return self.accuracies[self.servers.index(server)][self.users.index(user)]
-
-    def best_server(self, user: float | str) -> float | str:
-        """The server of the highest mean for a kind of users; the first of equals."""
-        return max(self.servers, key=lambda server: self.of(server, user).value)
-
-    def table(self, *, intervals: bool = True) -> str:
-        """Servers down, users across, the majority class last, in Markdown."""
-        lines = [["server, by user", *map(_spelled, self.users)], ["---"] * (1 + len(self.users))]
-        for server, row in zip(self.servers, self.accuracies, strict=True):
-            lines.append([_spelled(server), *(str(each) if intervals else f"{each.value:.3f}" for each in row)])
-        lines.append(["majority class", *[f"{self.baseline:.3f}"] * len(self.users)])
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def mismatch(
-    train: Callable[[Any, int], Predictor],
-    send: Callable[[Any, int], npt.ArrayLike],
-    labels: npt.ArrayLike,
-    *,
-    servers: Sequence[float | str],
-    users: Sequence[float | str],
-    seeds: Iterable[int] = range(5),
-    confidence: float = 0.95,
-    progress: Callable[[int, int], object] | None = None,
-) -> Mismatch:
-    """Train each server once a seed, and test it on what each kind of users sends.
-
-    Args:
-        train: (entry of ``servers``, seed) -> a server: anything with ``predict``.
-        send: (entry of ``users``, seed) -> (n, k) private vectors of the *same* n test texts. Each call is a release
-            of them: for public data, or people who know what all of these releases together promise.
-        labels: (n,) of those texts.
-        servers: epsilons, or names of trainings that know none ("plain", "adaptive").
-        users: epsilons.
-        seeds: one a run, two at least.
-        confidence: of Student's interval over runs. It is about other trainings and other noise, for these texts.
-        progress: called with the servers that are trained, and how many there will be.
-
-    Raises:
-        ParameterError: nothing to compare, something twice, fewer than two seeds, more or fewer answers than
-            labels.
-    """
-    rows, columns = _distinct("servers", servers), _distinct("users", users)
-    runs = _distinct("seeds", list(seeds))
-    if len(runs) < 2:
-        raise ParameterError(f"seeds must be at least two for an interval over runs, got {len(runs)}")
-    truth = np.asarray(labels)
-    counts = np.bincount(codes_of("labels", labels))
-    found = np.empty((len(rows), len(columns), len(runs)))
-    for place, seed in enumerate(runs):
-        sent = [send(user, seed) for user in columns]
-        for row, server in enumerate(rows):
-            trained = train(server, seed)
-            for column, vectors in enumerate(sent):
-                found[row, column, place] = _share_right(trained.predict(vectors), truth)
-            if progress is not None:
-                progress(place * len(rows) + row + 1, len(rows) * len(runs))
-    return Mismatch(
-        servers=rows,
-        users=columns,
-        accuracies=tuple(tuple(mean_over_runs(each, confidence=confidence) for each in row) for row in found),
-        baseline=float(counts.max() / counts.sum()),
-        rows=len(truth),
-    )
-
-
-def _share_right(answers: Any, truth: npt.NDArray[Any]) -> float:
-    given = np.asarray(answers)
-    if given.shape != truth.shape:
-        raise ParameterError(f"a server must answer each of {truth.size} rows with one class, got shape {given.shape}")
-    return float((given == truth).mean())
-
-
-def _distinct(name: str, entries: Sequence[Any]) -> tuple[Any, ...]:
-    if isinstance(entries, str) or len(entries) == 0 or len(set(entries)) < len(entries):
-        raise ParameterError(f"{name} must be a list of one or more different entries")
-    return tuple(entries)
-
-
-def _spelled(entry: float | str) -> str:
-    return entry if isinstance(entry, str) else f"{entry:g}"

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from papers.dpnr.mismatch import mismatch
 
 from dptext.errors import ParameterError
 from dptext.estimates import mean_over_runs
-from dptext.evaluation.epsilons import mismatch
 
 LABELS = np.array(["a", "b", "b", "b"])
 
