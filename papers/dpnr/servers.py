@@ -16,7 +16,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
 from dptext.representations.bounds import Domain, Floats
 from dptext.representations.embedding_bag import Buckets, EmbeddingBag
-from dptext.representations.networks import geometric
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR
 from dptext.representations.randomizer import Randomizer
@@ -37,6 +36,13 @@ __all__ = [
 DELTA = 1e-5
 DROPOUT_AT = 4.0  # the epsilon at which the study varies mu
 TOKEN = "token "  # before the names of numbers of n-grams that became a token
+
+
+def geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
+    """From ``first`` to ``last`` by a constant factor."""
+    return tuple(np.geomspace(first, last, epochs).tolist())
+
+
 SCHEDULES: dict[str, Any] = {
     "noise-rises-1/n": None,
     "noise-rises-10/n": None,

@@ -75,9 +75,6 @@ def in_letters(name: str) -> str:
     return name.replace("$", r"\$").lstrip("_")
 
 
-# -- rows with names -----------------------------------------------------------------------------------------------
-
-
 def named_row(axes: Any, name: str) -> Row:
     """A further row, below those that are there already."""
     names: Sequence[str] = (*getattr(axes, "_dptext_rows", ()), name)

@@ -147,8 +147,6 @@ def _pool(work: object, processes: int) -> Iterator[ProcessPoolExecutor]:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-# -- in the worker --------------------------------------------------------------------------------------------
-
 _work: Callable[[Any], Any] | None = None
 
 

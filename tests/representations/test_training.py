@@ -11,7 +11,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bounds import Domain
-from dptext.representations.networks import SCHEDULES, TRAININGS, TrainingNoise, epsilons_of, geometric
+from dptext.representations.networks import SCHEDULES, TRAININGS, TrainingNoise, epsilons_of
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel
 
@@ -190,8 +190,6 @@ def test_lists_and_functions():
     assert epsilons_of([3, 2.5, 1], 2) == (3.0, 2.5)
     assert epsilons_of(np.array([3.0, 2.0]), 2) == (3.0, 2.0)
     assert epsilons_of(partial(pow, 2.0), 3) == (2.0, 4.0, 8.0)
-    assert geometric(1.0, 1.0, 1) == (1.0,)
-    np.testing.assert_allclose(geometric(0.5, 8.0, 5), [0.5, 1, 2, 4, 8])
 
 
 @pytest.mark.parametrize(
@@ -209,9 +207,3 @@ def test_lists_and_functions():
 def test_what_is_no_schedule_is_refused(schedule, message):
     with pytest.raises(ParameterError, match=message):
         epsilons_of(schedule, 3)
-
-
-@pytest.mark.parametrize("arguments", [(0.0, 1.0, 3), (1.0, -2.0, 3), (1.0, 2.0, 0), (1.0, 2.0, 2.5)])
-def test_geometric_is_checked(arguments):
-    with pytest.raises(ParameterError):
-        geometric(*arguments)

@@ -357,9 +357,6 @@ def rounded_people(count: int) -> int:
     return max(count, 1) // power * power
 
 
-# -- commands to paste ------------------------------------------------------------------------------------------------
-
-
 def option(name: str, value: str) -> str:
     """``--name value``, also where the value begins with a dash."""
     return f"--{name}={quoted(value)}" if value.startswith("-") else f"--{name} {quoted(value)}"

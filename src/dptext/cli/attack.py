@@ -428,9 +428,6 @@ def _same_words(shared: WordVectors, before: WordVectors) -> Any:
     return found
 
 
-# -- the answer ------------------------------------------------------------------------------------------------
-
-
 def _answer(scores: Sequence[AttackScore], *, did: str, meaning: list[str], output: options.Output) -> None:
     found = [{**asdict(score), "succeeded": score.succeeded, "advantage": score.advantage} for score in scores]
     lines = ["WHAT THE ATTACKER DID", _filled(did), "\nHOW WELL (95% intervals)"]

@@ -282,9 +282,6 @@ def _as_json(answer: _Answer, vectors: WordVectors, figure: Path | None) -> dict
     }
 
 
-# -- tables, at most 80 columns wide ---------------------------------------------------------------------------
-
-
 def _print_epsilons(console: Console, found: Sequence[Deniability], *, source: str) -> None:
     """One line an epsilon: how often words stay, how many they could become, how far replacements go."""
     console.print(f"What epsilon does to words of running text: {found[0].mechanism} on {source}", markup=False)

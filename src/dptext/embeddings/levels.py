@@ -440,9 +440,6 @@ class Levels:
         return said
 
 
-# -- how much people care -------------------------------------------------------------------------------------------
-
-
 def concerns_by(regressor: Any, features: Any) -> Floats:
     """(n,) what a fitted regressor says of n rows of features; infinite where it says nothing."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would tell of a private row

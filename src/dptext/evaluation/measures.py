@@ -130,9 +130,6 @@ def _check_lengths(true: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> None:
         raise ParameterError(f"predicted must have one entry for each of {true.size} rows, got shape {predicted.shape}")
 
 
-# -- folds -----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Fold:
     """Which rows train and which test, by their indices."""

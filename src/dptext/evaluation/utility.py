@@ -25,7 +25,7 @@ from dptext.evaluation.measures import (
 )
 from dptext.privacy.randomness import RandomBits
 from dptext.release.mechanism import checked_texts
-from dptext.text.tokens import Kind, Vocabulary, fold, kind_of, pieces
+from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 
 Builder: TypeAlias = Callable[[int], Any]
@@ -267,9 +267,6 @@ def _small_seed(bits: RandomBits) -> int:
     return int(bits.integers(1)[0] >> np.uint64(33))  # what scikit-learn takes
 
 
-# -- features and models -----------------------------------------------------------------------------------------------
-
-
 class Features(Protocol):
     """What a feature offers, and its name for the reader of a score."""
 
@@ -321,29 +318,6 @@ class BagOfWords:
         text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
         transform: Callable[[Any], Any] = text.TfidfTransformer(sublinear_tf=True).fit(train).transform
         return transform
-
-
-class WordIds:
-    """A text as the rows of its words in a public vocabulary, for models that read words in order (fastText).
-
-    Args:
-        words: a vocabulary with ``"<unk>"``, such as ``vectors.words``; unknown words have the row of this one.
-    """
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self._vocabulary = Vocabulary(words)
-        self.name = f"word ids ({len(words):,} public words)"
-
-    def of(self, rows: Iterable[str | None]) -> npt.NDArray[np.object_]:
-        """(rows,) objects: arrays of int64."""
-        texts = list(checked_texts(rows))
-        ids = np.empty(len(texts), dtype=object)
-        for row, text in enumerate(texts):
-            ids[row] = np.array([self._vocabulary.row(word) for word in words_of(text or "")], dtype=np.int64)
-        return ids
-
-    def fitted(self, train: Any) -> Callable[[Any], Any]:  # noqa: ARG002
-        return list
 
 
 class VectorFeatures:

@@ -203,9 +203,6 @@ def pushed_apart(vectors: Any) -> Any:
     return -((vectors - vectors.roll(1, 0)) ** 2).sum(dim=1).mean()
 
 
-# -- the noise -----------------------------------------------------------------------------------------------------
-
-
 class NoiseInTheLoop:
     """Bound and noise of a training run."""
 

@@ -172,9 +172,6 @@ def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatemen
     raise DataError(f"{source}: expected UTF-8 in {name}; get the folder again")
 
 
-# -- arrays ---------------------------------------------------------------------------------------------------
-
-
 def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, str] | None = None) -> bytes:
     """A safetensors file of number arrays by name; `ParameterError` for other types."""
     arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
@@ -208,9 +205,6 @@ def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str
         number = int(failed[1])
         raise StorageError.of("read", path, OSError(number, os.strerror(number)))
     raise DataError(f"{source} is broken: expected a whole file of arrays of numbers (safetensors); get it again")
-
-
-# -- stored files and digests ---------------------------------------------------------------------------------
 
 
 def digest_of_parts(digests: Mapping[str, str]) -> str:

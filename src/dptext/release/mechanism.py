@@ -272,9 +272,6 @@ def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None
         yield text
 
 
-# -- several processes ----------------------------------------------------------------------------------------
-
-
 def rewrite_blocks(
     rewriter: Rewriter, blocks: Iterable[tuple[int, Batch]], *, processes: int = 1
 ) -> Iterator[tuple[int, Batch, tuple[list[str | None], Tally]]]:

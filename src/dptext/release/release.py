@@ -222,9 +222,6 @@ class Release(Showing):
         yield from (("doubt", each) for each in self.doubts)
 
 
-# -- beside the data ------------------------------------------------------------------------------------------
-
-
 def statement_path(data: Path) -> Path:
     return data.with_name(data.name + _SUFFIX)
 

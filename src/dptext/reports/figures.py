@@ -50,9 +50,6 @@ def calibration_figure(
         stream.write(drawn.getvalue())
 
 
-# -- pictures of a page, as PNG bytes ----------------------------------------------------------------------------
-
-
 def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
     """For each audit: the epsilon that is promised, the loss that was shown, and the most that could have been."""
 

@@ -167,9 +167,6 @@ def _schema(path: Path) -> list[str]:
         raise StorageError.of("open", path, error) from None
 
 
-# -- folders ----------------------------------------------------------------------------------------------------------
-
-
 class FolderKind(StrEnum):
     """Kinds of folders; the value of those that announce themselves is what they call their format."""
 

@@ -108,9 +108,6 @@ class Making(ABC):
         return Report(**found)
 
 
-# -- pictures -----------------------------------------------------------------------------------------------------
-
-
 def _picture_of_promise(verdict: Verdict) -> Picture | None:
     if verdict.allowed >= 1e6:
         return None

@@ -280,9 +280,6 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
     return shlex.join(kept)
 
 
-# -- rows of tables ----------------------------------------------------------------------------------------------
-
-
 _NO_TEXTS, _BLIND = "without the texts", "a blind guess"
 
 

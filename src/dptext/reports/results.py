@@ -99,9 +99,6 @@ def said(found: Grade, of: Of, *, against: str = "a guess") -> Said:
     return Said(words.format(against=against), good)
 
 
-# -- what was found ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Check:
     """Result of one check of a file, apart from the audit of its guarantee."""

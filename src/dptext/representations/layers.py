@@ -60,9 +60,6 @@ def _frozen(array: npt.ArrayLike) -> Array:
     return copy
 
 
-# -- on top of an encoder ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class HidingLayers:
     layers: Layers
@@ -144,9 +141,6 @@ class LayeredEncoder(FrozenEncoder):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayeredEncoder, (self.encoder, self.layers, self.provenance)
-
-
-# -- as a classifier ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

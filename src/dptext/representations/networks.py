@@ -391,12 +391,6 @@ SCHEDULES: dict[str, Callable[[int], tuple[float, ...]]] = {
 backwards."""
 
 
-def geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
-    """From ``first`` to ``last`` by a constant factor: noise rises where ``last`` is the smaller one."""
-    ends = (number("first", first, above=0), number("last", last, above=0))
-    return tuple(np.geomspace(*ends, whole("epochs", epochs, least=1)).tolist())
-
-
 def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
     """The epsilon of each epoch."""
     if isinstance(schedule, str):

@@ -226,9 +226,6 @@ def checked_epsilon(epsilon: object) -> float:
     return number("epsilon", epsilon, above=0, most=500)
 
 
-# -- randomizers whose output is bits: what a device sends, and the unbiased numbers that a server reads in it ---
-
-
 class BitChannel(Channel):
     """A channel that sends bits; `sample` is `send` and `decode` in one."""
 

@@ -251,8 +251,6 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-# -- answers --------------------------------------------------------------------------------------------------
-
 _THOUGHT_ENDS = "</think>"
 _FENCE = re.compile(r"```[\w-]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _ITEM = re.compile(r"\s{0,8}(?:[(\[]?\d{1,4}[.):\]]|[-*•])\s+(?=\S)")

@@ -252,9 +252,6 @@ class PublishedAccount:
         return gaussian_epsilon(sigma=self.noise_multiplier, delta=self.delta, sensitivity=sensitivity)
 
 
-# -- coins -------------------------------------------------------------------------------------------------------------
-
-
 def threshold(rate: float) -> int:
     """t of a chance t / 2^32, the greatest that is not above ``rate``."""
     return math.floor(rate * SCALE)
