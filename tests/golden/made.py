@@ -313,7 +313,6 @@ FILLED = {
     "bank": "--text text --mechanism bank --bank bank",
     "delta": "--delta 1e-6",
     "few": "--samples 2000",
-    "sent": "--predict-levels device --level-epsilon 0.5",
     "text": "--text text --encoder small.txt --seed 1",
     "words": " ".join(WORDS),
     "vectors": "--vectors small.txt",
