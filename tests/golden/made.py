@@ -284,7 +284,6 @@ COMMANDS = (
     "embed in.jsonl -o shared --user user --epsilon 2 --delta 1e-5 {words}",
     "embed in.jsonl -o shared --user user --epsilon 2 {words}",
     "embed in.jsonl -o levels --user user --level age --levels old=1,young=2 --delta 1e-5 --default-level old {words}",
-    "embed in.jsonl -o sent --user user --level age --levels old=1,young=2 {delta} --default-level old {sent} {words}",
     "explain shared",
     "embed in.jsonl -o learnt --user user --epsilon 2 --delta 1e-6 --new-words 1 {words}",
     "embed in.jsonl -o skip --method skip-gram --user user --epsilon 2 {delta} --public-users 40 --steps 2 {words}",
