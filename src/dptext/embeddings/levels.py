@@ -38,8 +38,8 @@ class BudgetPolicy(Showing):
     """Public levels, and how users come by theirs: it goes as ``level=`` into `SkipGram` and `Cooccurrence`.
 
     Those who declared a level have it; those who did not get one that is predicted, if the policy predicts; all others
-    get the default. A prediction is the degree of somebody's concern, 0 to 1, that a regressor reads off features
-    (`fit_concerns`); each level is enough up to a concern of its own, and a user gets the largest epsilon that is
+    get the default. A prediction is the degree of somebody's concern, 0 to 1, that a regressor reads off features;
+    each level is enough up to a concern of its own, and a user gets the largest epsilon that is
     enough for the predicted concern plus a margin: of two levels, the stricter.
 
     What is promised depends on where the features come from (unit user, add/remove, central, delta as in the release).
@@ -84,7 +84,8 @@ class BudgetPolicy(Showing):
     Raises:
         ParameterError: levels as `PersonalBudgets` refuses them; something is missing, or out of range.
 
-    >>> said = fit_concerns([[0.0], [1.0], [2.0], [3.0]] * 10, [0.0, 0.2, 0.5, 0.8] * 10)
+    >>> from sklearn.linear_model import LinearRegression
+    >>> said = LinearRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 0.2, 0.5, 0.8])
     >>> levels = {"strict": 1.0, "standard": 3.0, "open": 8.0}
     >>> policy = BudgetPolicy(levels, predicted_from="public", predictor=said, training="public")
     >>> dict(policy.concerns)
