@@ -78,7 +78,7 @@ def test_the_statement_of_a_folder_cannot_get_lost_or_changed(tmp_path):
     better = file.read_text().replace("1e-06", "1e-09")
     for spoil in (lambda: file.write_text(better), file.unlink):
         spoil()
-        with pytest.raises(DataError, match=r"privacy\.json is not the statement that config\.json announces"):
+        with pytest.raises(DataError, match=r"privacy\.json is not the file that config\.json announces"):
             dptext.load_vectors(tmp_path / "folder")
     dptext.save_vectors(dptext.load_vectors(WORDS), tmp_path / "public")
     assert not (tmp_path / "public" / "privacy.json").exists()
