@@ -118,11 +118,12 @@ class SavedFolder:
         further = set(filterfalse(self._is_unknown, {*digests, *(file.name for file in place.iterdir())}))
         refuse_unknown(source, digests, (*self.files, *further), "sha256.")
         large, small = self.files[: self.large], self.files[self.large :]
-        contents = {name: read_stored(place / name) for name in sorted({*small, *further} - {*large})}
+        present = sorted(name for name in {*small, *further} - {*large} if (place / name).exists())
+        contents = {name: read_stored(place / name) for name in present}
         actual = {name: file_digest(place / name) for name in large}
         actual |= {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        for name, digest in actual.items():
-            if digest != digests.get(name):
+        for name in {**digests, **actual}:
+            if actual.get(name) != digests.get(name):
                 raise DataError(
                     f"{source}: {name} is not the file that {CONFIG} announces: it was cut, changed or mixed up; get "
                     "the folder again"
