@@ -156,6 +156,7 @@ class LatentWords(FrozenEncoder):
         self._row_of = {word: row for row, word in enumerate(self.words)}
         if len(self._row_of) < len(self.words):
             raise ParameterError("words must be distinct, one stands twice")
+        self._plain = {word for word in self.words if kind_of(word) is Kind.WORD and fold(word) == word}
         self.dimension = int(self.components.shape[1])
 
     def _vectors(self, texts: list[str]) -> Vectors:
@@ -165,6 +166,8 @@ class LatentWords(FrozenEncoder):
         return weighted_sums(self.components, rows, weights, np.bincount(owner, minlength=len(texts)), np.float32)
 
     def _row(self, token: str) -> int:
+        if token in self._plain:  # most words: nothing of them has to be looked at again in each call
+            return self._row_of[token]
         return self._row_of.get(fold(token), NO_WORD) if kind_of(token) is Kind.WORD else NO_WORD
 
     @cached_property
