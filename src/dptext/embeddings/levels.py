@@ -321,7 +321,7 @@ class _Undeclared:
         elif user not in self._values:
             given = [known.get(name) for name in self._features]
             if not any(map(_undeclared, given)):
-                self._values[user] = numbers_of(given, self._features, row)
+                self._values[user] = _numbers_of(given, self._features, row)
 
     def taken(self) -> tuple[list[str], Any]:
         """Users, and a row of features for each."""
@@ -332,7 +332,7 @@ class _Undeclared:
         return users, [" ".join(self._texts[user]) for user in users]
 
 
-def numbers_of(values: Sequence[Any], names: Sequence[str], row: int) -> list[float]:
+def _numbers_of(values: Sequence[Any], names: Sequence[str], row: int) -> list[float]:
     """Columns of a row as finite numbers."""
     found = []
     for value, name in zip(values, names, strict=True):

@@ -239,7 +239,7 @@ def draw_file(
 
     def check() -> None:
         # a run that was stopped leaves a statement without texts: the same release may replace it
-        left = not os.path.lexists(out) and _same_release(folder / "privacy.json", statement_path(out))
+        left = not os.path.lexists(out) and _is_of(statement_path(out), folder)
         apart = {"the public texts": draw.files}
         check_output([], out, force=force, beside=force or left, by="add --force", apart_from=apart)
 
@@ -252,9 +252,10 @@ def draw_file(
         return write_corpus(draw.of(described), out, writer)
 
 
-def _same_release(one: Path, other: Path) -> bool:
+def _is_of(statement: Path, folder: Path) -> bool:
+    """Return whether a statement is of the release in a folder."""
     with suppress(DptextError):
-        return read_statement(one).release_id == read_statement(other).release_id
+        return folder_is_of(folder, str(read_statement(statement).release_id))
     return False
 
 
