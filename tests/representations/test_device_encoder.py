@@ -226,7 +226,7 @@ def test_the_statement_of_the_vectors_goes_along(small, tmp_path):
     again = DeviceEncoder.load(tmp_path / "saved")
     assert again.encoder.vectors.statement == trained
     (tmp_path / "saved" / "vectors.privacy.json").unlink()
-    with pytest.raises(StorageError, match=r"cannot read .*vectors.privacy.json"):
+    with pytest.raises(DataError, match=r"vectors.privacy.json is not the file that config.json announces"):
         DeviceEncoder.load(tmp_path / "saved")
 
 
