@@ -42,7 +42,7 @@ from dptext.release.release import Release
 from dptext.showing import Showing
 from dptext.synthesis.density import quotas
 from dptext.synthesis.moments import Labels
-from dptext.synthesis.prompts import Request, Source, TextSample, check_is_apart, with_source
+from dptext.synthesis.prompts import Request, Source, TextSample, check_is_apart
 from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Terms
 from dptext.users.grouping import UserTexts, check_users_are_read, texts_of
 
@@ -333,7 +333,7 @@ class VoteSynthesizer(Showing):
         }
         statement = self.terms.statement(self.mechanism, features, parameters, seeded=seeded, release_id=release_id)
         return statement.replace(
-            parameters=with_source(statement.parameters, source),
+            parameters={**statement.parameters, **source.parameters(), **statement.parameters},
             assumptions=(*statement.assumptions, *source.assumptions()),
             exposed=(*statement.exposed, *source.exposed()),
         )

@@ -74,7 +74,7 @@ def test_the_labels_and_probabilities_are_those_of_the_library(work, release, ru
     assert [list(each) for each in found] == [columns] * COUNT
     texts = [each["text"] for each in found]
     assert texts == [each["text"] for each in rows("in.jsonl")]
-    assert [each["predicted_topic"] for each in found] == distribution.classify(texts)
+    assert [each["predicted_topic"] for each in found] == distribution.predict(texts).tolist()
     probabilities = [[each["probability_drinks"], each["probability_rules"]] for each in found]
     assert probabilities == distribution.predict_proba(texts).round(6).tolist()
 

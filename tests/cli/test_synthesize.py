@@ -156,7 +156,7 @@ def test_label_descriptions_are_kept_with_the_description(synthesize, labels):
     assert code == 0, err
     distribution = dptext.TextDistribution.load("made.jsonl.distribution")
     assert [text.split()[0].strip(",") for text in distribution.labels.described] == ["tea", "tax"]
-    assert distribution.classify(["a cup of tea", "the court and the law"]) == ["drinks", "rules"]
+    assert distribution.predict(["a cup of tea", "the court and the law"]).tolist() == ["drinks", "rules"]
     assert {row.attributes["topic"] for row in rows("made.jsonl")} == {"drinks", "rules"}
 
 

@@ -206,7 +206,7 @@ def test_folders_are_checked_early(folder, tmp_path):
 @pytest.mark.parametrize(
     "option",
     [{"temperature": -1}, {"top_p": 0}, {"top_p": 1.5}, {"max_tokens": 0}, {"batch_size": 0}, {"seed": "1"},
-     {"prompts": "Write"}, {"about": 3}, {"device": ""}],
+     {"about": 3}, {"device": ""}],
     ids=str,
 )  # fmt: skip
 def test_options_are_checked(folder, option):

@@ -6,39 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.errors import ParameterError
-from dptext.synthesis.prompts import Prompts, Request, batches, texts_of
+from dptext.synthesis.prompts import Request, batches, proposal, texts_of, variation
 
 
 def test_a_line_without_a_value_is_left_out():
-    _, asked = Prompts().proposal(Request({}, (), 3), 3)
+    _, asked = proposal(Request({}, (), 3), 3)
     assert "How many: 3" in asked
     for absent in ("label", "frequent", "Examples", "What they are"):
         assert absent not in asked
-    _, asked = Prompts().proposal(Request({"topic": "sports"}, ("game",), 3, ("One.",)), 3, about="news")
+    _, asked = proposal(Request({"topic": "sports"}, ("game",), 3, ("One.",)), 3, about="news")
     for present in ("topic: sports", "game", '["One."]', "What they are: news"):
         assert present in asked
 
 
 def test_braces_in_values_are_nothing_but_braces():
-    _, asked = Prompts().variation(["{count} {0} {x.y}"], Request({"{a}": "{b}"}, (), 1))
+    _, asked = variation(["{count} {0} {x.y}"], Request({"{a}": "{b}"}, (), 1))
     assert '["{count} {0} {x.y}"]' in asked
     assert "{a}: {b}" in asked
-
-
-@pytest.mark.parametrize("name", ["system", "propose", "vary"])
-@pytest.mark.parametrize("template", ["{private}", "{}", "{count.real}", "{label!r}", "{about:>9}", "{", "", 3])
-def test_templates_are_checked(name, template):
-    with pytest.raises(ParameterError, match=f"the prompt '{name}'"):
-        Prompts(**{name: template})
-
-
-def test_examples_belong_to_proposals_and_texts_to_variations():
-    with pytest.raises(ParameterError):
-        Prompts(vary="{examples}")
-    with pytest.raises(ParameterError):
-        Prompts(propose="{texts}")
-    assert Prompts(propose='{{"n": {count}}}').proposal(Request({}, (), 2), 2)[1] == '{"n": 2}'
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,9 @@ def test_classes_without_a_share_are_not_asked_for():
     assert set(classes) == {1}
 
 
-def test_how_many_texts_a_round_asks_for_can_be_set():
+def test_a_round_asks_for_as_many_texts_as_are_wanted():
     source = Numbers()
-    made(source, 4, rounds=1, per_round=30)
+    made(source, 30, rounds=1)
     assert [each.count for each in source.proposed] == [15, 15]
 
 
@@ -184,9 +184,3 @@ def test_a_source_that_answers_with_something_else(answer):
     source.propose = lambda request: answer
     with pytest.raises(ParameterError, match="must answer propose with a list of texts"):
         made(source)
-
-
-@pytest.mark.parametrize("option", [{"rounds": 0}, {"per_round": 0}, {"n": 0}, {"n": "8"}])
-def test_numbers_are_checked(option):
-    with pytest.raises(ParameterError):
-        made(Numbers(), **option)

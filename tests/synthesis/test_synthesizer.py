@@ -174,7 +174,7 @@ def test_the_interval_covers_the_accuracy_of_releases_at_the_stated_rate(people)
         ]
         release = dptext.Synthesizer(seed=seed, **how).fit(given, public=pool)
         others, wanted = two_kinds(2000, 200 + seed)
-        score = np.mean(np.array(release.classify(others)) == np.array(wanted))
+        score = np.mean(release.predict(others) == np.array(wanted))
         low, high = expected.accuracy
         inside.append(low <= score <= high)
         widths.append(high - low)
@@ -268,9 +268,9 @@ def test_the_release_is_a_classifier():
     probabilities = distribution.predict_proba(texts)
     assert probabilities.shape == (3, 2)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    assert distribution.classify(texts)[:2] == LABELS
-    assert distribution.classify(texts) == [LABELS[code] for code in probabilities.argmax(axis=1)]
-    assert distribution.classify([]) == []
+    assert distribution.predict(texts).tolist()[:2] == LABELS
+    assert distribution.predict(texts).tolist() == [LABELS[code] for code in probabilities.argmax(axis=1)]
+    assert distribution.predict([]).tolist() == []
     with pytest.raises(ParameterError, match="no labels to predict"):
         fitted(labels=None).predict_proba(texts)
 
@@ -288,7 +288,7 @@ def test_the_release_is_a_fitted_scikit_learn_classifier():
     texts = ["a cup of tea", "the tax court", "cocoa and tea", "law"] * 3
     truth = ["drinks", "rules", "drinks", "rules"] * 3
     assert release.classes_.tolist() == sorted(LABELS)
-    assert release.predict(texts).tolist() == release.classify(texts) == truth
+    assert release.predict(texts).tolist() == truth
     assert release.score(texts, truth) == 1.0
     assert release.score(texts, ["rules"] * 12) == 0.5
     probabilities = release.predict_proba(texts)
@@ -314,7 +314,7 @@ def test_descriptions_classify_where_two_users_take_part(tmp_path):
     described = {"drinks": "tea cup cocoa", "rules": "tax law court"}
     distribution = fitted(documents(users=1, per_user=1), labels=described, epsilon=0.1, seed=2)
     texts = ["a cup of tea", "cocoa", "the tax court", "law"]
-    assert distribution.classify(texts) == ["drinks", "drinks", "rules", "rules"]
+    assert distribution.predict(texts).tolist() == ["drinks", "drinks", "rules", "rules"]
     assert "the descriptions of the labels: they are public" in distribution.statement.exposed
     distribution.save(tmp_path / "release")
     loaded = dptext.TextDistribution.load(tmp_path / "release")

@@ -228,7 +228,7 @@ def _accuracy(sample: _Sample, made: Release, description: TextDistribution) -> 
         _Trained.REAL: _predicted(*real, tested),
         _Trained.NAMES: _predicted(public, named, tested),
         _Trained.RANDOM: _predicted(texts, dealt.tolist(), tested),
-        _Trained.NOTHING: description.classify(tested),
+        _Trained.NOTHING: description.predict(tested).tolist(),
     }
     return {name: float(np.mean(np.array(each) == true)) for name, each in found.items()}
 

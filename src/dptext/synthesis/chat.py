@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +22,10 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from dptext import checks
 from dptext.errors import DataError, ParameterError, SourceError, StorageError, extra
-from dptext.io.atomic import lock, open_own
+from dptext.io.atomic import file_lock, open_own
 from dptext.io.documents import PathLike
 from dptext.privacy.statement import Parameter
-from dptext.synthesis.prompts import Prompts, Request, batches, texts_of
+from dptext.synthesis.prompts import PROMPTS_SHA256, Request, batches, proposal, texts_of, variation
 
 T = TypeVar("T")
 Messages = tuple[str, str]
@@ -55,15 +55,12 @@ class Limits:
     answer_bytes: int = 1_000_000
 
     def __post_init__(self) -> None:
-        least = {"retries": 0, "failures": 1, "answer_bytes": 1}
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if each.name in least:
-                checks.whole(each.name, value, least=least[each.name])
-            elif each.name in ("backoff", "wait"):
-                checks.number(each.name, value, least=0)
+        for name, value in vars(self).items():
+            if name in ("retries", "failures", "answer_bytes"):
+                checks.whole(name, value, least=0 if name == "retries" else 1)
             else:
-                checks.number(each.name, value, above=0)
+                may_be_zero = name in ("backoff", "wait")
+                checks.number(name, value, least=0 if may_be_zero else None, above=None if may_be_zero else 0)
 
 
 class ChatEndpoint:
@@ -90,7 +87,6 @@ class ChatEndpoint:
             has. Kept answers do not count.
         answers: a file that keeps the answers, so that a run that is stopped goes on where it was: the same requests
             are not made again. It holds texts that the model wrote, and digests of the requests.
-        prompts: what the model is asked.
         limits: of time, failures and length.
 
     Attributes:
@@ -122,7 +118,6 @@ class ChatEndpoint:
         connections: int = 4,
         max_calls: int = 10_000,
         answers: PathLike | None = None,
-        prompts: Prompts | None = None,
         limits: Limits | None = None,
     ) -> None:
         httpx = extra("httpx", "generators", "ChatEndpoint")
@@ -140,8 +135,7 @@ class ChatEndpoint:
         self.seed = None if seed is None else checks.whole("seed", seed)
         self.connections = checks.whole("connections", connections, least=1, most=1000)
         self.max_calls = checks.whole("max_calls", max_calls, least=0)
-        self.prompts = _of_type("prompts", Prompts() if prompts is None else prompts, Prompts)
-        self.limits = _of_type("limits", Limits() if limits is None else limits, Limits)
+        self.limits = Limits() if limits is None else limits
         self._kept = None if answers is None else _KeptAnswers(checks.path("answers", answers))
         self._asked: Counter[str] = Counter()
         self._failed_in_a_row = self._failed = self._answered = 0
@@ -160,7 +154,7 @@ class ChatEndpoint:
         size = self.texts_per_call
         counts = [min(size, request.count - start) for start in range(0, request.count, size)]
         return self._texts([
-            (self.prompts.proposal(request, count, about=self.about, turn=turn), count)
+            (proposal(request, count, about=self.about, turn=turn), count)
             for turn, count in enumerate(counts)
         ])  # fmt: skip
 
@@ -168,13 +162,11 @@ class ChatEndpoint:
         """Texts like these; raises what `propose` does."""
         parts = batches(texts, request.count, self.texts_per_call)
         return self._texts([
-            (self.prompts.variation(part, request, about=self.about, turn=turn), len(part))
+            (variation(part, request, about=self.about, turn=turn), len(part))
             for turn, part in enumerate(parts)
         ])  # fmt: skip
 
     def parameters(self) -> dict[str, Parameter]:
-        """Which model, where, and how it is asked."""
-        prompts = json.dumps([getattr(self.prompts, each.name) for each in fields(self.prompts)])
         return {
             "generator": self.name,
             "generator_model": self.model,
@@ -183,11 +175,10 @@ class ChatEndpoint:
             "generator_temperature": self.temperature,
             "generator_texts_per_call": self.texts_per_call,
             "generator_max_tokens": self.max_tokens,
-            "generator_prompts_sha256": hashlib.sha256(prompts.encode()).hexdigest(),
+            "generator_prompts_sha256": PROMPTS_SHA256,
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """What was sent, and what the model is taken to be."""
         return (
             f"the model '{self.model}' is public: it was not trained on the private texts",
             "what was sent to the model: names of the labels, hints of the release, public instructions, and what it "
@@ -196,7 +187,6 @@ class ChatEndpoint:
         )
 
     def exposed(self) -> tuple[str, ...]:
-        """Who saw what."""
         return (
             f"to who runs the model's server ({self._operator}): the names of the labels, hints of the release, the "
             "instructions, and what the model wrote",
@@ -244,7 +234,7 @@ class ChatEndpoint:
         else:
             with self._kept.opened() as kept:
                 for call in calls:
-                    call.texts = kept.get(call.digest, ())
+                    call.texts = kept.known.get(call.digest, ())
                 _in_a_thread(lambda: self._all(calls, kept))
         return [text for call in calls for text in call.texts[: call.count]]
 
@@ -500,12 +490,6 @@ def _checked_key(name: str, value: object) -> str:
     return value
 
 
-def _of_type(name: str, value: Any, kind: type[T]) -> T:
-    if not isinstance(value, kind):
-        raise ParameterError(f"{name} must be {kind.__name__}(...), got {checks.shown(value)}")
-    return value
-
-
 # -- kept answers ---------------------------------------------------------------------------------------------
 
 _HEAD = b'{"dptext": "kept answers", "version": 1}\n'
@@ -516,64 +500,43 @@ class _KeptAnswers:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[str, tuple[str, ...]] = {}
-        self._size = -1
+        self.known: dict[str, tuple[str, ...]] = {}
         self._stream: Any = None
         with self.opened():
-            pass  # what cannot be used is said before a call is paid for
-
-    def get(self, digest: str, default: tuple[str, ...]) -> tuple[str, ...]:
-        return self._known.get(digest, default)
+            pass  # a file that cannot be used is an error before a call is paid for
 
     @contextmanager
     def opened(self) -> Iterator[_KeptAnswers]:
         """For reading and more: no other process writes it meanwhile."""
-        try:
-            self._stream = open_own(self._path)
-        except OSError as error:
-            if isinstance(error, StorageError):
-                raise
-            raise StorageError.of("open", self._path, error) from None
-        try:
-            if lock(self._stream.fileno()) is False:
-                raise StorageError(f"another process is writing {str(self._path)!r}: wait for it, or name another file")
-            self._read()
-            yield self
-        finally:
-            self._stream.close()
+        with file_lock(self._path):
+            try:
+                self._stream = open_own(self._path)
+            except OSError as error:
+                raise (
+                    error if isinstance(error, StorageError) else StorageError.of("open", self._path, error)
+                ) from None
+            with self._stream:
+                self._read()
+                yield self
 
     def _read(self) -> None:
-        if self._stream.seek(0, os.SEEK_END) == self._size:
-            return
-        self._stream.seek(0)
-        data = self._stream.read()
-        if _HEAD.startswith(data) and data != _HEAD:  # new, or cut in the first line
-            self._stream.seek(0)
-            self._stream.truncate()
-            self._write(_HEAD)
-            data = _HEAD
+        data = self._stream.read() or self._write(_HEAD)
         if not data.startswith(_HEAD):
             raise DataError(f"{self._path.name} is no file of kept answers: choose another name for answers")
-        self._known = {}
         for line in data[len(_HEAD) :].splitlines():
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
+            with suppress(ValueError):  # a last line that was cut
                 entry = json.loads(line)
-                texts = entry["texts"]
-                if isinstance(texts, list) and texts and all(isinstance(each, str) for each in texts):
-                    self._known[str(entry["request"])] = tuple(texts)
+                self.known[entry["request"]] = tuple(entry["texts"])
         if not data.endswith(b"\n"):
             self._write(b"\n")
-        self._size = self._stream.seek(0, os.SEEK_END)
 
     def add(self, digest: str, texts: tuple[str, ...]) -> None:
-        self._known[digest] = texts
-        self._write(json.dumps({"request": digest, "texts": list(texts)}).encode() + b"\n")
+        self._write(json.dumps({"request": digest, "texts": texts}).encode() + b"\n")
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, line: bytes) -> bytes:
         try:
-            self._stream.seek(0, os.SEEK_END)
             self._stream.write(line)
             self._stream.flush()
         except OSError as error:
             raise StorageError.of("write", self._path, error) from None
-        self._size = self._stream.tell()
+        return line

@@ -34,7 +34,7 @@ from dptext.representations.encoders import TextEncoder
 from dptext.showing import Facts, Showing
 from dptext.synthesis.density import VARIETY, LogRatio, Weights, choose
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels
-from dptext.synthesis.prompts import Source, generated, with_source
+from dptext.synthesis.prompts import Source, generated
 
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
@@ -110,8 +110,7 @@ class TextDistribution(Showing):
         return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
 
     def doubts(self, *, shares: Shares = "released") -> tuple[str, ...]:
-        """Return what makes the release hard to use, in sentences: noise, and rare labels. They follow from the
-        released matrix alone, so they may be shared.
+        """Return what makes the release hard to use: noise, and rare labels. It follows from the matrix alone.
 
         Args:
             shares: as in `sample`; with ``"uniform"``, rare labels are no reason for doubt.
@@ -185,14 +184,6 @@ class TextDistribution(Showing):
             ParameterError: the release has no labels.
         """
         return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
-
-    def classify(self, texts: Sequence[str]) -> list[str]:
-        """Return `predict` as a list.
-
-        Raises:
-            ParameterError: the release has no labels.
-        """
-        return [str(each) for each in self.predict(texts)]
 
     def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
         """Return the accuracy of `predict`, given one label per text. For private texts it is *not private*.
@@ -348,10 +339,10 @@ class TextDistribution(Showing):
         self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source, doubts: tuple[str, ...]
     ) -> Release:
         """Texts with their labels, and the statement of this release with what the source adds to it."""
-        found = [self.labels.values_of(int(each)) for each in classes]
-        columns = {column: [values[column] for values in found] for column in self.labels.columns}
+        values, said = [self.labels.values_of(int(code)) for code in classes], self.statement.parameters
+        columns = {column: [row[column] for row in values] for column in self.labels.columns}
         statement = self.statement.replace(
-            parameters={**with_source(self.statement.parameters, source), "texts": len(texts)},
+            parameters={**said, **source.parameters(), **said, "texts": len(texts)},  # no source overrides the release
             assumptions=(*self.statement.assumptions, *source.assumptions()),
             exposed=(*self.statement.exposed, *source.exposed()),
             data_sha256=None,
@@ -420,11 +411,11 @@ class TextDistribution(Showing):
         """
         place = path("the folder", folder)
         source = place.name or str(place)
-        parts = _read(place, source)
+        parts = read_description(place)
         try:
             if features is None:
                 features = PublicFeatures.from_parts(parts.config["features"], parts.tensors, source, given=encoder)
-            found = cls(
+            loaded = cls(
                 matrix=parts.matrix,
                 sigma=parts.sigma,
                 labels=parts.labels,
@@ -435,13 +426,12 @@ class TextDistribution(Showing):
             raise  # that says what to do
         except (ParameterError, TypeError, KeyError, ValueError) as error:
             raise _not_of_one(source, error) from None
-        wrong = found.disagreements()
-        if wrong:
+        if wrong := loaded.disagreements():
             raise DataError(
                 f"{source}: what was loaded and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was "
                 "changed, or another version of dptext wrote it; get it again"
             )
-        return found
+        return loaded
 
     def disagreements(self) -> list[str]:
         """In what the statement disagrees with what it speaks of; empty where it says what was released."""
@@ -521,13 +511,10 @@ def announces_description(folder: Path) -> bool:
 
 def read_description(folder: Path) -> Described:
     """The description in a folder, without its features."""
-    return _read(folder, folder.name or str(folder))
-
-
-def _read(place: Path, source: str) -> Described:
-    config, contents = _FOLDER.read(place, source)
+    source = folder.name or str(folder)
+    config, contents = _FOLDER.read(folder, source)
     statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
-    tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
+    tensors, _ = read_tensors(folder / _TENSORS, source=f"{source}: {_TENSORS}")
     try:
         return Described(
             matrix=np.asarray(tensors["matrix"], dtype=np.float64),
@@ -587,17 +574,16 @@ def _counts_in(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement
 
 
 def noise_is_enough(statement: PrivacyStatement) -> bool:
-    said = statement.parameters
-    epsilon, delta, sigma = (said.get(name) for name in ("epsilon", "delta", "sigma"))
-    numbers = (epsilon, delta, sigma, said.get("sensitivity"))
-    if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers):
+    values = [statement.parameters.get(name) for name in ("epsilon", "delta", "sigma", "sensitivity")]
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) < len(values):
         return False
-    assert isinstance(epsilon, int | float) and isinstance(delta, int | float) and isinstance(sigma, int | float)
-    if said.get("sensitivity") != 1.0 or not sigma > 0 or not epsilon >= 0:
+    epsilon, delta, sigma, sensitivity = numbers
+    if sensitivity != 1.0 or not sigma > 0 or not epsilon >= 0:
         return False
     guarantee = statement.guarantee
     promised = getattr(guarantee, "epsilon", -1.0) >= epsilon and getattr(guarantee, "delta", -1.0) >= delta
-    return promised and gaussian_delta(float(sigma), epsilon=float(epsilon), sensitivity=1.0) <= delta * (1 + 1e-9)
+    return promised and gaussian_delta(sigma, epsilon=epsilon, sensitivity=1.0) <= delta * (1 + 1e-9)
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,13 +20,15 @@ from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import (
     EXAMPLES,
     HINTS,
-    Prompts,
+    PROMPTS_SHA256,
     Request,
     batches,
     cleaned,
     label_in_words,
+    proposal,
     texts_of,
     turned,
+    variation,
 )
 
 _ITEM = "- "
@@ -40,8 +39,8 @@ class LocalModel:
     """A language model of transformers, from a folder (extra ``local-models``).
 
     Nothing is downloaded, no code of the folder is run, and weights are read from safetensors alone, never from
-    pickles. A model with a chat template is asked by `Prompts`, for one text at a time; another one goes on with a list
-    of examples under a line that says what they are, up to the end of the line.
+    pickles. A model with a chat template is asked for one text at a time; another one continues a list of examples
+    under a line that says what they are, up to the end of the line.
 
     **Guarantee.** None of its own, and none is needed: what it gets is public, came from a release, or is its own.
     Assumed: it was not trained on the private texts.
@@ -55,7 +54,6 @@ class LocalModel:
         batch_size: texts that are written at one time.
         device: as torch calls it.
         seed: of the sampling, which is no part of any promise; None draws one.
-        prompts: what a model with a chat template is asked.
 
     Raises:
         ParameterError: no such folder, or none of a model that may be loaded; a number out of range.
@@ -75,7 +73,6 @@ class LocalModel:
         batch_size: int = 16,
         device: str = "cpu",
         seed: int | None = None,
-        prompts: Prompts | None = None,
     ) -> None:
         for package in ("torch", "transformers"):
             extra(package, "local-models", "LocalModel")
@@ -87,9 +84,6 @@ class LocalModel:
         self.batch_size = checks.whole("batch_size", batch_size, least=1)
         self.device = checks.text("device", device)
         self.seed = None if seed is None else checks.whole("seed", seed)
-        if prompts is not None and not isinstance(prompts, Prompts):
-            raise ParameterError(f"prompts must be Prompts(...), got {checks.shown(prompts)}")
-        self.prompts = Prompts() if prompts is None else prompts
 
     # -- a source ---------------------------------------------------------------------------------------------
 
@@ -100,29 +94,21 @@ class LocalModel:
             ParameterError: the folder is none of a model that can be loaded.
             SourceError: the model failed.
         """
+        turns = range(request.count)
         if self._speaks:
-            asked = [
-                self._chat(self.prompts.proposal(request, 1, about=self.about, turn=at)) for at in range(request.count)
-            ]
-        else:
-            asked = [self._list(request, turned(request.examples, at, EXAMPLES), at) for at in range(request.count)]
-        return self._written(asked)
+            return self._written([self._chat(proposal(request, 1, about=self.about, turn=turn)) for turn in turns])
+        return self._written([self._list(request, turned(request.examples, turn, EXAMPLES), turn) for turn in turns])
 
     def vary(self, texts: Iterable[str], request: Request) -> list[str]:
         """Texts like these; raises what `propose` does."""
-        given = [each for part in batches(texts, request.count, 1) for each in part]
+        parts = list(enumerate(batches(texts, request.count, 1)))
         if self._speaks:
-            asked = [
-                self._chat(self.prompts.variation([each], request, about=self.about, turn=at))
-                for at, each in enumerate(given)
-            ]
-        else:
-            asked = [self._list(request, (each,), at) for at, each in enumerate(given)]
-        return self._written(asked)
+            return self._written(
+                [self._chat(variation(part, request, about=self.about, turn=at)) for at, part in parts]
+            )
+        return self._written([self._list(request, part, at) for at, part in parts])
 
     def parameters(self) -> dict[str, Parameter]:
-        """Which model, by the digest of its folder, and how it is asked."""
-        prompts = json.dumps([getattr(self.prompts, each.name) for each in fields(self.prompts)])
         return {
             "generator": self.name,
             "generator_model": self.folder.resolve().name,
@@ -131,11 +117,10 @@ class LocalModel:
             "generator_temperature": self.temperature,
             "generator_top_p": self.top_p,
             "generator_max_tokens": self.max_tokens,
-            "generator_prompts_sha256": hashlib.sha256(prompts.encode()).hexdigest(),
+            "generator_prompts_sha256": PROMPTS_SHA256,
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the model is taken to be."""
         return (
             f"the model '{self.folder.resolve().name}' is public: it was not trained on the private texts",
             "the model was given names of the labels, hints of the release, public instructions, and what it had "
@@ -143,8 +128,7 @@ class LocalModel:
             "the texts were written by a language model: what they assert may be false",
         )
 
-    def exposed(self) -> tuple[str, ...]:
-        """Nothing: it runs on the curator's machine."""
+    def exposed(self) -> tuple[()]:
         return ()
 
     @cached_property
@@ -193,7 +177,6 @@ class LocalModel:
         """Tokenizer and model."""
         transformers = extra("transformers", "local-models", "LocalModel")
         local = {"local_files_only": True, "trust_remote_code": False}
-        failure = ""
         with _quietly(transformers):
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(str(self.folder), **local)
@@ -202,11 +185,10 @@ class LocalModel:
                 )
                 return tokenizer, model.to(self.device).eval()
             except Exception as error:  # noqa: BLE001  of any kind: a folder may hold anything
-                failure = type(error).__name__
-        raise ParameterError(
-            f"transformers cannot load the model {self.folder.name!r} ({failure}): is it the whole folder of a causal "
-            "language model, and does it do without code of its own?"
-        )
+                raise ParameterError(
+                    f"transformers cannot load the model {self.folder.name!r} ({type(error).__name__}): is it the "
+                    "whole folder of a causal language model, and does it do without code of its own?"
+                ) from None
 
     def _written(self, asked: Sequence[list[int]]) -> list[str]:
         """One text for each prompt, where the model wrote one."""
@@ -237,7 +219,6 @@ class LocalModel:
         how = transformers.GenerationConfig(
             max_new_tokens=self.max_tokens, do_sample=False, eos_token_id=ends or None, pad_token_id=padding
         )
-        failure = ""
         with _quietly(transformers), torch.inference_mode():
             try:
                 made = model.generate(
@@ -252,11 +233,10 @@ class LocalModel:
                 answers: list[str] = tokenizer.batch_decode(made[:, width:].tolist(), skip_special_tokens=True)
                 return answers
             except (RuntimeError, ValueError, IndexError, TypeError) as error:  # out of memory, mostly
-                failure = type(error).__name__
-        raise SourceError(
-            f"the model {self.folder.name!r} failed on {len(asked)} prompts at one time ({failure}): try a smaller "
-            "batch_size or max_tokens"
-        )
+                raise SourceError(
+                    f"the model {self.folder.name!r} failed on {len(asked)} prompts at one time "
+                    f"({type(error).__name__}): try a smaller batch_size or max_tokens"
+                ) from None
 
     def _shortened(self, asked: Sequence[list[int]], model: Any) -> list[list[int]]:
         """The ends of prompts that are too long for the model."""

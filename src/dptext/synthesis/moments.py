@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice, product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dptext.checks import is_encodable, names, shown, whole
 from dptext.checks import text as as_text
 from dptext.errors import ParameterError
-from dptext.features.features import UNIT
+from dptext.features.features import UNIT, PublicFeatures
 from dptext.io.documents import canonical_label
 from dptext.noise.gaussian_sums import clipped_matrices
 from dptext.privacy.statement import PrivacyStatement
@@ -45,26 +45,25 @@ class Labels:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names("the columns of labels", self.columns))
-        values = tuple(self.values)
-        if len(values) != len(self.columns):
+        if len(self.values) != len(self.columns):
             raise ParameterError(
-                f"values must be one list of labels for each column, got {len(values)} for {len(self.columns)} columns"
+                f"values must be one list of labels for each column, got {len(self.values)} for {len(self.columns)} "
+                "columns"
             )
-        found = tuple(_spelled(column, given) for column, given in zip(self.columns, values, strict=True))
-        object.__setattr__(self, "values", found)
-        descriptions = tuple(map(tuple, self.descriptions)) or ((),) * len(found)
+        values = tuple(map(_checked_labels, self.columns, self.values))
+        object.__setattr__(self, "values", values)
+        descriptions = tuple(map(tuple, self.descriptions)) or ((),) * len(values)
         object.__setattr__(self, "descriptions", descriptions)
-        if [len(texts) or len(labels) for texts, labels in zip(descriptions, found, strict=False)] != [
-            *map(len, found)
-        ]:
+        if len(descriptions) != len(values) or any(
+            texts and len(texts) != len(labels) for texts, labels in zip(descriptions, values, strict=True)
+        ):
             raise ParameterError("descriptions must be one text for each label of a column, or none for the column")
         for column, texts in zip(self.columns, descriptions, strict=True):
             _check_descriptions(column, texts)
-        count = math.prod(map(len, found))
-        if count > MOST_CLASSES:
+        if len(self) > MOST_CLASSES:
             raise ParameterError(
-                f"labels make at most {MOST_CLASSES:,} classes, got {count:,} combinations of {len(found)} columns: "
-                "name fewer labels, or fewer columns"
+                f"labels make at most {MOST_CLASSES:,} classes, got {len(self):,} combinations of {len(values)} "
+                "columns: name fewer labels, or fewer columns"
             )
 
     @classmethod
@@ -153,30 +152,25 @@ def _names_of(given: object) -> Any:
     return given.names
 
 
-def _spelled(column: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        what = "one text" if isinstance(given, str | bytes) else shown(given)
-        raise ParameterError(f"the labels of {column!r} must be a list, got {what}")
-    found = [canonical_label(each) for each in islice(given, MOST_CLASSES + 1)]
-    spelled = [each for each in found if each is not None]
-    if len(spelled) < len(found) or not found:
-        what = "an empty list" if not found else f"one that is none of these, at place {found.index(None) + 1}"
-        raise ParameterError(f"the labels of {column!r} must be texts, numbers or truth values, got {what}")
-    if not all(map(is_encodable, spelled)):
+def _checked_labels(column: str, values: Any) -> tuple[str, ...]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        kind = "one text" if isinstance(values, str | bytes) else shown(values)
+        raise ParameterError(f"the labels of {column!r} must be a list, got {kind}")
+    labels = [canonical_label(value) for value in islice(values, MOST_CLASSES + 1)]
+    if None in labels or not labels:
+        kind = f"one that is none of these, at place {labels.index(None) + 1}" if labels else "an empty list"
+        raise ParameterError(f"the labels of {column!r} must be texts, numbers or truth values, got {kind}")
+    spelled = [label for label in labels if label is not None and is_encodable(label)]
+    if len(spelled) < len(labels):
         raise ParameterError(
             f"the labels of {column!r} must be texts that UTF-8 can hold, got one with half a surrogate pair"
         )
-    if isinstance(given, AbstractSet):
-        spelled.sort()  # the order of a set is another one in every process
-    seen: set[str] = set()
-    for place, each in enumerate(spelled, 1):
-        if each in seen:
-            raise ParameterError(
-                f"the labels of {column!r} must differ, got the one at place {place} before: 1, 1.0 and '1' are one "
-                "label"
-            )
-        seen.add(each)
-    return tuple(spelled)
+    if len(set(spelled)) < len(spelled):
+        place = next(place for place, label in enumerate(spelled, 1) if label in spelled[: place - 1])
+        raise ParameterError(
+            f"the labels of {column!r} must differ, got the one at place {place} before: 1, 1.0 and '1' are one label"
+        )
+    return tuple(sorted(spelled) if isinstance(values, AbstractSet) else spelled)
 
 
 COUNT_WEIGHT = 0.2
@@ -187,22 +181,11 @@ TEXTS_AT_ONCE = 1024
 Integers = npt.NDArray[np.int64]
 
 
-class Space(Protocol):
-    """Public feature space, such as `dptext.features.features.PublicFeatures`."""
-
-    @property
-    def dimension(self) -> int:
-        """Number of features, k."""
-
-    def units(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
-        """(n, k) in units of `UNIT`, each row of norm at most 1 and a function of its text alone."""
-
-
 @dataclass(eq=False)
 class MomentSum:
     """The sum of all people's matrices."""
 
-    space: Space
+    space: PublicFeatures
     classes: int
     cells: Integers = field(init=False)
 

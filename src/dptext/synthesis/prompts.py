@@ -8,17 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext import checks
 from dptext.errors import DataError, ParameterError, warn
 from dptext.features.pool import encodable
 from dptext.io.batches import Batch
@@ -45,15 +42,6 @@ class Request:
     count: int
     examples: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "label", MappingProxyType(dict(self.label)))
-        object.__setattr__(self, "hints", tuple(self.hints))
-        object.__setattr__(self, "examples", tuple(self.examples))
-        checks.whole("count", self.count, least=0)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Request, (dict(self.label), self.hints, self.count, self.examples))
-
 
 @runtime_checkable
 class Source(Protocol):
@@ -77,11 +65,6 @@ class Source(Protocol):
 
     def exposed(self) -> tuple[str, ...]:
         """What it shows to whom, for the statement."""
-
-
-def with_source(said: Mapping[str, Parameter], source: Source) -> dict[str, Parameter]:
-    """What a statement says, and what its source says beside it: a source never speaks for the release."""
-    return {**said, **{name: value for name, value in source.parameters().items() if name not in said}}
 
 
 def check_is_apart(public: object, documents: object) -> None:
@@ -175,56 +158,18 @@ Their label: {label}
 The texts ({count}): {texts}
 Answer with a JSON list of strings, one for each text, and with nothing else."""
 
-_FIELDS = {
-    "system": {"about", "label"},
-    "propose": {"count", "about", "label", "hints", "examples"},
-    "vary": {"count", "about", "label", "hints", "texts"},
-}
+PROMPTS_SHA256 = hashlib.sha256(json.dumps([_SYSTEM, _PROPOSE, _VARY]).encode()).hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prompts:
-    """Templates of what a model is asked."""
+def proposal(request: Request, count: int, *, about: str = "", turn: int = 0) -> tuple[str, str]:
+    """System and user message that ask for ``count`` new texts; another turn shows other hints and examples."""
+    examples = _as_list(turned(request.examples, turn, EXAMPLES))
+    return _SYSTEM, _filled(_PROPOSE, request, turn, count=str(count), about=about, examples=examples)
 
-    system: str = _SYSTEM
-    propose: str = _PROPOSE
-    vary: str = _VARY
 
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            template, known = checks.text(f"the prompt {each.name!r}", getattr(self, each.name)), _FIELDS[each.name]
-            try:
-                parts = list(string.Formatter().parse(template))
-                found = {(field, spec, conversion) for _, field, spec, conversion in parts if field is not None}
-            except ValueError:
-                found = {("", "", None)}
-            if not found <= {(name, "", None) for name in known}:
-                raise ParameterError(
-                    f"the prompt {each.name!r} may have the fields {', '.join(f'{{{name}}}' for name in sorted(known))}"
-                    " and no others; write other braces twice"
-                )
-
-    def proposal(self, request: Request, count: int, *, about: str = "", turn: int = 0) -> tuple[str, str]:
-        """System and user message that ask for ``count`` new texts; another turn shows other hints and examples."""
-        values = {
-            "count": str(count),
-            "about": about,
-            "label": label_in_words(request.label),
-            "hints": ", ".join(turned(request.hints, turn, HINTS)),
-            "examples": _as_list(turned(request.examples, turn, EXAMPLES)),
-        }
-        return _filled(self.system, values), _filled(self.propose, values)
-
-    def variation(self, texts: Sequence[str], request: Request, *, about: str = "", turn: int = 0) -> tuple[str, str]:
-        """System and user message that ask for one new text for each of these."""
-        values = {
-            "count": str(len(texts)),
-            "about": about,
-            "label": label_in_words(request.label),
-            "hints": ", ".join(turned(request.hints, turn, HINTS)),
-            "texts": _as_list(texts),
-        }
-        return _filled(self.system, values), _filled(self.vary, values)
+def variation(texts: Sequence[str], request: Request, *, about: str = "", turn: int = 0) -> tuple[str, str]:
+    """System and user message that ask for one new text for each of these."""
+    return _SYSTEM, _filled(_VARY, request, turn, count=str(len(texts)), about=about, texts=_as_list(texts))
 
 
 def label_in_words(label: Mapping[str, str]) -> str:
@@ -242,13 +187,12 @@ def _as_list(texts: Sequence[str]) -> str:
     return json.dumps(list(texts), ensure_ascii=False) if texts else ""
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    lines = []
-    for line in template.split("\n"):
-        used = {field for _, field, _, _ in string.Formatter().parse(line) if field is not None}
-        if not used or any(values[field] for field in used):
-            lines.append(line.format(**values))
-    return "\n".join(lines)
+def _filled(template: str, request: Request, turn: int, **values: str) -> str:
+    """The template without the lines whose field is empty."""
+    values |= {"label": label_in_words(request.label), "hints": ", ".join(turned(request.hints, turn, HINTS))}
+    empty = [f"{{{name}}}" for name, value in values.items() if not value]
+    lines = [line for line in template.split("\n") if not any(field in line for field in empty)]
+    return "\n".join(lines).format(**values)
 
 
 _THOUGHT_ENDS = "</think>"
@@ -363,20 +307,17 @@ def generated(
     n: int,
     *,
     rounds: int = 3,
-    per_round: int | None = None,
     shares: Floats,
     variety: float,
     bits: RandomBits,
     progress: Progress | None = None,
 ) -> tuple[list[str], npt.NDArray[np.intp]]:
     """Let a source write texts in rounds, and choose n of all that it wrote, each once, with a class."""
-    n, rounds = checks.whole("n", n, least=1), checks.whole("rounds", rounds, least=1)
-    asked = n if per_round is None else checks.whole("per_round", per_round, least=1)
-    counts = np.ceil(asked * np.asarray(shares) / np.sum(shares) - 1e-9).astype(int).tolist()
+    counts = np.ceil(n * np.asarray(shares) / np.sum(shares) - 1e-9).astype(int).tolist()
     written = _Written(weigh, len(labels), progress)
     for turn in range(rounds):
         new: list[str] = []
-        best = written.best(shares, -(-asked // _PARENTS), bits) if turn else [[]] * len(labels)
+        best = written.best(shares, -(-n // _PARENTS), bits) if turn else [[]] * len(labels)
         for code, name in enumerate(labels.names):
             if counts[code] > 0:
                 request = Request(labels.values_of(code), tuple(hints.get(name, ())), counts[code])

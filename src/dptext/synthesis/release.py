@@ -1,6 +1,5 @@
-"""A synthetic file out of private ones. The release is the description, a folder beside the output: the ledger
-reserves, people's documents are added up, the folder appears, the ledger settles. The file of texts is made from that
-folder and from public texts, as often as one likes, for nothing."""
+"""Synthetic files from private ones. The release is the description, a folder beside the output and charged to the
+ledger; the texts are post-processing of that folder and of public texts."""
 
 from __future__ import annotations
 
@@ -16,12 +15,7 @@ from typing import Any, Protocol, get_args
 from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.features.pool import Pool, pool_cache
-from dptext.io.atomic import (
-    check_target,
-    file_lock,
-    hashed_file,
-    sibling,
-)
+from dptext.io.atomic import check_target, file_lock, hashed_file, is_same, sibling
 from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import DocumentReader, DocumentWriter, PathLike
 from dptext.privacy.statement import PrivacyStatement, new_release_id
@@ -107,7 +101,6 @@ class PrivateFiles(TextFiles):
 
 
 def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
-    """Whether text, user and labels stand in columns of their own."""
     if text in labels or user in labels:
         raise ParameterError("text, user and labels are columns of their own: name three different ones")
 
@@ -151,24 +144,18 @@ class Draw:
 
     def check_format(self, writer: DocumentWriter, labels: Labels, out: Path) -> None:
         names = [labels.values_of(code) for code in range(len(labels))]
-        columns = {name: [each[name] for each in names] for name in labels.columns}
+        columns = {name: [values[name] for values in names] for name in labels.columns}
         try:
+            what = "these labels: of all combinations"
             deque(_encoded(writer, [""] * len(names), columns), maxlen=0)
+            if self.generator is None:
+                what, texts = "every text of the pool; of its distinct texts", self.public.texts
+                deque(_encoded(writer, texts, dict.fromkeys(labels.columns, [""] * len(texts))), maxlen=0)
         except DataError as error:
-            raise DataError(f"{out.name!r} cannot hold these labels: of all combinations, {error}") from None
-        if self.generator is not None:
-            return
-        texts: Sequence[str] = self.public.texts
-        try:
-            deque(_encoded(writer, texts, {name: [""] * len(texts) for name in labels.columns}), maxlen=0)
-        except DataError as error:
-            raise DataError(
-                f"{out.name!r} cannot hold every text of the pool; of its distinct texts, {error}"
-            ) from None
+            raise DataError(f"{out.name!r} cannot hold {what}, {error}") from None
 
     def of(self, distribution: TextDistribution) -> Release:
-        how: dict[str, Any] = {"variety": self.variety, "shares": self.shares, "seed": self.seed}
-        how |= {"progress": self.progress}
+        how: dict[str, Any] = {name: getattr(self, name) for name in ("variety", "shares", "seed", "progress")}
         if self.generator is not None:
             return distribution.generate(self.generator, self.n, rounds=self.rounds, **how)
         return distribution.sample(self.public, self.n, cache=self.cache, **how)
@@ -253,7 +240,6 @@ def draw_file(
 
 
 def _is_of(statement: Path, folder: Path) -> bool:
-    """Return whether a statement is of the release in a folder."""
     with suppress(DptextError):
         return folder_is_of(folder, str(read_statement(statement).release_id))
     return False
@@ -308,7 +294,7 @@ def check_places(
 def _check_pool_is_apart(inputs: Sequence[PathLike], public: Sequence[PathLike]) -> None:
     """Refuse a pool of which a file is private: its texts would come out as they are."""
     for each in public:
-        if any(_is_around(Path(private), Path(each)) or _is_input(Path(each), [private]) for private in inputs):
+        if any(_is_around(Path(private), Path(each)) or is_same(Path(private), Path(each)) for private in inputs):
             raise ParameterError(
                 f"{os.fspath(each)!r} is both a file of IN and of the public pool: private texts would come out as "
                 "they are; give public texts, chosen without regard to IN"
@@ -320,12 +306,6 @@ def _is_around(folder: Path, file: Path) -> bool:
         inner, outer = file.absolute(), folder.absolute()
         inner, outer = inner.parent.resolve() / inner.name, outer.parent.resolve() / outer.name
         return outer == inner or outer in inner.parents or outer.resolve() in inner.resolve().parents
-    return False
-
-
-def _is_input(out: Path, files: Sequence[PathLike]) -> bool:
-    with suppress(OSError):
-        return any(Path(each).exists() and out.samefile(each) for each in files)
     return False
 
 
