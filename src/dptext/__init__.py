@@ -13,7 +13,7 @@ from sys import modules
 _HOME = {
     name: home
     for home, names in {
-        "advice.advice": "advise",
+        "methods.advise": "advise",
         "audits.mechanisms": "audit",
         "calibration.calibration": "calibrate",
         "calibration.deniability": "deniability",

@@ -14,11 +14,11 @@ from shutil import which
 import pytest
 import typer
 
-from advice.conftest import SECRET, made_up_rows
-from dptext.advice import advice
 from dptext.cli import main
 from dptext.cli.app import program
+from dptext.methods import advise as advice
 from dptext.vectors.formats import load_vectors
+from methods.conftest import SECRET, made_up_rows
 from warm import folders_of_programs
 
 ANSWERS = [
@@ -35,7 +35,7 @@ _load_once = lru_cache(load_vectors)
 
 @pytest.fixture(autouse=True)
 def public_vectors_are_read_once(monkeypatch):
-    monkeypatch.setattr("dptext.advice.way.load_vectors", _load_once)
+    monkeypatch.setattr("dptext.methods.public_texts.load_vectors", _load_once)
 
 
 @pytest.fixture
@@ -87,8 +87,8 @@ def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
     assert code == 0
     found = json.loads(out)
     assert found["for_the_owner_only"]
-    for way in found["ways"]:
-        for command in way["paste"]:
+    for way in found["methods"]:
+        for command in way["commands"]:
             assert parsed(command).params
     assert SECRET not in out + err
     code, out, err = run("advise", "notes.jsonl", "--seed", "1", *answers)
@@ -108,7 +108,7 @@ def test_accuracy_is_predicted_from_public_labels_and_unknown_without_them(notes
     def good_for(*more):
         code, out, err = run("advise", "notes.jsonl", "--json", "--public-text", "said", *more)
         assert code == 0, err
-        [way] = [each for each in json.loads(out)["ways"] if each["command"] == "synthesize"]
+        [way] = [each for each in json.loads(out)["methods"] if each["command"] == "synthesize"]
         return way["good_for"]
 
     assert "Predicted from public labels" in good_for("--public", labelled.name, "--public-label", "kind")
@@ -121,9 +121,9 @@ def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, ans
     code, out, _ = run("advise", "notes.jsonl", "--json", "--public", public.name, "--public-text", "said", *answers)
     assert code == 0
     found = json.loads(out)
-    [way] = [each for each in found["ways"] if each["fit"] == "recommended"]
+    [way] = [each for each in found["methods"] if each["fit"] == "recommended"]
     assert way["name"] == found["recommended"]
-    for command in way["paste"]:
+    for command in way["commands"]:
         assert "PUBLIC" not in command
         filled = command.replace("LABEL1,LABEL2", ",".join(SECRET + each for each in "ABC"))
         filled = filled.replace("LICENCE", "CC0-1.0").replace("NEW.jsonl", "notes.jsonl")
@@ -142,8 +142,8 @@ def test_names_that_a_shell_would_read_are_quoted(notes, run):
     named = ("--text", "the text", "--user", "$USER", "--label", "a b")
     code, out, _ = run("advise", "--json", *named, "--", f"./{odd.name}")
     assert code == 0
-    for way in json.loads(out)["ways"]:
-        for command in way["paste"]:
+    for way in json.loads(out)["methods"]:
+        for command in way["commands"]:
             if "synthesize" in command:
                 params = parsed(command).params
                 assert params["text"] == "the text"
@@ -219,4 +219,4 @@ def test_the_rows_themselves_are_no_public_texts(notes, run, tmp_path):
     (tmp_path / "under another name.jsonl").symlink_to(notes)
     code, _, err = run("advise", "notes.jsonl", "--public", "under another name.jsonl")
     assert code == 2
-    assert "a file of the rows themselves" in err
+    assert "a file of the private rows" in err

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.advice.questions import QUESTIONS, Holder, Purpose, Question, Recipient
 from dptext.cli import options
 from dptext.cli.console import can_ask, print_json, say, stdout
 from dptext.errors import DptextError
+from dptext.methods.questions import QUESTIONS, Holder, Purpose, Question, Recipient
 
 _WIDEST = 100
 
@@ -75,10 +75,10 @@ def advise(
     answers = {question.name: getattr(plan, question.name) for question in QUESTIONS}
     if not (output.as_json or output.quiet) and can_ask():
         answers |= _asked([each for each in QUESTIONS if answers[each.name] is None])
-    from dptext.advice import advice  # every way with all that it takes: the help does without
+    from dptext.methods import advise as comparison  # loads every method: the help does without
 
     given: Any = answers
-    found = advice.advise(
+    found = comparison.advise(
         [Path(each) for each in looked.sources],
         text=looked.text,
         user=looked.user,
@@ -91,8 +91,8 @@ def advise(
         **given,
     )
     console = stdout()
-    width = min(console.width, _WIDEST) if console.is_terminal else advice.WIDTH
-    output.answer(found.as_dict, lambda: typer.echo(advice.as_text(found, width)))
+    width = min(console.width, _WIDEST) if console.is_terminal else comparison.WIDTH
+    output.answer(found.as_dict, lambda: typer.echo(comparison.as_text(found, width)))
 
 
 def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
@@ -100,7 +100,7 @@ def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for question in questions:
         names = list(question.choices)
-        say(question.asked)
+        say(question.text)
         for number, (name, meaning) in enumerate(question.choices.items(), 1):
             say(f"  {number}  {name:<11} {meaning}")
         while question.name not in found:

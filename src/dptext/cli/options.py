@@ -17,11 +17,11 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 
-from dptext.advice.questions import LICENCE
 from dptext.cli.console import print_json, say
 from dptext.errors import ParameterError
 from dptext.io.documents import OnError
 from dptext.io.formats import NAMES_OF_FORMATS
+from dptext.methods.questions import LICENCE
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ def check_places(
 
 
 def check_columns(to: Sequence[Place], rows: options.Rows, run: options.Run) -> None:
-    """Look at the first rows, when nothing else is left to refuse, before a mechanism is loaded or a question asked."""
+    """Look at the first rows, when nothing else is left to refuse, before a mechanism is loaded or a question.text."""
     for place in to:
         if place.sources and not is_pipe(place.sources[0]):
             with closing(read_documents(place.sources[0], **rows.reading)) as reader, suppress(NoDocumentsError):

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dptext.advice.questions import LABELS
 from dptext.cli import options
 from dptext.cli.console import Bar, can_ask, confirm, print_json, progress_bar, stopped_with_notes
 from dptext.cli.outputs import as_input, begin
@@ -23,6 +22,7 @@ from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
 from dptext.io.batches import Batch, as_lists
 from dptext.io.documents import DocumentReader, canonical_label, find_files, read_documents
+from dptext.methods.questions import LABELS
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import before_synthesis, cautioned_of

@@ -6,11 +6,12 @@ import json
 import pytest
 
 import dptext
-from advice.conftest import SECRET, made_up_rows
-from dptext.advice.questions import QUESTIONS
-from dptext.advice.way import PROTECTING, Fit
 from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.methods.advise import Fit
+from dptext.methods.base import PROTECTING
+from dptext.methods.questions import QUESTIONS
 from dptext.privacy.wording import Strength
+from methods.conftest import SECRET, made_up_rows
 
 WAYS = {"synthetic corpus", "shared word vectors", "texts of a bank", "private vectors", "words"}
 
@@ -28,14 +29,14 @@ def unlabelled():
 
 
 def fits(found):
-    return {each.name: each.fit for each in found.ways}
+    return {each.name: each.fit for each in found.methods}
 
 
-def test_without_answers_no_way_is_ruled_out_and_none_is_recommended(advise, rows):
+def test_without_answers_no_method_is_excluded_and_none_is_recommended(advise, rows):
     found = advise(rows)
     assert fits(found) == dict.fromkeys(WAYS, Fit.POSSIBLE)
     assert found.recommended is None
-    assert "Nothing is ruled out yet" in found.recommendation
+    assert "No recommendation yet" in found.recommendation
 
 
 @pytest.mark.parametrize(
@@ -57,85 +58,85 @@ def test_purpose_and_trust_decide(advise, single, purpose, trust, recommended):
     assert (None if found.recommended is None else found.recommended.name) == recommended
     assert found.recommendation.count(". ") == 1, "two sentences"
     if trust == "local":
-        assert fits(found)["synthetic corpus"] is fits(found)["shared word vectors"] is Fit.NOT_HERE
-    assert [each.fit for each in found.ways] == sorted((each.fit for each in found.ways), key=list(Fit).index)
+        assert fits(found)["synthetic corpus"] is fits(found)["shared word vectors"] is Fit.UNSUITABLE
+    assert [each.fit for each in found.methods] == sorted((each.fit for each in found.methods), key=list(Fit).index)
 
 
 def test_a_purpose_rules_out_what_does_not_serve_it(advise, single):
-    assert fits(advise(single, purpose="read"))["private vectors"] is Fit.NOT_HERE
-    assert fits(advise(single, purpose="vectors"))["texts of a bank"] is Fit.NOT_HERE
-    assert fits(advise(single, purpose="devices"))["synthetic corpus"] is Fit.NOT_HERE
+    assert fits(advise(single, purpose="read"))["private vectors"] is Fit.UNSUITABLE
+    assert fits(advise(single, purpose="vectors"))["texts of a bank"] is Fit.UNSUITABLE
+    assert fits(advise(single, purpose="devices"))["synthetic corpus"] is Fit.UNSUITABLE
 
 
 def test_for_anybody_to_have_a_bound_that_does_not_protect_is_ruled_out(advise, single):
     kept, shared = (fits(advise(single, purpose="read", recipient=each)) for each in ("colleagues", "public"))
     assert kept["words"] is Fit.POSSIBLE
-    assert shared["words"] is Fit.NOT_HERE
-    assert shared["texts of a bank"] is not Fit.NOT_HERE
+    assert shared["words"] is Fit.UNSUITABLE
+    assert shared["texts of a bank"] is not Fit.UNSUITABLE
 
 
 def test_a_person_with_many_texts_pays_for_each_under_a_local_promise(advise, rows):
     found = advise(rows, purpose="read", recipient="public", trust="local")
-    bank = found.way("texts of a bank")
+    bank = found.method("texts of a bank")
     assert (bank.texts, bank.statement.epsilon, bank.person.epsilon) == (5, PROTECTING, 5 * PROTECTING)
-    assert bank.fit is Fit.NOT_HERE
-    assert "A person with 5 texts: epsilon 15." in bank.promise
+    assert bank.fit is Fit.UNSUITABLE
+    assert "A person with 5 texts: epsilon 15." in bank.guarantee
     assert found.recommended is None
-    assert found.way("synthetic corpus").person is None  # its unit is the person
+    assert found.method("synthetic corpus").person is None  # its unit is the person
 
 
 def test_too_few_people_is_said_with_a_number_that_would_do(advise):
-    few = advise(made_up_rows(people=4, each=6), purpose="read", trust="central").way("synthetic corpus")
-    assert few.fit is Fit.NOT_HERE
+    few = advise(made_up_rows(people=4, each=6), purpose="read", trust="central").method("synthetic corpus")
+    assert few.fit is Fit.UNSUITABLE
     assert few.reasons[0].startswith("Too few people for any epsilon that protects: 4 here")
     assert advise(made_up_rows(people=1, each=1), purpose="read", trust="central").recommended.name != few.name
-    several = advise(made_up_rows(people=60, each=1), purpose="read", trust="central").way("synthetic corpus")
+    several = advise(made_up_rows(people=60, each=1), purpose="read", trust="central").method("synthetic corpus")
     assert several.reasons[0].startswith("Too few people for epsilon 1: 60 here")
-    many = advise(made_up_rows(people=2000, each=1), purpose="read", trust="central").way("synthetic corpus")
+    many = advise(made_up_rows(people=2000, each=1), purpose="read", trust="central").method("synthetic corpus")
     assert many.fit is Fit.RECOMMENDED
 
 
 def test_without_a_column_of_people_single_texts_are_protected(advise, unlabelled):
     found = advise(unlabelled, purpose="read", trust="central")
-    assert str(found.way("synthetic corpus").statement.unit) == "document"
-    assert "--unit document" in found.way("synthetic corpus").pasted[0]
-    assert "--user" in " ".join(found.way("synthetic corpus").reasons)
+    assert str(found.method("synthetic corpus").statement.unit) == "document"
+    assert "--unit document" in found.method("synthetic corpus").assessment.commands[0]
+    assert "--user" in " ".join(found.method("synthetic corpus").reasons)
 
 
 def test_for_a_classifier_the_release_itself_comes_first(advise, single):
-    way = advise(single, purpose="classify", trust="central", recipient="partner").way("synthetic corpus")
-    made, labelled = way.pasted[-2:]
+    way = advise(single, purpose="classify", trust="central", recipient="partner").method("synthetic corpus")
+    made, labelled = way.assessment.commands[-2:]
     assert made.startswith("dptext synthesize ")
     assert labelled.startswith("dptext classify NEW.jsonl --distribution ")
     place = made.partition("-o ")[2].split()[0]
     assert f"--distribution {place}.distribution " in labelled.replace("\\\n", " ")
     assert "--text note" in labelled
-    assert any(each.startswith("Try the release itself first as the classifier") for each in way.reasons)
+    assert any("try the release itself first" in each for each in way.reasons)
     for purpose in (None, "read"):
-        other = advise(single, purpose=purpose, trust="central").way("synthetic corpus")
-        assert not any("classif" in each for each in (*other.pasted, *other.reasons))
+        other = advise(single, purpose=purpose, trust="central").method("synthetic corpus")
+        assert not any("classif" in each for each in (*other.assessment.commands, *other.reasons))
 
 
 def test_a_classifier_needs_labels(advise, unlabelled):
     found = advise(unlabelled, purpose="classify", trust="central")
     assert found.recommended is None
-    assert "--label" in " ".join(found.way("synthetic corpus").reasons)
+    assert "--label" in " ".join(found.method("synthetic corpus").reasons)
 
 
 def test_each_way_that_can_protect_has_an_epsilon_that_does_and_the_other_says_that_it_does_not(advise, single):
-    for way in advise(single).ways:
+    for way in advise(single).methods:
         strength = Strength.of(way.statement.epsilon)
         assert (strength is Strength.PROTECTS) == (way.name != "words")
-        assert (Strength.TOO_LARGE.value in way.promise) == (way.name == "words")
+        assert (Strength.TOO_LARGE.value in way.guarantee) == (way.name == "words")
 
 
 def test_promises_are_those_of_the_real_statements(advise, single):
     found = advise(single)
-    assert str(found.way("synthetic corpus").statement.guarantee) == "(1, 1e-06)-differential privacy"
-    assert found.way("shared word vectors").statement.unit == "user"
-    assert found.way("texts of a bank").statement.mechanism == "BankRewriter"
-    assert found.way("private vectors").statement.guarantee == dptext.PureDP(PROTECTING)
-    assert found.way("words").statement.guarantee.kind == "metric"
+    assert str(found.method("synthetic corpus").statement.guarantee) == "(1, 1e-06)-differential privacy"
+    assert found.method("shared word vectors").statement.unit == "user"
+    assert found.method("texts of a bank").statement.mechanism == "BankRewriter"
+    assert found.method("private vectors").statement.guarantee == dptext.PureDP(PROTECTING)
+    assert found.method("words").statement.guarantee.kind == "metric"
 
 
 def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(advise, single, toy):
@@ -146,14 +147,14 @@ def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(a
 
     bare = Bare(**{each.name: getattr(toy, each.name) for each in dataclasses.fields(toy)})
     found = advise(single, public=bare, purpose="read", trust="central", recipient="public")
-    assert len(found.ways) == len(WAYS)
-    assert 'pip install "dptext[glove]"' in str(found)
-    assert found.way("words").statement is None
-    without = {way.name for way in found.ways if way.pasted[0] != 'pip install "dptext[glove]"'}
+    assert len(found.methods) == len(WAYS)
+    assert 'pip install "dptext[glove]"' in found.method("words").assessment.commands
+    assert found.method("words").statement is None
+    without = {way.name for way in found.methods if way.assessment.commands[0] != 'pip install "dptext[glove]"'}
     assert without == {"synthetic corpus", "texts of a bank"}  # the vectors in the package are enough for these
-    for way in found.ways:
+    for way in found.methods:
         if way.name != "words":
-            with_all = advise(single).way(way.name).statement
+            with_all = advise(single).method(way.name).statement
             assert (way.statement.guarantee, way.statement.unit) == (with_all.guarantee, with_all.unit)
             assert (way.statement.relation, way.statement.trust) == (with_all.relation, with_all.trust)
 
@@ -161,14 +162,16 @@ def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(a
 def test_the_number_of_people_enters_no_command(advise):
     for people in (37, 1234):
         found = advise(made_up_rows(people=people, each=1))
-        assert not any(str(people) in line or f"{people:,}" in line for way in found.ways for line in way.pasted)
-        assert "-n 5000" in found.way("synthetic corpus").pasted[0]
+        assert not any(
+            str(people) in line or f"{people:,}" in line for way in found.methods for line in way.assessment.commands
+        )
+        assert "-n 5000" in found.method("synthetic corpus").assessment.commands[0]
 
 
 @pytest.mark.parametrize("answers", [{}, {"purpose": "read", "recipient": "public", "trust": "local"}])
 def test_no_value_of_the_rows_is_anywhere(advise, rows, answers):
     found = advise(rows, **answers)
-    for shown in (str(found), repr(found), found._repr_html_(), json.dumps(found.as_dict()), str(found.ways)):
+    for shown in (str(found), repr(found), found._repr_html_(), json.dumps(found.as_dict()), str(found.methods)):
         assert SECRET not in shown
         assert "nobody spoke" not in shown
 
@@ -184,7 +187,9 @@ def test_the_page_is_eighty_columns_wide_and_says_whose_it_is(advise, rows):
     for answers in ({}, {"purpose": "vectors", "recipient": "public"}):
         page = str(advise(rows, **answers))
         assert max(map(len, page.split("\n"))) <= 80
-        assert page.startswith("For you alone")
+        assert len(page.split("\n")) <= 60
+        assert " ".join(page.split()).startswith(advise(rows, **answers).recommendation)
+        assert "For you alone" in page
     assert "for the owner" in repr(advise(rows))
     assert advise(rows).as_dict()["for_the_owner_only"]
 
@@ -202,10 +207,10 @@ def test_a_file_without_a_line_of_names_does_not_show_a_row_as_names(advise, tmp
 def test_previews_are_of_public_texts_five_of_each_and_the_same_again(advise, rows, toy):
     first, second = advise(rows), advise(rows)
     for name in ("texts of a bank", "words"):
-        pairs = first.way(name).preview.pairs
+        pairs = first.method(name).assessment.preview.pairs
         assert [before for before, _ in pairs] == list(toy.shown)
-        assert pairs == second.way(name).preview.pairs
-    made = first.way("synthetic corpus").preview.pairs
+        assert pairs == second.method(name).assessment.preview.pairs
+    made = first.method("synthetic corpus").assessment.preview.pairs
     assert len(made) == 5
     assert {text for _, text in made} <= set(toy.texts)
 
@@ -222,5 +227,5 @@ def test_answers_that_there_are_not():
 
 
 def test_a_way_that_there_is_not(advise, rows):
-    with pytest.raises(KeyError, match="the ways are"):
-        advise(rows).way("none")
+    with pytest.raises(KeyError, match="the methods are"):
+        advise(rows).method("none")

@@ -82,13 +82,13 @@ class Data:
 
     @property
     def inputs(self) -> str:
-        return " ".join(map(quoted, self.files)) or _NO_FILE
+        return " ".join(map(quote, self.files)) or _NO_FILE
 
-    def out(self, suffix: str) -> str:
-        """Where what is made of them goes: in the working folder, by the name of the first file."""
+    def out(self, suffix: str, *, quoted: bool = True) -> str:
+        """The output's name: in the working folder, after the first file."""
         first = PurePath(self.files[0] if self.files else _NO_FILE).name
         stem = first.partition(".")[0].replace("*", "").replace("?", "") or "texts"
-        return quoted(f"{stem}{suffix}")
+        return quote(f"{stem}{suffix}") if quoted else f"{stem}{suffix}"
 
     def as_dict(self) -> dict[str, Any]:
         columns = [
@@ -115,8 +115,8 @@ class Data:
         }
 
 
-def quoted(value: str) -> str:
-    """A value as a shell takes it; a file whose name begins with a dash is no option."""
+def quote(value: str) -> str:
+    """Quote a value for a shell; a file name that begins with a dash becomes a path."""
     return shlex.quote(f"./{value}" if value.startswith("-") and "/" not in value and "." in value else value)
 
 

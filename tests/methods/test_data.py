@@ -4,10 +4,10 @@ import pandas
 import pytest
 
 import dptext
-from advice.conftest import SECRET, made_up_rows
-from dptext.advice import data as module
-from dptext.advice.data import look
 from dptext.errors import DataError, ParameterError
+from dptext.methods import data as module
+from dptext.methods.data import look
+from methods.conftest import SECRET, made_up_rows
 
 NAMES = [
     ("text", "user", "label"),

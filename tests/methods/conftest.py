@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.advice.advice import advised
-from dptext.advice.data import look
-from dptext.advice.questions import Answers
-from dptext.advice.way import Case, PublicTexts
+from dptext.methods.advise import compare
+from dptext.methods.base import AdviceInput
+from dptext.methods.data import look
+from dptext.methods.public_texts import PublicTexts
+from dptext.methods.questions import Requirements
 
 SECRET = "zzsecret"
 """Part of every value of the private rows, but for labels and numbers."""
@@ -70,7 +71,7 @@ def advise(toy):
         question = (id(source), text, user, label, id(public), *sorted(answers.items()))
         if question not in kept:
             data = look(source, text=text, user=user, labels=label)
-            found = advised(Case(data=data, answers=Answers(**answers), public=public))
+            found = compare(AdviceInput(data, Requirements(**answers), public))
             kept[question] = found, source, public  # an id is another's when its object is gone
         return kept[question][0]
 

@@ -1,0 +1,437 @@
+"""Compare the release methods for a table: `advise`, and the `Advice` that it returns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from dptext.errors import ParameterError
+from dptext.io.atomic import is_same
+from dptext.methods.base import AdviceInput, Assessment, Caveat, Method
+from dptext.methods.data import Data, files_of, look
+from dptext.methods.public_texts import PublicTexts
+from dptext.methods.questions import PLACEHOLDERS, Holder, Purpose, Recipient, Requirements
+from dptext.methods.registry import METHODS
+from dptext.privacy.guarantee import Trust, Unit
+from dptext.privacy.restating import statement_for_user
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import Strength, filled, in_a_table
+from dptext.text.identifiers import Column
+
+WIDTH = 80
+_LONGEST_NAME = 40
+_INDENT, _EXAMPLES = 13, 3
+OWNER = "For you alone: this page counts private rows. Do not pass it on, and copy none of its counts into a command."
+
+
+class Fit(StrEnum):
+    """How well a method suits a table and its owner's requirements."""
+
+    RECOMMENDED = "recommended"
+    POSSIBLE = "possible"
+    UNSUITABLE = "unsuitable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedMethod:
+    """One method in the comparison.
+
+    Attributes:
+        name, command: of the method.
+        fit: recommended, possible or unsuitable.
+        reasons: what speaks against it, the gravest first.
+        assessment: its statement, utility, commands and preview for this table.
+        person: under a guarantee per text, the statement for the user with the most texts here; None: the same.
+        texts: how many texts that user has; None: unknown.
+        guarantee, attack: its guarantee, and what an adversary gets, in words.
+        rank: how well it serves the purpose, 0 to 3.
+    """
+
+    name: str
+    command: str
+    fit: Fit
+    reasons: tuple[str, ...]
+    assessment: Assessment
+    person: PrivacyStatement | None
+    texts: int | None
+    guarantee: str
+    attack: str
+    rank: int
+
+    @property
+    def statement(self) -> PrivacyStatement | None:
+        return self.assessment.statement
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        statement, person, assessment = self.statement, self.person, self.assessment
+        return {
+            "name": self.name,
+            "command": self.command,
+            "fit": str(self.fit),
+            "reasons": list(self.reasons),
+            "guarantee_in_words": self.guarantee,
+            "unit": None if statement is None else str(statement.unit),
+            "epsilon": None if statement is None else statement.epsilon,
+            "delta": None if statement is None else getattr(statement.guarantee, "delta", 0.0),
+            "guarantee": None if statement is None else str(statement.guarantee),
+            "trust": None if statement is None else str(statement.trust),
+            "epsilon_per_person": None if person is None else person.epsilon,
+            "texts_per_person": self.texts,
+            "good_for": assessment.good_for,
+            "attack": self.attack,
+            "commands": list(assessment.commands),
+            "preview": [{"input": source or None, "output": output} for source, output in assessment.preview.pairs],
+            "preview_missing": assessment.preview.missing,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """The result of `advise`. It counts private rows, so it is for their owner alone.
+
+    Attributes:
+        data: what was seen of the rows.
+        requirements: the answers.
+        methods: all release methods, the best one first.
+        recommendation: two sentences.
+        public: the name of the public texts.
+    """
+
+    data: Data
+    requirements: Requirements
+    methods: tuple[ComparedMethod, ...]
+    recommendation: str
+    public: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the rows, with the reasons why one may identify somebody."""
+        return self.data.columns
+
+    @property
+    def recommended(self) -> ComparedMethod | None:
+        """The method that suits best, if one does."""
+        return self.methods[0] if self.methods[0].fit is Fit.RECOMMENDED else None
+
+    def method(self, name: str) -> ComparedMethod:
+        """A method by its name or its command.
+
+        Raises:
+            KeyError: there is no such method.
+        """
+        for method in self.methods:
+            if name in (method.name, method.command):
+                return method
+        raise KeyError(f"the methods are {', '.join(method.name for method in self.methods)}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for the owner of the rows."""
+        return {
+            "for_the_owner_only": True,
+            "requirements": {name: getattr(self.requirements, name) for name in ("purpose", "recipient", "trust")},
+            "data": self.data.as_dict(),
+            "methods": [method.as_dict() for method in self.methods],
+            "recommended": None if self.recommended is None else self.recommended.name,
+            "recommendation": self.recommendation,
+            "public": self.public,
+        }
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        name = "nothing" if self.recommended is None else self.recommended.name
+        return f"<Advice: {name} recommended, {len(self.methods)} methods; for the owner of the rows>"
+
+    def _repr_html_(self) -> str:
+        return filled(
+            "methods/templates/advice.html",
+            advice=self,
+            owner=OWNER,
+            facts=_facts(self.data),
+            identifying=[(column_name(self.data, name), reasons) for name, reasons in _identifying(self.data)],
+            shown=_shown(self),
+            unsuitable=Fit.UNSUITABLE,
+        )
+
+
+def advise(
+    source: Any,
+    *,
+    text: str | None = None,
+    user: str | None = None,
+    label: str | Sequence[str] | None = None,
+    purpose: Purpose | None = None,
+    recipient: Recipient | None = None,
+    trust: Holder | None = None,
+    public: Any = None,
+    public_text: str = "text",
+    public_label: str | None = None,
+    suffix: str | None = None,
+    seed: int | None = None,
+) -> Advice:
+    """Compare the release methods for a table: guarantee, utility, attack success and the command to run.
+
+    The guarantees are those of the real mechanisms, computed without reading a private text. The figures come from
+    public texts and public numbers. Of the rows, only the columns and some counts are read. **The advice is private:
+    it is for the owner of the rows.** It contains no value of a row, but names of columns. Nothing is written.
+
+    Args:
+        source: a path, or a list of `pathlib.Path` objects (files, folders, patterns); a table (pandas, polars,
+            pyarrow, ``datasets.Dataset``); a list of mappings, of texts, or of `dptext.Document` objects.
+        text, user, label: the columns with the text, its author, and labels; None: guessed.
+        purpose: "read" (people read the texts), "classify" (train a classifier), "vectors" (share word vectors),
+            "devices" (devices send vectors of texts), "statistics" (what many people write about, or something else).
+        recipient: "public", "partner" or "colleagues".
+        trust: "central": somebody may hold all texts; "local": nobody may, each owner or device protects itself.
+        public: public texts for previews and figures, as `dptext.Pool` takes them; None: bundled utterances.
+        public_text: the text column of public files and tables.
+        public_label: the label column of public files, to predict the accuracy of a synthetic corpus.
+        suffix: the format of files whose names do not tell.
+        seed: of the previews, to get the same ones again.
+
+    Raises:
+        ParameterError: an unknown answer or column; no text column; a pipe; ``public`` contains a file of the rows.
+        DataError: no rows; a broken file.
+        StorageError: a file cannot be read.
+
+    >>> advice = advise("notes.jsonl", purpose="read", recipient="public", trust="local")  # doctest: +SKIP
+    >>> print(advice.recommendation)  # doctest: +SKIP
+    """
+    requirements = Requirements(purpose=purpose, recipient=recipient, trust=trust)
+    data = look(source, text=text, user=user, labels=(label,) if isinstance(label, str) else label, suffix=suffix)
+    private = files_of(source, suffix=suffix) if public is not None and data.files else []
+    if any(is_same(one, other) for one in private for other in files_of(public)):
+        raise ParameterError("public contains a file of the private rows: name a file of other people's texts")
+    if public is None:
+        texts = PublicTexts.bundled(seed)
+    else:
+        texts = PublicTexts.of(public, text=public_text, label=public_label, seed=seed)
+    return compare(AdviceInput(data, requirements, texts))
+
+
+def compare(case: AdviceInput) -> Advice:
+    """Judge every method for a table."""
+    methods = [_judge(method, case) for method in METHODS]
+    if case.requirements.any:
+        clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED]
+        best = max(clear, key=lambda method: method.rank, default=None)
+    else:
+        best = None
+    methods = [
+        replace(method, fit=Fit.POSSIBLE) if method.fit is Fit.RECOMMENDED and method is not best else method
+        for method in methods
+    ]
+    methods.sort(key=lambda method: (list(Fit).index(method.fit), -method.rank))
+    return Advice(
+        data=case.data,
+        requirements=case.requirements,
+        methods=tuple(methods),
+        recommendation=_recommendation(methods, case.requirements),
+        public=case.public.name,
+    )
+
+
+def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
+    """Assess a method; it is a candidate for the recommendation if no caveat prevents that."""
+    caveats = list(_mismatches(method, case.requirements))
+    assessment = method.assess(case, figures=not caveats)
+    statement, texts, person = assessment.statement, case.data.most_texts, None
+    caveats += assessment.caveats
+    if statement is not None:
+        is_local_per_text = statement.unit is Unit.DOCUMENT and statement.trust is Trust.LOCAL
+        if is_local_per_text and texts is not None and texts > 1:
+            person = statement_for_user(statement, texts)
+        caveats += _strength_caveats(statement, person, case.requirements)
+    if method.never is not None:
+        caveats.append(Caveat(1, method.never))
+    if case.missing_extra is not None and (statement is None or not statement.parameters):
+        assessment = replace(assessment, commands=(case.missing_extra, *assessment.commands))
+        caveats.append(Caveat(0, f"Install first: {case.missing_extra}."))
+    weight = max((caveat.weight for caveat in caveats), default=0)
+    if not case.requirements.any:  # nothing was said that could exclude a method
+        weight = min(weight, 1)
+    guarantee, attack = "Unknown without word vectors.", ""
+    if statement is not None:
+        guarantee, attack = in_a_table(statement, person=person, texts=texts or 1)
+    return ComparedMethod(
+        name=method.name,
+        command=method.command,
+        fit=(Fit.RECOMMENDED, Fit.POSSIBLE, Fit.UNSUITABLE)[weight],
+        reasons=tuple(caveat.reason for caveat in sorted(caveats, key=lambda caveat: -caveat.weight)),
+        assessment=assessment,
+        person=person,
+        texts=texts,
+        guarantee=guarantee,
+        attack=attack,
+        rank=method.purposes[case.requirements.purpose],
+    )
+
+
+def _mismatches(method: Method, requirements: Requirements) -> Iterator[Caveat]:
+    if requirements.trust == "local" and method.trust is not Trust.LOCAL:
+        yield Caveat(2, "Somebody would have to hold all texts, and nobody may.")
+    if requirements.purpose is not None and not method.purposes[requirements.purpose]:
+        yield Caveat(2, method.mismatch[requirements.purpose])
+
+
+def _strength_caveats(
+    statement: PrivacyStatement, person: PrivacyStatement | None, requirements: Requirements
+) -> Iterator[Caveat]:
+    """Caveats about the size of the bound; for a person, where the number of texts is known."""
+    strength = Strength.of((person or statement).epsilon)
+    if strength is Strength.PROTECTS:
+        return
+    is_public = requirements.recipient == "public"
+    weight = int(is_public) + (strength is Strength.TOO_LARGE)
+    suffix = ", and a public release cannot be called back" if is_public else ""
+    if person is not None and Strength.of(statement.epsilon) is Strength.PROTECTS:
+        reason = (
+            "It protects one text, but not the user with the most texts here: take fewer texts per user, or divide "
+            "epsilon by a public bound on their number"
+        )
+    else:
+        reason = f"Its bound is {'weak' if strength is Strength.WEAK else 'too large to protect'}"
+    yield Caveat(weight, f"{reason}{suffix}.")
+
+
+def _recommendation(methods: Sequence[ComparedMethod], requirements: Requirements) -> str:
+    best, name = methods[0], _with_article(methods[0])
+    questions = [f"--{name}" for name in requirements.unanswered]
+    if best.fit is Fit.RECOMMENDED:
+        change = f" Answer {' and '.join(questions)} too: the recommendation may change." if questions else ""
+        return f"Make {name} (dptext {best.command}). {_why(best)}{change}"
+    if not requirements.any:
+        return f"No recommendation yet: answer --purpose, --recipient and --trust. To start with, consider {name}."
+    reason = best.reasons[0] if best.reasons else "It does not serve this purpose."
+    return f"No method both protects and serves this purpose. The nearest is {name}: {reason[0].lower()}{reason[1:]}"
+
+
+def _why(method: ComparedMethod) -> str:
+    statement = method.person or method.statement
+    assert statement is not None  # a method without one is never recommended
+    if Strength.of(statement.epsilon) is Strength.PROTECTS:
+        whom = "each person, with all their texts," if statement.unit == "user" else "each text"
+        return (
+            f"It protects {whom} at epsilon {statement.epsilon:g}, and serves the purpose best of those that protect."
+        )
+    bounds = "" if method.statement is None else f"epsilon {method.statement.epsilon:g} per text"
+    if method.person is not None:
+        bounds += f", {method.person.epsilon:g} for the user with the most texts"
+    return f"It has {bounds}, and serves the purpose best of those that remain. {Strength.of(statement.epsilon).value}"
+
+
+def _with_article(method: ComparedMethod) -> str:
+    return f"a {method.name}" if method.name.startswith("synthetic") else method.name
+
+
+# -- the page --------------------------------------------------------------------------------------------------------
+
+
+def as_text(advice: Advice, width: int = WIDTH) -> str:
+    """The advice as a page: the recommendation and its command first."""
+    shown = _shown(advice)
+    preview, examples = shown.assessment.preview, shown.assessment.preview.pairs[:_EXAMPLES]
+    parts = [
+        _wrap(advice.recommendation, width),
+        *shown.assessment.commands,
+        _wrap(_about_commands(advice), width),
+        _wrap(OWNER, width),
+        "\n".join(_hanging(name, fact, width) for name, fact in _facts(advice.data)),
+        _columns(advice.data, width),
+        "\n".join(_compared(shown, width, in_full=True)),
+        "\n".join(line for method in advice.methods[1:] for line in _compared(method, width, in_full=False)),
+        "\n".join([
+            _wrap(f"Example, made from public texts ({advice.public}):", width),
+            *([_wrap(preview.missing, width, "  ")] if preview.missing else []),
+            *(_hanging("", f"{before} -> {after}" if before else after, width, 6) for before, after in examples),
+        ]),
+    ]  # fmt: skip
+    return "\n\n".join(part for part in parts if part)
+
+
+def _shown(advice: Advice) -> ComparedMethod:
+    """The method whose commands and preview the page shows."""
+    return advice.methods[0]
+
+
+def _about_commands(advice: Advice) -> str:
+    names = ", ".join(method.name for method in advice.methods[1:] if method.fit is not Fit.UNSUITABLE)
+    others = f" All about {names}: --json." if names else ""
+    commands = " ".join(_shown(advice).assessment.commands)
+    if not any(placeholder in commands for placeholder in PLACEHOLDERS):
+        return f"Numbers such as -n are public: never copy a count of private rows.{others}"
+    return (
+        f"Replace the names in capitals by public texts, labels and licences, chosen without the private rows.{others}"
+    )
+
+
+def column_name(data: Data, name: str) -> str:
+    """The name of a column; a file without a header has a row in its place, which is not shown."""
+    if len(name) <= _LONGEST_NAME and name.isprintable():
+        return name
+    return f"column {[column.name for column in data.columns].index(name) + 1}"
+
+
+def _facts(data: Data) -> list[tuple[str, str]]:
+    roles, guessed = data.roles, data.roles.guessed
+
+    def named(role: str, *names: str) -> str:
+        return ", ".join(column_name(data, name) for name in names) + (" (guessed)" if role in guessed else "")
+
+    rows = f"{data.rows:,}" + ("" if data.is_all else " (only the first ones were counted)")
+    rows += f", {data.unread:,} unreadable" if data.unread else ""
+    rows += f", {data.empty:,} without a text" if data.empty else ""
+    user, labels = "no column names the author of a text (--user COLUMN)", "no column with few values (--label COLUMN)"
+    if roles.user is not None:
+        texts = "one text each" if data.most_texts == 1 else f"up to {data.most_texts or 0:,} texts each"
+        user = f"{named('user', roles.user)}: {data.people:,} people, {texts}"
+    if roles.labels:
+        labels = (
+            f"{named('labels', *roles.labels)}: {data.classes:,} classes, the rarest with {data.rarest or 0:,} rows"
+        )
+    words, longest = data.words
+    return [
+        ("rows", rows),
+        ("text", f"{named('text', roles.text)}: median {words:,} words, longest {longest:,}"),
+        ("user", user),
+        ("labels", labels),
+    ]
+
+
+def _identifying(data: Data) -> list[tuple[str, tuple[str, ...]]]:
+    return [
+        (column.name, column.reasons) for column in data.columns if column.reasons and column.name != data.roles.text
+    ]
+
+
+def _columns(data: Data, width: int) -> str:
+    reasons = [f"{column_name(data, name)} ({', '.join(reasons)})" for name, reasons in _identifying(data)]
+    line = f"Columns that may identify somebody (--keep would publish them unchanged): {'; '.join(reasons)}."
+    return _wrap(line, width) if reasons else ""
+
+
+def _compared(method: ComparedMethod, width: int, *, in_full: bool) -> Iterator[str]:
+    yield f"{method.name.upper()}: {method.fit}"
+    caveats = " ".join(method.reasons if in_full else method.reasons[:1])
+    if in_full:
+        aspects = [("guarantee", method.guarantee), ("utility", method.assessment.good_for)]
+        aspects += [("adversary", method.attack), ("caveats", caveats)]
+    else:
+        aspects = [("caveats", caveats)] if method.fit is Fit.UNSUITABLE else [("guarantee", method.guarantee)]
+    for name, sentence in aspects:
+        if sentence:
+            yield _hanging(name, sentence, width)
+
+
+def _wrap(text: str, width: int, indent: str = "") -> str:
+    return textwrap.fill(text, width - 1, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _hanging(name: str, text: str, width: int, indent: int = _INDENT) -> str:
+    first = f"  {name}".ljust(indent) if name else "  "
+    return textwrap.fill(text, width - 1, initial_indent=first, subsequent_indent=" " * indent)

@@ -1,0 +1,179 @@
+"""The interface of a release method, and the data classes that its functions take and return."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Protocol
+
+from dptext.errors import DptextError, MissingExtraError, ProtectionWarning
+from dptext.methods.data import Data, quote
+from dptext.methods.public_texts import PublicTexts
+from dptext.methods.questions import Requirements
+from dptext.privacy.guarantee import Trust
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import Strength
+from dptext.release.mechanism import TextMechanism
+from dptext.release.privatize import privatize
+from dptext.vectors.word_vectors import WordVectors
+
+PROTECTING = 3.0
+"""The largest epsilon whose bound protects by itself (`Strength`)."""
+assert Strength.of(PROTECTING) is Strength.PROTECTS
+
+_INSTALL = re.compile(r'pip install "[^"]*"')
+_WIDTH = 76
+
+
+class Caveat(NamedTuple):
+    """A reason against a method. Weight 2 excludes it, 1 prevents a recommendation, 0 is a remark."""
+
+    weight: int
+    reason: str
+
+
+class Preview(NamedTuple):
+    """(input, output) pairs made of public texts, or why there are none."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    missing: str | None = None
+
+
+NO_PREVIEW = Preview()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """What a method would be for one table: its statement, its utility, and what speaks against it.
+
+    Attributes:
+        statement: of the release that ``commands`` make; None: unknown without the extra that is missing.
+        good_for: its utility in words, with figures from public texts.
+        caveats: reasons against it.
+        commands: to paste into a shell.
+        preview: public texts before and after.
+    """
+
+    statement: PrivacyStatement | None
+    good_for: str
+    caveats: tuple[Caveat, ...] = ()
+    commands: tuple[str, ...] = ()
+    preview: Preview = NO_PREVIEW
+
+
+@dataclass(frozen=True)
+class AdviceInput:
+    """Everything that advice follows from: counts of the private rows, the user's requirements, and public texts."""
+
+    data: Data
+    requirements: Requirements
+    public: PublicTexts
+
+    @property
+    def classifies(self) -> bool:
+        return self.requirements.purpose == "classify"
+
+    @cached_property
+    def missing_extra(self) -> str | None:
+        """The command that installs the public word vectors; None: they are here."""
+        try:
+            _ = self.public.vectors
+        except MissingExtraError as error:
+            match = _INSTALL.search(str(error))
+            return str(error) if match is None else match.group()
+        return None
+
+    @property
+    def vectors(self) -> WordVectors | None:
+        """The public word vectors that the commands use by default; None: not installed."""
+        return self.public.vectors if self.missing_extra is None else None
+
+    def keep_options(self) -> list[str]:
+        """``--keep`` for the labels that a classifier needs, except those that may identify somebody."""
+        columns = {column.name: column for column in self.data.columns}
+        labels = self.data.roles.labels if self.classifies else ()
+        return [option("keep", label) for label in labels if not columns[label].reasons]
+
+    def text_option(self) -> list[str]:
+        return [] if self.data.roles.text == "text" else [option("text", self.data.roles.text)]
+
+    def command(self, program: str, suffix: str, *options: str, trust: Trust) -> str:
+        """The command line that releases the private files."""
+        user = [] if self.data.roles.user is None else [option("user", self.data.roles.user)]
+        if not user and trust is Trust.CENTRAL:
+            user = ["--unit document"]
+        start = (f"dptext {program} {self.data.inputs}", f"-o {self.data.out(suffix)}")
+        return wrap_command(*start, *self.text_option(), *user, *options)
+
+    def preview(self, mechanism: TextMechanism) -> Preview:
+        """The public texts to show, as a text mechanism replaces them."""
+        texts = self.public.shown
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ProtectionWarning)  # the page states the strength
+                result = privatize(list(texts), mechanism, seed=self.public.seed)
+        except DptextError as error:  # advice without a preview is still advice
+            return Preview(missing=str(error))
+        return Preview(tuple((text, private or "") for text, private in zip(texts, result.texts, strict=True)))
+
+
+class Method(Protocol):
+    """One way to release text. There is one instance of each in `dptext.methods.registry.METHODS`.
+
+    Attributes:
+        name: for people, "word replacement".
+        command: of the command line, "privatize".
+        trust: who adds the noise.
+        purposes: how well it serves each purpose of `Requirements`, from 3 to 0; None: no purpose was named.
+        mismatch: why it does not serve a purpose that has 0 there.
+        never: why it is never recommended; None: it may be.
+    """
+
+    name: ClassVar[str]
+    command: ClassVar[str]
+    trust: ClassVar[Trust]
+    purposes: ClassVar[Mapping[str | None, int]]
+    mismatch: ClassVar[Mapping[str, str]]
+    never: ClassVar[str | None] = None
+
+    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
+        """Assess the method for a table (``dptext advise``); ``figures=False``: without what takes seconds."""
+        ...
+
+
+def label_caveats(case: AdviceInput) -> Iterator[Caveat]:
+    """Caveats about the labels of a classifier, for methods that keep them as they are."""
+    if case.classifies and case.data.classes is None:
+        yield NO_LABEL
+    elif case.classifies:
+        yield Caveat(0, "Labels are published unchanged; the guarantee does not cover them.")
+
+
+NO_LABEL = Caveat(1, "No label column was found: name it with --label.")
+NO_USER = Caveat(0, "No user column was found, so single texts are protected: name it with --user.")
+
+
+def round_down(count: int) -> int:
+    """A round public number that is at most ``count``: two digits, then zeros."""
+    power = int(10 ** max(len(str(count)) - 2, 0))
+    return max(count, 1) // power * power
+
+
+def option(name: str, value: str) -> str:
+    """``--name value`` for a shell, also where the value begins with a dash."""
+    return f"--{name}={quote(value)}" if value.startswith("-") else f"--{name} {quote(value)}"
+
+
+def wrap_command(*parts: str) -> str:
+    """Join the parts of a command, over several lines if it is long; no part is broken."""
+    lines, line = [], ""
+    for part in parts:
+        if line and len(line) + 1 + len(part) > _WIDTH - 2:
+            lines.append(f"{line} \\")
+            line = f"    {part}"
+        else:
+            line = f"{line} {part}" if line else part
+    return "\n".join([*lines, line])
