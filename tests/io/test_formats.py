@@ -165,7 +165,7 @@ def test_utf_16_is_read_by_its_mark_and_other_encodings_by_their_name(tmp_path, 
     assert read(path, encoding="UTF-16-LE") == rows
     assert read(raw(tmp_path / "zeros.txt", "a\0" * 9), encoding="utf-8") == ["a\0" * 9]
     path = raw(tmp_path / f"b{kind}", content.encode("windows-1252"))
-    assert_error(DataError, lambda: read(path), "expected UTF-8, byte", "--encoding windows-1252")
+    assert_error(DataError, lambda: read(path), "expected UTF-8", "--encoding windows-1252")
     assert read(path, encoding="cp1252") == rows
     assert_error(DataError, lambda: read(path, encoding="ascii"), "in the encoding ascii; name the right one")
     for encoding in ("utf-9", "hex"):
@@ -200,7 +200,7 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
     "not UTF-8": (
         "a.txt",
         f"a\n{MARKER}".encode() + b"\xff\nb\n",
-        "row 2: expected UTF-8, byte 9 of line 2",
+        "row 2: expected UTF-8, the row holds other bytes",
         ["a", "b"],
         [2],
     ),
@@ -280,11 +280,11 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
     ),
     "broken header": ("a.csv", b"text,\xff\n", "a.csv, the header: expected UTF-8", None, []),
     "nothing": ("a.jsonl", "", "a.jsonl holds no documents: expected at least one row", None, []),
-    "gzip, cut": ("a.txt.gz", None, "the compressed data is broken or ends early, after line", None, []),
-    "zstd, cut": ("a.txt.zst", None, "the compressed data is broken or ends early, after line", None, []),
-    "xz, cut": ("a.txt.xz", None, "the compressed data is broken or ends early, after line", None, []),
-    "no gzip": ("a.txt.gz", b"plain", "the compressed data is broken or ends early, after line 0", None, []),
-    "no zstd": ("a.txt.zst", b"plain", "the compressed data is broken or ends early, after line 0", None, []),
+    "gzip, cut": ("a.txt.gz", None, "the compressed data is broken or ends early", None, []),
+    "zstd, cut": ("a.txt.zst", None, "the compressed data is broken or ends early", None, []),
+    "xz, cut": ("a.txt.xz", None, "the compressed data is broken or ends early", None, []),
+    "no gzip": ("a.txt.gz", b"plain", "the compressed data is broken or ends early", None, []),
+    "no zstd": ("a.txt.zst", b"plain", "the compressed data is broken or ends early", None, []),
 }
 
 
@@ -343,8 +343,9 @@ def test_what_a_format_cannot_hold_is_named(tmp_path):
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".xz"])
 def test_a_stream_is_read_bit_by_bit_and_says_how_far(tmp_path, suffix):
     path = raw(tmp_path / f"a.txt{suffix}", b"the same words again and again\n" * 1_000_000)
-    file = OpenedFile(path, suffix)
-    assert (file.name, file.size, file.position) == (path.name, path.stat().st_size, 0)
+    opened = OpenedFile(path, suffix)
+    assert (opened.name, opened.size, opened.position) == (path.name, path.stat().st_size, 0)
+    file = io.BufferedReader(opened)
     tracemalloc.start()
     try:
         assert [file.readline(9) for _ in range(4)] == [b"the same ", b"words aga", b"in and ag", b"ain\n"]
@@ -354,7 +355,7 @@ def test_a_stream_is_read_bit_by_bit_and_says_how_far(tmp_path, suffix):
     finally:
         tracemalloc.stop()
     assert peak < 20 << 20, "31 MB lie in a few kB; xz alone has a dictionary of 8 MB"
-    assert file.position == file.size
+    assert opened.position == opened.size
     file.close()
 
 

@@ -145,7 +145,7 @@ def encode(
     every = [each for place in to for each in place.sources]
     if charge.ledger is not None and any(map(is_pipe, every)):
         raise ParameterError("a ledger reads the input twice: name files as IN")
-    check_places(to, rows, run, charge, lambda path: check_output_columns(path, rows.text, rows.keep))
+    check_places(to, run, charge, lambda path: check_output_columns(path, rows.text, rows.keep))
     _check_hiding(hiding, asked, rows, resume=run.resume, ledger=charge.ledger is not None)
     if asked.save is not None:
         check_folder_around(asked.save)
@@ -167,11 +167,11 @@ def encode(
     asks = not all(is_begun(place, run) for place in to)
     promise = [before_vectors(device), *([] if charge.user is None else [before_people(charge.user)])]
     begin("\n".join(promise), caution, what="No vectors were", yes=yes, asks=asks, output=output)
-    how = rows.reading | asdict(run) | asdict(charge)
+    how = asdict(run) | asdict(charge)
     release_all(
         to,
         done,
-        lambda place, progress: encode_file(place.sources, place.out, device, progress=progress, **how),
+        lambda place, progress: encode_file(place.files, place.out, device, progress=progress, **how),
         f"private vectors of {device.width} numbers",
         output,
         user=charge.user,

@@ -8,7 +8,7 @@ import os
 import shlex
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,22 +19,26 @@ from dptext.cli import options
 from dptext.cli.console import confirm, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
 from dptext.io.batches import STANDARD, is_pipe
-from dptext.io.documents import DocumentReader, NoDocumentsError, find_files, read_documents
+from dptext.io.documents import DocumentReader, NoDocumentsError, find_files
 from dptext.io.formats import SUFFIXES, file_format, written_format
 from dptext.privacy.wording import came_out, for_person
 from dptext.release.job import Job
 from dptext.release.release import Release, Tally, promise_to, rejects_path, statement_path
-from dptext.release.run import check_output
+from dptext.release.run import TextFiles, check_output
 from dptext.text.identifiers import Column, columns_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """Inputs, and the one output that their rows go to."""
 
-    sources: list[Path]
+    files: TextFiles
     out: Path
     is_in_folder: bool = False
+
+    @property
+    def sources(self) -> list[Path]:
+        return [Path(each) for each in self.files.sources]
 
 
 def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Place]:
@@ -44,11 +48,12 @@ def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Plac
     for suffix in (rows.in_format, out_format):
         if suffix is not None:
             file_format(Path(f"x{suffix}"))
+    together = TextFiles(paths=[path for path, _ in files], **rows.reading)
     if target == STANDARD:
-        return [Place([path for path, _ in files], target)]
+        return [Place(together, target)]
     if not (out.endswith("/") or target.is_dir() or not target.suffix):
         written_format(target)
-        return [Place([path for path, _ in files], target)]
+        return [Place(together, target)]
     if os.path.lexists(target) and not target.is_dir():
         raise ParameterError(f"{out!r} is no folder, and no file of a known format: name another one as OUT")
     found: dict[Path, Path] = {}
@@ -65,7 +70,7 @@ def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Plac
         found[name] = path
     if not found:
         raise ParameterError("all inputs lie in the folder of outputs: name another one")
-    return [Place([path], name, is_in_folder=True) for name, path in found.items()]
+    return [Place(TextFiles(paths=path, **rows.reading), name, is_in_folder=True) for name, path in found.items()]
 
 
 def _renamed(path: Path, suffix: str) -> Path:
@@ -77,7 +82,6 @@ def _renamed(path: Path, suffix: str) -> Path:
 
 def check_places(
     to: Sequence[Place],
-    rows: options.Rows,
     run: options.Run,
     charge: options.Charge,
     check_out: Callable[[Path], object],
@@ -85,7 +89,10 @@ def check_places(
     """Let what can fail do so before the work starts; a pipe can be opened once only."""
     every = [each for place in to for each in place.sources]
     for place in to:
-        read_documents([each for each in place.sources if not is_pipe(each)], **rows.reading).close()
+        if len(every) == 1 and not is_pipe(every[0]):
+            place.files.open(charge.user)  # the release goes on with this reader
+        elif not any(map(is_pipe, place.sources)):
+            place.files.read(charge.user).close()
         if place.out == STANDARD:
             continue
         check_out(place.out)
@@ -95,11 +102,7 @@ def check_places(
 
 
 def check_columns(to: Sequence[Place], rows: options.Rows, run: options.Run) -> None:
-    """Look at the first rows, when nothing else is left to refuse, before a mechanism is loaded or a question.text."""
-    for place in to:
-        if place.sources and not is_pipe(place.sources[0]):
-            with closing(read_documents(place.sources[0], **rows.reading)) as reader, suppress(NoDocumentsError):
-                next(reader, None)
+    """Refuse to keep columns that look like identifiers, before a mechanism is loaded or a question asked."""
     begins = [each for place in to if not is_begun(place, run) for each in place.sources]
     if rows.in_doubt and begins:
         check_kept(columns_of(begins, only=rows.in_doubt, **rows.layout))

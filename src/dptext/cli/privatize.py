@@ -206,7 +206,7 @@ def privatize(
         raise ParameterError("what went through a pipe is gone: --resume needs a file as OUT")
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
-    outputs.check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
+    outputs.check_places(to, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
     redact.check_apart(place.out for place in to)
     sources = [each for place in to for each in place.sources]
     if statement is not None:
@@ -218,12 +218,12 @@ def privatize(
     }
     asks = not all(outputs.is_begun(place, run) for place in to)
     _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
-    how = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
+    how = asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
         outputs.release_all(
             to,
             done,
-            lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **how),
+            lambda place, progress: privatize_file(place.files, place.out, mechanism, progress=progress, **how),
             "private documents",
             output,
             user=charge.user,
@@ -232,7 +232,7 @@ def privatize(
         return
     kind = out_format or rows.in_format or file_format(to[0].sources[0]).kind
     with stopped_with_notes():
-        sent = privatize_file(to[0].sources, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **how)
+        sent = privatize_file(to[0].files, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **how)
     output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
     if sent.skipped:
         output.say(f"Left out {sent.skipped:,} rows that could not be read.")

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,9 +168,12 @@ def add_reject(rejects: list[Reject], reject: Reject) -> None:
         rejects.append(reject)
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def has_lone_surrogate(text: str) -> bool:
     """True if a string holds half a surrogate pair, which no encoding can write."""
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 # -- streams --------------------------------------------------------------------------------------------------
@@ -188,19 +191,19 @@ def display_name(path: Path) -> str:
     return path.name if path.name.isprintable() else repr(path.name)[1:-1]
 
 
-class OpenedFile:
-    """The decompressed bytes of a file or of standard input, and how far it has been read."""
+class OpenedFile(io.RawIOBase):
+    """The decompressed bytes of a file or of standard input; raises EOFError for broken compressed data."""
+
+    longest_line: float = math.inf
 
     def __init__(self, path: Path, compression: str = "") -> None:
         self.name = display_name(path)
-        self._is_own = path != STANDARD
+        self._is_own, self._line = path != STANDARD, 0
         try:
             self._file: IO[bytes] = path.open("rb") if self._is_own else standard_input()
             self.size = os.fstat(self._file.fileno()).st_size if self._is_own else 0
         except OSError as error:
-            if isinstance(error, StorageError):
-                raise
-            raise StorageError.of("open", path, error) from None
+            raise error if isinstance(error, StorageError) else StorageError.of("open", path, error) from None
         self._stream: Any = self._file
         if compression == ".gz":
             self._stream = gzip.GzipFile(fileobj=self._file)
@@ -218,26 +221,33 @@ class OpenedFile:
         return 0 if self.size == 0 else self.size if self._file.closed else self._file.tell()
 
     def close(self) -> None:
-        if self._is_own:
+        if self._is_own and hasattr(self, "_file"):
             self._file.close()
+        super().close()
 
-    def readline(self, longest: int) -> bytes:
-        """The next line, up to its line feed or ``longest`` bytes; empty at the end."""
-        return self._read(self._stream.readline, longest)
+    def readable(self) -> bool:
+        return True
 
-    def read(self, count: int) -> bytes:
-        """The next ``count`` bytes, fewer at the end; raises like `readline`."""
-        return self._read(self._stream.read, count)
-
-    def _read(self, read: Callable[[int], bytes], count: int) -> bytes:
+    def readinto(self, buffer: Any) -> int:
+        data = b""
         try:
-            return read(count)
+            while len(data) < min(40, len(buffer)) and b"\n" not in data:  # enough to tell an encoding by
+                more = self._stream.read1(len(buffer) - len(data))
+                if not more:
+                    break
+                data += more
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
             raise EOFError from None
         except OSError as error:
             if error.errno is None:  # of pyarrow: broken data
                 raise EOFError from None
             raise StorageError.of("read", self.name, error) from None
+        buffer[: len(data)] = data
+        end = data.rfind(b"\n")
+        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
+        if self._line > self.longest_line:
+            raise DataError(f"{self.name}: expected lines of at most {self.longest_line:,} bytes, got a longer one")
+        return len(data)
 
 
 def standard_input() -> IO[bytes]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import codecs
 import csv
 import datetime
+import io
 import json
 import os
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -82,109 +82,43 @@ class Source(Protocol):
 # -- lines in -------------------------------------------------------------------------------------------------
 
 
-class _Transcoded:
-    """The lines of a file in another encoding, as UTF-8."""
-
-    def __init__(self, file: OpenedFile, encoding: str, start: bytes = b"") -> None:
-        self._file, self._encoding = file, encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._lines: deque[str] = deque()
-        self._rest, self._ended = "", False
-        self._take(start)
-
-    def _take(self, data: bytes) -> None:
-        text, expected = None, f"expected text in the encoding {self._encoding}"
-        with suppress(UnicodeError):  # such an error holds the data
-            text = self._decoder.decode(data, final=self._ended)
-        if text is None:
-            raise DataError(f"{self._file.name}: {expected}; name the right one (--encoding)")
-        *lines, self._rest = (self._rest + text).split("\n")
-        self._lines += (line + "\n" for line in lines)
-
-    def readline(self, longest: int) -> bytes:
-        while not self._lines and not self._ended and len(self._rest) < longest:
-            data = self._file.read(1 << 16)
-            self._ended = not data
-            self._take(data)
-        if self._lines:
-            return self._lines.popleft().encode("utf-8", "surrogatepass")
-        line, self._rest = self._rest, ""
-        return line.encode("utf-8", "surrogatepass")
-
-
 _BYTE_ORDER_MARKS = {  # the mark of UTF-32 begins with that of UTF-16
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
+_NOT_UTF8 = BadRow(
+    "expected UTF-8, the row holds other bytes; name the encoding (--encoding windows-1252), or copy the file again if "
+    "it was cut"
+)
 
 
-class _Lines(Iterator[str]):
-    """Decoded lines with their line ends, without a byte order mark; ``number`` counts the lines read."""
-
-    def __init__(self, file: OpenedFile, encoding: str | None = None) -> None:
-        self._is_given = encoding is not None
-        is_utf8 = encoding in (None, "utf-8", "utf-8-sig")
-        self._file: OpenedFile | _Transcoded = file if is_utf8 else _Transcoded(file, str(encoding))
-        self.name = file.name
-        self.number = 0
-        self._broken: tuple[int, int] | None = None
-
-    def _readline(self) -> bytes:
-        with suppress(EOFError):
-            line = self._file.readline(LONGEST + 1)
-            if self.number == 0 and isinstance(self._file, OpenedFile):
-                marked = next((name for name, marks in _BYTE_ORDER_MARKS.items() if line.startswith(marks)), None)
-                if marked is not None:
-                    self._file = _Transcoded(self._file, marked, line)
-                    return self._file.readline(LONGEST + 1)
-                if not self._is_given and len(line) >= 8:
-                    even, odd = line[0:40:2], line[1:40:2]
-                    for encoding, zeros, others in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
-                        if not zeros.strip(b"\0") and 0 not in others:
-                            problem = f"expected UTF-8, this looks like UTF-16; add --encoding {encoding}"
-                            raise DataError(f"{self.name}: {problem}")
-            return line
-        raise DataError(
-            f"{self.name}: the compressed data is broken or ends early, after line {self.number}; copy the file again"
-        )
-
-    def __next__(self) -> str:
-        line = self._readline()
-        if not line:
-            raise StopIteration
-        self.number += 1
-        if len(line) > LONGEST:
-            raise DataError(f"{self.name}, line {self.number}: expected rows of at most {LONGEST:,} bytes, got more")
-        try:
-            decoded = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            self._broken = self._broken or (error.start + 1, self.number)
-            decoded = line.decode("utf-8", "surrogateescape")
-        return decoded.removeprefix("\ufeff") if self.number == 1 else decoded
-
-    def undecoded(self) -> BadRow | None:
-        """The row just read, if one of its lines was not UTF-8."""
-        if self._broken is None:
-            return None
-        (place, line), self._broken = self._broken, None
-        return BadRow(
-            f"expected UTF-8, byte {place} of line {line} is not; name the encoding (--encoding windows-1252), or copy "
-            "the file again if it was cut"
-        )
+def _text_of(file: OpenedFile, encoding: str | None) -> io.TextIOWrapper:
+    """The decoded lines of a file with their line ends; bytes that are not UTF-8 become surrogates."""
+    file.longest_line = LONGEST
+    buffer = io.BufferedReader(file, 1 << 16)
+    head = buffer.peek(40)[:40]
+    is_utf8 = encoding in (None, "utf-8", "utf-8-sig")
+    for marked, marks in _BYTE_ORDER_MARKS.items():
+        if head.startswith(marks) and (is_utf8 or str(encoding).startswith(marked)):
+            return io.TextIOWrapper(buffer, marked, newline="\n")
+    line = head[: head.find(b"\n") + 1 or None]
+    for name, zeros, others in (("utf-16-le", line[1::2], line[::2]), ("utf-16-be", line[::2], line[1::2])):
+        if encoding is None and len(line) >= 8 and not zeros.strip(b"\0") and 0 not in others:
+            raise DataError(f"{file.name}: expected UTF-8, this looks like UTF-16; add --encoding {name}")
+    if is_utf8:
+        return io.TextIOWrapper(buffer, "utf-8-sig", errors="surrogateescape", newline="\n")
+    return io.TextIOWrapper(buffer, encoding, newline="\n")
 
 
-def _read_txt(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]:
-    del reading
+def _read_txt(lines: io.TextIOWrapper, _reading: Reading, required: Names) -> Iterator[Row]:
     for line in lines:
-        yield lines.undecoded() or {required[0]: line.removesuffix("\n").rstrip("\r")}
+        yield _NOT_UTF8 if has_lone_surrogate(line) else {required[0]: line.removesuffix("\n").rstrip("\r")}
 
 
-def _read_jsonl(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]:
-    del reading, required
+def _read_jsonl(lines: io.TextIOWrapper, _reading: Reading, _required: Names) -> Iterator[Row]:
     for number, line in enumerate(lines):
-        broken = lines.undecoded()
-        if broken is not None:
-            yield broken
+        if has_lone_surrogate(line):
+            yield _NOT_UTF8
             continue
         if number == 0 and line.lstrip().startswith("["):
             yield from _read_json_list(line, lines)
@@ -201,9 +135,9 @@ def _read_jsonl(lines: _Lines, reading: Reading, required: Names) -> Iterator[Ro
         yield BadRow(f"expected a JSON object, the line {problem}; {_CUT}") if row is None else row
 
 
-def _read_json_list(buffer: str, lines: _Lines) -> Iterator[Row]:
+def _read_json_list(buffer: str, lines: io.TextIOWrapper) -> Iterator[Row]:
     """The objects of one JSON list."""
-    decoder, start, number = json.JSONDecoder(), buffer.index("[") + 1, 0
+    decoder, start, number, line_number = json.JSONDecoder(), buffer.index("[") + 1, 0, 1
     while True:
         while buffer[start : start + 1] in _BETWEEN and start < len(buffer):
             start += 1
@@ -222,12 +156,10 @@ def _read_json_list(buffer: str, lines: _Lines) -> Iterator[Row]:
             start = end
             continue
         line = next(lines, None) if is_cut else None
-        broken = lines.undecoded()
-        if line is None or broken is not None:
-            raise DataError(
-                f"{lines.name}, row {number + 1} (line {lines.number}): "
-                + (broken.reason if broken else f"the JSON list is broken or ends early; {_CUT}")
-            )
+        line_number += line is not None
+        if line is None or has_lone_surrogate(line):
+            reason = _NOT_UTF8.reason if line else f"the JSON list is broken or ends early; {_CUT}"
+            raise DataError(f"{lines.name}, row {number + 1} (line {line_number}): {reason}")
         buffer, start = buffer[start:] + line, 0
     if buffer[start + 1 :].strip() or any(line.strip() for line in lines):
         raise DataError(f"{lines.name}: expected one JSON list, or one JSON object per line, got more after a list")
@@ -247,19 +179,18 @@ def _holds_surrogate(row: dict[str, Any]) -> bool:
     return True
 
 
-def _read_tsv(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]:
+def _read_tsv(lines: io.TextIOWrapper, reading: Reading, required: Names) -> Iterator[Row]:
     """Tabs separate, nothing quotes (text/tab-separated-values): a field holds neither a tab nor a line break."""
     header: list[str] | None = None
     for line in lines:
         fields = line.removesuffix("\n").rstrip("\r").split(reading.separator or "\t")
-        broken = lines.undecoded()
         if header is None:
-            header = _validate_header(fields, broken, required, lines.name)
+            header = _validate_header(fields, required, str(lines.name))
         else:
-            yield broken or _fields(header, fields)
+            yield _NOT_UTF8 if has_lone_surrogate(line) else _fields(header, fields)
 
 
-def _read_csv(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]:
+def _read_csv(lines: io.TextIOWrapper, reading: Reading, required: Names) -> Iterator[Row]:
     csv.field_size_limit(LONGEST)  # a long review is not an error
     first = next(lines, None)
     if first is None:
@@ -268,12 +199,16 @@ def _read_csv(lines: _Lines, reading: Reading, required: Names) -> Iterator[Row]
     reader = csv.reader(chain([first], lines), strict=True, delimiter=separator)
     number = 0
     try:
-        header = _validate_header(next(reader), lines.undecoded(), required, lines.name)
+        header = _validate_header(next(reader), required, str(lines.name))
+        width = len(header)
         for row in reader:
             number += 1
-            if not row and len(header) == 1:
-                row = [""]  # csv reads the empty line of a one-column file as no fields
-            yield lines.undecoded() or _fields(header, row, f" (line {reader.line_num})")
+            if not "".join(row).isascii() and has_lone_surrogate("".join(row)):
+                yield _NOT_UTF8
+            elif len(row) == width:
+                yield dict(zip(header, row, strict=True))
+            else:  # csv reads the empty line of a one-column file as no fields
+                yield _fields(header, row or [""], f" (line {reader.line_num})")
     except csv.Error as error:
         problem = "is not valid CSV"
         if "unexpected end" in str(error):
@@ -302,9 +237,9 @@ def _sniffed_separator(line: str, required: Names) -> str:
     return ","
 
 
-def _validate_header(header: list[str], broken: BadRow | None, required: Names, name: str) -> list[str]:
-    if broken is not None:
-        raise DataError(f"{name}, the header: {broken.reason}")
+def _validate_header(header: list[str], required: Names, name: str) -> list[str]:
+    if has_lone_surrogate("".join(header)):
+        raise DataError(f"{name}, the header: {_NOT_UTF8.reason}")
     if len(set(header)) != len(header):
         raise DataError(f"{name}: two columns of the header have the same name; rename one")
     for column in required:
@@ -325,11 +260,17 @@ def _fields(header: list[str], row: list[str], where: str = "") -> Row:
 
 
 class _LineSource:
-    """A file of lines in batches."""
+    """A file of rows in batches; the header and the first row are read, and validated, when it is opened."""
 
-    def __init__(self, file: Any, rows: Callable[[], Iterator[tuple[int, Row]]], reading: Reading) -> None:
-        self._file, self._rows, self._reading = file, rows, reading
+    def __init__(self, file: Any, rows: Iterator[tuple[int, Row]], reading: Reading) -> None:
+        self._file, self._reading = file, reading
         self.size, self.name = file.size, file.name
+        usable = self._usable_rows(rows)
+        try:
+            self._rows = chain(list(islice(usable, 1)), usable)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def position(self) -> int:
@@ -339,30 +280,33 @@ class _LineSource:
         self._file.close()
 
     def batches(self, by_rows: int | None) -> Iterator[Batch]:
-        return row_batches(self._usable_rows(), self._reading.columns, by_rows)
+        return row_batches(self._rows, self._reading.columns, by_rows)
 
-    def _usable_rows(self) -> Iterator[Reject | tuple[str | None, list[Any]]]:
-        for number, row in self._rows():
-            reason = row.reason if isinstance(row, BadRow) else self._problem(row)
-            if reason is None and not isinstance(row, BadRow):
-                yield row[self._reading.text], [row[name] for name in self._reading.columns]
-            elif self._reading.skip:
-                yield Reject(self.name, number, number, str(reason))
-            else:
-                if not isinstance(row, BadRow):
-                    reason = self._problem(row, to_owner=True)
-                raise DataError(f"{self.name}, row {number}: {reason}")
+    def _usable_rows(self, rows: Iterator[tuple[int, Row]]) -> Iterator[Reject | tuple[str | None, list[Any]]]:
+        columns, name = self._reading.columns, self._reading.text
+        for number, row in rows:
+            if not isinstance(row, BadRow):
+                try:
+                    text, values = row[name], list(map(row.__getitem__, columns))
+                    if text is None or isinstance(text, str):
+                        yield text, values
+                        continue
+                except KeyError:
+                    pass
+            if not self._reading.skip:
+                raise DataError(f"{self.name}, row {number}: {self._problem(row, to_owner=True)}")
+            yield Reject(self.name, number, number, self._problem(row))
 
-    def _problem(self, row: dict[str, Any], *, to_owner: bool = False) -> str | None:
+    def _problem(self, row: Row, *, to_owner: bool = False) -> str:
         """Why a row cannot be used; only ``to_owner`` names its columns, since rejects may be handed on."""
+        if isinstance(row, BadRow):
+            return row.reason
         for column in self._reading.required:
             if column not in row:
                 present = describe_columns(column, list(row), sure=True) if to_owner else "none"
                 return f"expected a column {column!r}, the row has {present}; name the right column or repair the row"
-        value = row[self._reading.text]
-        if value is None or isinstance(value, str):
-            return None
-        return f"expected a string in {self._reading.text!r}, the value is of type {type(value).__name__}"
+        kind = type(row[self._reading.text]).__name__
+        return f"expected a string in {self._reading.text!r}, the value is of type {kind}"
 
 
 # -- sheets ---------------------------------------------------------------------------------------------------
@@ -508,7 +452,7 @@ class _LineFormat:
     """A format of lines, which may be compressed and piped: the bytes of its batches are the file."""
 
     suffixes: Names
-    read: Callable[[_Lines, Reading, Names], Iterator[Row]]
+    read: Callable[[io.TextIOWrapper, Reading, Names], Iterator[Row]]
     write: Callable[[Names, Iterator[Values], int], Iterator[str]] | None = None
     has_header: bool = False
     has_columns: bool = True
@@ -520,13 +464,21 @@ class _LineFormat:
 
     def source(self, path: Path, compression: str, reading: Reading, /) -> Source:
         file = OpenedFile(path, compression)
-        rows = self.read(_Lines(file, reading.encoding), reading, reading.required)
-        return _LineSource(file, lambda: enumerate(rows, 1), reading)
+        return _LineSource(file, enumerate(self._rows_of(file, reading, reading.required), 1), reading)
 
     def rows(self, path: Path, compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         with closing(OpenedFile(path, compression)) as file:
-            required = () if self.has_columns else ("text",)
-            yield from _good_rows(self.read(_Lines(file, reading.encoding), reading, required), reading)
+            yield from _good_rows(self._rows_of(file, reading, () if self.has_columns else ("text",)), reading)
+
+    def _rows_of(self, file: OpenedFile, reading: Reading, required: Names) -> Iterator[Row]:
+        try:
+            yield from self.read(_text_of(file, reading.encoding), reading, required)
+            return
+        except EOFError:
+            problem = "the compressed data is broken or ends early; copy the file again"
+        except UnicodeError:  # such an error holds the data: none must be chained
+            problem = f"expected text in the encoding {reading.encoding}; name the right one (--encoding)"
+        raise DataError(f"{file.name}: {problem}")
 
     def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool, /) -> bytes:
         assert self.write is not None
@@ -586,11 +538,11 @@ class _SheetFormat:
         sheet = _Sheet(path)
         try:
             if sheet.header:
-                _validate_header(sheet.header, None, reading.required, sheet.name)
+                _validate_header(sheet.header, reading.required, sheet.name)
         except DataError:
             sheet.close()
             raise
-        return _LineSource(sheet, sheet.rows, reading)
+        return _LineSource(sheet, sheet.rows(), reading)
 
     def rows(self, path: Path, _compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         with closing(_Sheet(path)) as sheet:

@@ -19,7 +19,7 @@ from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How, watched
 from dptext.release.mechanism import Rewriter, TextMechanism, check_mechanism, rewrite_blocks
 from dptext.release.release import Release, Tally, TextsOfPeople, with_columns, without_text
-from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream
+from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream, text_files
 
 _logger = logging.getLogger(__name__)
 _SAID_EVERY = 100  # texts
@@ -129,7 +129,7 @@ def _strings(values: Iterable[Any]) -> Iterator[str | None]:
 
 
 def privatize_file(
-    source: PathLike | Sequence[PathLike],
+    source: PathLike | Sequence[PathLike] | TextFiles,
     out: PathLike | IO[bytes],
     mechanism: TextMechanism,
     *,
@@ -155,7 +155,8 @@ def privatize_file(
     that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
 
     Args:
-        source: one file or several (see `dptext.io.documents.read_documents`); their rows go to one output.
+        source: one file or several (see `dptext.io.documents.read_documents`), whose rows go to one output; or
+            `TextFiles`, with their own text, keep, on_error, suffix, encoding and separator.
         out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
             are done: what was sent is sent, and nothing can be resumed.
         mechanism: what replaces texts, as in `privatize`.
@@ -176,23 +177,11 @@ def privatize_file(
         StorageError: a file cannot be read or written; a process died.
     """
     check_mechanism(mechanism)
-    rows = TextFiles(
-        paths=source,
-        text=text,
-        keep=keep,
-        on_error=on_error,
-        suffix=suffix,
-        encoding=encoding,
-        separator=separator,
+    rows = text_files(
+        source, text=text, keep=keep, on_error=on_error, suffix=suffix, encoding=encoding, separator=separator
     )
     settings = RunSettings(
-        seed=seed,
-        resume=resume,
-        force=force,
-        processes=processes,
-        ledger=ledger,
-        user=user,
-        progress=progress,
+        seed=seed, resume=resume, force=force, processes=processes, ledger=ledger, user=user, progress=progress
     )
 
     def begin(key: NoiseKey, release_id: str) -> Run:
@@ -201,7 +190,7 @@ def privatize_file(
     if isinstance(out, str | os.PathLike):
         if to is not None or statement_file is not None:
             raise ParameterError("to and statement_file are for a stream: the name of a file says both, leave them out")
-        writer = DocumentWriter(Path(out), text=text, keep=keep)
+        writer = DocumentWriter(Path(out), text=rows.text, keep=rows.keep)
         # beside the secret of the noise, in a file that is its owner's alone
         options = {
             **mechanism.parameters(),
@@ -218,7 +207,7 @@ def privatize_file(
         )
     if resume or ledger is not None:
         raise ParameterError("what went into a stream is gone: resume and ledger need the path of a file as out")
-    writer = DocumentWriter(Path(f"-{to}"), text=text, keep=keep)
+    writer = DocumentWriter(Path(f"-{to}"), text=rows.text, keep=rows.keep)
     if writer.is_assembled:
         raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")
     release = release_stream(rows, out, begin, settings, statement_file=Path(statement_file))

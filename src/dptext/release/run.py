@@ -166,8 +166,18 @@ class TextFiles:
     def sources(self) -> list[PathLike]:
         return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
 
+    @cached_property
+    def _opened(self) -> dict[str | None, DocumentReader]:
+        return {}
+
+    def open(self, further: str | None = None) -> None:
+        """Open the file for the next `read`, which validates its header and first row."""
+        self._opened[further] = self.read(further)
+
     def read(self, further: str | None = None) -> DocumentReader:
         """The rows, from the beginning, with a further column where one is named."""
+        if further in self._opened:
+            return self._opened.pop(further)
         return self.documents(tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,))))))
 
     def documents(self, keep: Sequence[str], *, user: str | None = None) -> DocumentReader:
@@ -186,6 +196,11 @@ class TextFiles:
     def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
         """The statement of a release of these rows, with what it shows beside the texts."""
         return with_columns(statement, self.keep, skip=self.on_error == "skip")
+
+
+def text_files(source: PathLike | Sequence[PathLike] | TextFiles, **reading: Any) -> TextFiles:
+    """Return the files as they are, or paths with what to read of them."""
+    return source if isinstance(source, TextFiles) else TextFiles(paths=source, **reading)
 
 
 @dataclass(frozen=True, kw_only=True)

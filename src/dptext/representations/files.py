@@ -20,7 +20,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.progress import How
 from dptext.release.release import Release, Tally
-from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
+from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, text_files
 from dptext.representations.randomizer import Private
 
 if TYPE_CHECKING:  # a device brings it, and more than a command that only names it should load
@@ -36,7 +36,7 @@ _INSTEAD = "convert the column, or do not keep it"
 
 
 def encode_file(
-    source: PathLike | Sequence[PathLike],
+    source: PathLike | Sequence[PathLike] | TextFiles,
     out: PathLike,
     encoder: DeviceEncoder,
     *,
@@ -59,7 +59,8 @@ def encode_file(
     that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
 
     Args:
-        source: one file or several (see `dptext.io.documents.read_documents`); their rows go to one output.
+        source: one file or several (see `dptext.io.documents.read_documents`), whose rows go to one output; or
+            `TextFiles`, with their own text, keep, on_error, suffix, encoding and separator.
         out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
         encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
         text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`.
@@ -78,15 +79,16 @@ def encode_file(
         StorageError: a file cannot be read or written.
     """
     out = Path(out)
-    check_output_columns(out, text, keep)
+    rows = text_files(
+        source, text=text, keep=keep, on_error=on_error, suffix=suffix, encoding=encoding, separator=separator
+    )
+    check_output_columns(out, rows.text, rows.keep)
 
     def begin(key: NoiseKey, release_id: str) -> Run:
-        return _Encoding(encoder, key, release_id, keep)
+        return _Encoding(encoder, key, release_id, rows.keep)
 
     release = release_file(
-        TextFiles(
-            paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix, encoding=encoding, separator=separator
-        ),
+        rows,
         out,
         begin,
         RunSettings(seed=seed, resume=resume, force=force, ledger=ledger, user=user, progress=progress),

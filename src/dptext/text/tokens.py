@@ -76,7 +76,7 @@ def join(tokens: list[Token]) -> str:
 def pieces(text: str) -> list[str]:
     """The token texts alone, for loops over whole corpora."""
     if not ("@" in text or "://" in text or "www." in text.lower()):
-        found = _words_of(text)
+        found = _ASCII_PIECE.findall(text) if text.isascii() else _words_of(text)
     else:
         found = []
         # split with a group yields the addresses at the odd places

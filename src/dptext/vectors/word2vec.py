@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -50,8 +51,7 @@ def format_suffix(path: Path) -> str:
 def blocks_of(path: Path) -> Iterator[bytes]:
     """The unpacked bytes of a file; its suffix tells the compression."""
     packing = path.suffix.lower()
-    file = OpenedFile(path, packing if packing in _PACKED else "")
-    with closing(file):
+    with io.BufferedReader(OpenedFile(path, packing if packing in _PACKED else "")) as file:
         block = _next_block(file)
         for magic, content, instead in _FOREIGN:
             if block.startswith(magic):
@@ -61,7 +61,7 @@ def blocks_of(path: Path) -> Iterator[bytes]:
             block = _next_block(file)
 
 
-def _next_block(file: OpenedFile) -> bytes:
+def _next_block(file: IO[bytes]) -> bytes:
     with suppress(EOFError):
         return file.read(_BLOCK)
     raise DataError(f"{file.name}: the compressed data is broken or ends early; copy the file again")

@@ -43,7 +43,7 @@ class WordReplacing:
         ends, is_cut = [], []
         for text in texts:
             whole = pieces(text)
-            looked_at = self._cut(whole)
+            looked_at = whole if self._mechanism.max_words is None else self._cut(whole, self._mechanism.max_words)
             tokens += looked_at
             ends.append(len(tokens))
             is_cut.append(len(looked_at) < len(whole))
@@ -58,10 +58,9 @@ class WordReplacing:
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
         return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
-    def _cut(self, tokens: list[str]) -> list[str]:
+    def _cut(self, tokens: list[str], limit: int) -> list[str]:
         """The tokens up to the last word that the mechanism takes, where it drops all that follows."""
-        limit = self._mechanism.max_words
-        if limit is None or self._mechanism.beyond != "drop":
+        if self._mechanism.beyond != "drop":
             return tokens
         words = [place for place, token in enumerate(tokens) if self._codes[token] >= 0]
         return tokens if len(words) <= limit else tokens[: words[limit - 1] + 1]
