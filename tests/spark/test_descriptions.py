@@ -14,8 +14,8 @@ import dptext
 from dptext.cli import main
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
-from dptext.spark import descriptions, users
-from dptext.spark.tasks import from_node
+from dptext.spark import frames, tasks
+from dptext.spark.tasks import SumTask, from_node
 from dptext.synthesis.distribution import TextDistribution
 
 pytestmark = [
@@ -94,24 +94,10 @@ def test_rows_of_a_person_that_come_as_they_lie_would_be_another_sum_each_time(f
     """The broken twin: without an order of their own, which documents count depends on the engine."""
     made, plan = synthesizer(), synthesizer().plan(POOL)
     once = described(frame, made, public=plan).matrix
-    monkeypatch.setattr(descriptions._Documents, "within", ())
+    monkeypatch.setattr(type(frame), "sortWithinPartitions", lambda rows, *_: rows)
     found = [described(frame.orderBy(by), made, public=plan).matrix for by in ("at", "stars")]
     assert not all((each == once).all() for each in found)
     assert (found[0] != found[1]).any()
-
-
-def test_a_person_who_wrote_much_comes_in_chunks_over_batches(monkeypatch):
-    monkeypatch.setattr(descriptions, "TEXTS_AT_ONCE", 10)
-    names = [b"a"] * 3 + [b"b"] * 37 + [b"c"] * 2
-    table = pa.table({users.WHO: names, users.TEXT: [str(n) for n in range(42)], "dptext code": list(range(42))})
-    found = [
-        [(texts, codes.tolist()) for texts, codes in person.chunks()]
-        for person in descriptions._people(table.to_batches(max_chunksize=7), 25)
-    ]
-    assert [[len(texts) for texts, _ in chunks] for chunks in found] == [[3], [10, 10, 5], [2]]
-    assert all(texts == list(map(str, codes)) for chunks in found for texts, codes in chunks)
-    alone = [list(person.chunks()) for person in descriptions._people(table.drop([users.WHO]).to_batches(), 25)]
-    assert [texts for ((texts, _),) in alone] == [[str(n)] for n in range(42)]
 
 
 def test_documents_are_protected_by_themselves_and_labels_may_be_none(frame):
@@ -128,7 +114,7 @@ def test_documents_are_protected_by_themselves_and_labels_may_be_none(frame):
 def test_a_task_that_dies_and_is_tried_again_adds_up_to_the_same(frame, monkeypatch, tmp_path):
     """Both where texts are cut and where people are summed: a worker is killed with its rows half out."""
     undisturbed = described(frame, synthesizer()).matrix
-    named = users.named
+    named = tasks.named
     folder = str(tmp_path)
 
     def deadly(task, name):
@@ -145,29 +131,30 @@ def test_a_task_that_dies_and_is_tried_again_adds_up_to_the_same(frame, monkeypa
 
         return die_once
 
-    monkeypatch.setattr(users, "named", deadly)
+    monkeypatch.setattr(tasks, "named", deadly)
     assert (described(frame, synthesizer()).matrix == undisturbed).all()
-    assert sorted(os.listdir(folder)) == ["add_slices", "cut_rows", "sum_users"]
+    assert sorted(os.listdir(folder)) == ["add_slices", "digest_users", "sum_users"]
 
 
 def test_the_features_travel_once_and_no_row_carries_them(frame, monkeypatch):
     """The task that every row goes through is small: what it knows the features by is the name of a file."""
     import pickle
 
-    seen, summed = [], descriptions.sum_over_users
+    seen, sent = [], tasks.to_nodes
 
-    def watched(spark, df, work, *args, **options):
-        seen.append(work)
-        return summed(spark, df, work, *args, **options)
+    def watched(spark, thing):
+        seen.append(sent(spark, thing))
+        return seen[-1]
 
-    monkeypatch.setattr(descriptions, "sum_over_users", watched)
+    monkeypatch.setattr(tasks, "to_nodes", watched)
     plan = synthesizer().plan(POOL)
     for _ in range(2):
         described(frame.limit(9), synthesizer(), public=plan)
-    assert len({work.tables for work in seen}) == 1
-    assert len(pickle.dumps(seen[0])) < 500
-    features, labels = from_node(seen[0].tables)
-    assert (features.fingerprint, labels) == (plan.features.fingerprint, plan.labels)
+    assert len(seen) == 2
+    assert len(set(seen)) == 1
+    assert len(pickle.dumps(SumTask(seen[0]))) < 500
+    sums = from_node(seen[0])
+    assert (sums.features.fingerprint, sums.labels) == (plan.features.fingerprint, plan.labels)
 
 
 def test_the_ledger_charges_people_first_and_settles_when_the_folder_stands(frame, tmp_path, monkeypatch):
@@ -205,7 +192,7 @@ def test_a_description_that_fails_stays_charged(frame, tmp_path, monkeypatch):
         assert Ledger(book).summary().pending == 1
         raise DataError("the disk is full")
 
-    monkeypatch.setattr(descriptions, "sum_over_users", fail)
+    monkeypatch.setattr(frames.PrivateFrame, "total", fail)
     with pytest.raises(DataError, match="the disk is full"):
         described(frame, synthesizer(seed=None), out=tmp_path / "out", ledger=book)
     assert Ledger(book).summary().pending == 1

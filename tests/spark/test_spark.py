@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +18,8 @@ from dptext.errors import DataError, DptextError, MissingExtraError, ParameterEr
 from dptext.io.artifacts import folder_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.statement import PrivacyStatement
-from dptext.spark import tasks as rows_module
-from dptext.spark.folder import OutputFolder
+from dptext.spark import frames
+from dptext.spark.release import OutputFolder
 from dptext.spark.session import plain_errors
 
 pytestmark = [
@@ -43,7 +45,7 @@ def frame(spark):
 
 @pytest.fixture(autouse=True)
 def few_groups(monkeypatch):
-    monkeypatch.setattr(rows_module, "GROUPS", 16)
+    monkeypatch.setattr(frames, "GROUPS", 16)
 
 
 def privatize(*args, **options):
@@ -163,7 +165,7 @@ def test_a_type_that_somebody_defined_is_not_kept():
     linalg = pytest.importorskip("pyspark.ml.linalg")
     field = types.StructField("x", types.ArrayType(linalg.VectorUDT()), metadata={"a": "qsecretq"})
     with pytest.raises(DataError, match="the kept column 'x' holds values of the type 'VectorUDT'"):
-        rows_module.bare_field(field)
+        frames._bare_field(field)
 
 
 def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
@@ -215,7 +217,7 @@ def test_a_scan_that_is_none_is_refused_and_a_file_that_goes_is_named_by_its_rem
         dptext.spark.frames.privatize_scan(scan.repartition(3), mechanism)
     release = dptext.spark.frames.privatize_scan(scan, mechanism)
     path.unlink()
-    with pytest.raises(StorageError, match="a worker does not see"):
+    with pytest.raises(StorageError, match="does not find a file"):
         release.write(str(tmp_path / "out.parquet"))
     assert not (tmp_path / "out.parquet").exists()
     for use in (lambda: release.df, lambda: release.statement, lambda: release.write(str(tmp_path / "b.parquet"))):
@@ -398,13 +400,11 @@ def no_more(*_, **__):
 
 
 def test_no_java_and_no_pyspark_are_answered_with_what_installs_them(monkeypatch, mechanism):
-    import sys
-
-    from dptext.spark import session
-
-    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
-    with pytest.raises(MissingExtraError, match="apt install openjdk"):
-        session._check_java()
+    script = "from dptext.spark.session import session; session()"
+    env = {**os.environ, "JAVA_HOME": "/nonexistent"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env)
+    assert "MissingExtraError: Java did not start" in done.stderr
+    assert "apt install openjdk" in done.stderr
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(MissingExtraError, match=r"dptext\[spark\]"):
         privatize(TEXTS, mechanism)

@@ -12,7 +12,7 @@ import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import NoiseKey
 from dptext.spark import tasks
-from dptext.spark.tasks import GROUP, LABEL, EncodeTask, LabelTask, RewriteTask, Rows, placed_blocks
+from dptext.spark.tasks import COPY, GROUP, LABEL, EncodeTask, LabelTask, RewriteTask, placed_blocks
 
 GROUPS = 8
 IDS = ("n",)
@@ -61,7 +61,7 @@ def released(context, rows, task, *, count=2, batch=7, order=None):
 
 
 def rewriting(ids=IDS, seed=5):
-    return RewriteTask("tables", NoiseKey(seed).secret(), True, Rows("text", ("n",), ids))
+    return RewriteTask("tables", NoiseKey(seed).secret(), "text", ("n",), ids)
 
 
 def test_order_batches_and_partitions_change_nothing(context):
@@ -130,19 +130,19 @@ def test_counts_stand_in_the_first_row_of_a_block_and_add_up(context):
 
 @pytest.mark.parametrize("size", [1, 3, 10, 64])
 def test_a_block_ends_where_the_rows_say(size, monkeypatch):
-    monkeypatch.setattr(tasks, "BATCH_ROWS", 10)
-    monkeypatch.setattr(tasks, "BATCH_CHARACTERS", 100)
+    monkeypatch.setattr(dptext.io.batches, "BATCH_ROWS", 10)
+    monkeypatch.setattr(dptext.io.batches, "BATCH_CHARACTERS", 100)
     texts = ["x" * (n * 7 % 31) for n in range(200)]
     rows = pa.table({"text": texts, "n": range(200), GROUP: pa.array([n // 60 for n in range(200)], pa.int32())})
     made = list(placed_blocks(rows.to_batches(max_chunksize=size), "text", ids=IDS, partition=0))
-    assert [each.place >> 32 for each in made] == sorted(each.place >> 32 for each in made)
-    assert len({each.place for each in made}) == len(made)
-    assert [text for each in made for text in each.block.texts] == texts
-    for each in made:
-        lengths = [len(text) for text in each.block.texts]
+    assert [place for place, _, _ in made] == sorted({place for place, _, _ in made})
+    assert [text for _, block, _ in made for text in block.texts] == texts
+    for place, block, parts in made:
+        lengths = [len(text) for text in block.texts]
         assert len(lengths) <= 10
         assert sum(lengths[:-1]) < 100
-        assert len(set(each.columns([GROUP])[GROUP].to_pylist())) == 1
+        assert {group for part in parts for group in part.column(GROUP).to_pylist()} == {place >> 32}
+        assert [text for part in parts for text in part.column("text").to_pylist()] == list(block.texts)
 
 
 def test_two_rows_of_one_id_are_refused_wherever_they_meet():
@@ -158,14 +158,8 @@ def test_two_rows_of_one_id_are_refused_wherever_they_meet():
         list(placed_blocks(rows.to_batches(), "text", ids=IDS, partition=0))
 
 
-def test_rows_that_are_not_sorted_by_group_are_refused():
-    rows = pa.table({"text": ["a", "b"], "n": [1, 2], GROUP: pa.array([1, 0], pa.int32())})
-    with pytest.raises(DataError, match="not sorted"):
-        list(placed_blocks(rows.to_batches(), "text", ids=IDS, partition=0))
-
-
 def test_a_node_with_another_version_is_refused(context):
-    task = RewriteTask("tables", bytes(32), True, Rows("text", ("n",)), software="0.0.0")
+    task = RewriteTask("tables", bytes(32), "text", ("n",), software="0.0.0")
     with pytest.raises(ParameterError, match="install one version"):
         list(task(iter(table(3).to_batches())))
 
@@ -176,7 +170,7 @@ def labels_of(rows, secret=b"s" * 32):
 
 
 def test_labels_of_equal_texts_are_far_apart_and_keyed():
-    rows = pa.table({"text": ["same"] * 1000 + [None, ""], "dptext twin": [*range(1, 1001), 1, 1]})
+    rows = pa.table({"text": ["same"] * 1000 + [None, ""], COPY: [*range(1, 1001), 1, 1]})
     found = labels_of(rows)
     assert len(set(found[LABEL].to_pylist())) == 1002
     # every group is hit about 125 times; 60 is more than 6 standard deviations off (chance below 1e-8)
@@ -189,7 +183,7 @@ def test_a_secret_is_in_no_repr(context):
     secret = NoiseKey(5).secret()
     for task in (
         rewriting(),
-        EncodeTask("t", secret, b"", Rows("text", ()), "vector"),
+        EncodeTask("t", secret, "text", ()),
         LabelTask(secret, "text", (), 2),
     ):
         assert secret.hex() not in repr(task)

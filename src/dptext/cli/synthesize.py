@@ -175,8 +175,7 @@ class PrivateTexts:
             raise ParameterError("Spark reads UTF-8 and commas only: leave --encoding and --separator out")
         if "-" in sources:
             raise ParameterError("Spark reads no pipes: name paths that the cluster sees")
-        from dptext.spark.descriptions import PrivateFrame
-        from dptext.spark.frames import read_files
+        from dptext.spark.frames import PrivateFrame, read_files
 
         keep = [*labels, *([] if self.user is None else [self.user])]
         frame = read_files(sources, text=self.text, keep=keep, kind=self.in_format)

@@ -77,6 +77,18 @@ class Plan(ReleasePlan):
             raise DataError("there are no documents: expected at least one")
         return total.cells
 
+    def total_of(self, documents: DocumentReader | Iterable[Document], *, processes: int = 1) -> npt.NDArray[np.int64]:
+        """The `total` of the users who wrote these documents, which come in any order."""
+        with users_of(
+            documents,
+            self.words,
+            unit=self.unit,
+            level=self.levels.attribute,
+            most_words=self.most_words,
+            processes=processes,
+        ) as users:
+            return self.total(users)
+
     def clipping_norm(self, levels: Iterable[Any]) -> float:
         """C of a user who declared these levels: the strictest counts."""
         named = [None if level is None else str(level) for level in levels]
@@ -231,15 +243,7 @@ class Cooccurrence(Shareable, Showing):
         """
         plan, bits = self.plan(), RandomBits(self.seed)
         warn_of_delta(plan.total_delta, public_users=self.public_users)
-        with users_of(
-            documents,
-            plan.words,
-            unit=plan.unit,
-            level=plan.levels.attribute,
-            most_words=self.most_words,
-            processes=self.processes,
-        ) as users:
-            total = plan.total(users)
+        total = plan.total_of(documents, processes=self.processes)
         return self.released(plan, total, bits, release_id=release_id)
 
     def released(

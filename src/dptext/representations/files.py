@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from dptext.errors import ParameterError
 from dptext.io.atomic import HashedFile
@@ -30,7 +28,6 @@ if TYPE_CHECKING:  # a device brings it, and more than a command that only names
 VECTOR = "vector"
 """The column of the private vectors."""
 
-_ROWS = 1 << 14  # encoded at once: a block of short texts has many rows
 _ROW_GROUP, _NUMBERS_A_GROUP = 1 << 16, 1 << 22  # of the file: at most so many rows, and 16 MiB
 _INSTEAD = "convert the column, or do not keep it"
 
@@ -113,23 +110,30 @@ def parameters_digest(encoder: DeviceEncoder) -> bytes:
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
 
 
+def encode_block(encoder: DeviceEncoder, key: NoiseKey) -> Callable[[int, Batch], Private]:
+    """Return the function that encodes a block: the same vectors whenever and wherever it is done."""
+    parameters = parameters_digest(encoder)
+
+    def encode(place: int, block: Batch) -> Private:
+        bits = key.stream(parameters, place, block.digest())
+        return encoder.encode_with([text or "" for text in block.texts], bits)
+
+    return encode
+
+
 class _Encoding:
     """The texts of a file through an encoder (`dptext.release.run.Run`)."""
 
     def __init__(self, encoder: DeviceEncoder, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
-        self._encoder, self._key, self._keep = encoder, key, tuple(keep)
+        self._encoder, self._keep = encoder, tuple(keep)
         self._statement = encoder.statement.replace(release_id=release_id, seeded=key.seeded)
-        self._parameters = parameters_digest(encoder)
+        self._encode = encode_block(encoder, key)
 
     def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
         from dptext.io.parquet import as_vectors, segment
 
         for place, block in blocks:
-            bits = self._key.stream(self._parameters, place, block.digest())
-            vectors = np.empty((len(block.texts), self._encoder.width), dtype=np.float32)
-            for start in range(0, len(vectors), _ROWS):
-                rows = slice(start, start + _ROWS)
-                vectors[rows] = self._encoder.encode_with([each or "" for each in block.texts[rows]], bits)
+            vectors = self._encode(place, block)
             data = segment(
                 as_vectors(VECTOR, vectors, block.columns, self._keep, row, instead=_INSTEAD), row, instead=_INSTEAD
             )

@@ -1,1 +1,1 @@
-"""The same work on many machines: nothing here promises anything that one machine does not."""
+"""The same releases on Apache Spark: one run, carried out by many machines."""

@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote, urlsplit
 
+from dptext.checks import names, path, whole
+from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.errors import DataError, ParameterError
-from dptext.io.batches import describe_columns
+from dptext.io.batches import describe_columns, unknown_type
+from dptext.io.documents import PathLike, check_kept_columns
 from dptext.io.formats import FORMATS, announced_by
-from dptext.privacy.randomness import NoiseKey
+from dptext.privacy.budgets import warn_of_delta
+from dptext.privacy.guarantee import as_approx
+from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally, with_columns
+from dptext.release.run import Charges
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.files import VECTOR, parameters_digest
-from dptext.spark.descriptions import describe as describe
-from dptext.spark.release import SparkRelease
-from dptext.spark.session import check_frame, plain_errors, session
-from dptext.spark.shared_vectors import fit as fit
-from dptext.spark.tasks import (
-    COUNTS,
-    LABEL,
-    EncodeTask,
-    RewriteTask,
-    Rows,
-    bare_field,
-    by_id,
-    by_label,
-    checked_columns,
-    checked_partitions,
-    named,
-    quoted,
-    to_nodes,
-)
+from dptext.representations.files import VECTOR
+from dptext.spark import tasks
+from dptext.spark.release import FrameReader, SparkRelease, quoted
+from dptext.spark.session import check_frame, plain_errors, run_job, session
+from dptext.synthesis.distribution import TextDistribution
+from dptext.synthesis.moments import Labels
+from dptext.synthesis.release import check_columns, described_into
+from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.text.identifiers import LOOKED_AT, Column, look_at
+from dptext.users.grouping import UserUnit
 
 _logger = logging.getLogger(__name__)
 Ids: TypeAlias = str | Sequence[str] | None
+GROUPS = 1 << 8
+"""So many tasks can work at once. A group is a block of noise at least, and a block has a price of its own (20 ms of a
+core for a vocabulary of 50,000 words), so more groups would make small releases slow."""
+_SALT = 0x6470746578740001  # groups by id are no other partitioning that somebody makes of the same ids
+_ID_TYPES = ("string", "bigint", "int", "smallint", "tinyint", "binary", "date", "timestamp")
+
+
+# -- private rows ---------------------------------------------------------------------------------------------
 
 
 def privatize(
@@ -48,7 +54,7 @@ def privatize(
     *,
     text: str = "text",
     keep: Sequence[str] = (),
-    id: Ids = None,  # noqa: A002  what Spark's people call it
+    id: Ids = None,  # noqa: A002  Spark's users call it so
     partitions: int | None = None,
     seed: int | None = None,
 ) -> SparkRelease:
@@ -56,28 +62,24 @@ def privatize(
 
     Args:
         df: a DataFrame of pyspark, the same set of rows whenever it is computed (no sampling without a seed in it).
-        mechanism: what replaces texts, as in `dptext.privatize`; its tables go to every node once.
+        mechanism: replaces texts, as in `dptext.privatize`; its tables go to every node once.
         text: the column that holds the text, of strings. A missing one (null) stays missing.
-        keep: columns to keep as they are; they are exposed. All others are dropped.
-        id: the column or columns that tell rows apart, if there are any: given without regard to the text (no hash of
-            it), and never null. It saves a shuffle. It is dropped unless it is kept; the order of the rows depends
-            on it alone.
+        keep: columns to keep; their values are exposed as they are. All others are dropped.
+        id: the column or columns that tell rows apart, if there are any: independent of the text (no hash of it), and
+            never null. It saves a shuffle. It is dropped unless it is kept; the order of the rows depends on it alone.
         partitions: of the result; None: four for every core that the cluster has now. The noise does not depend on it.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
-    **Guarantee** (unit document, substitution, local): as the statement of the release says, with one machine or many,
-    between the documents that it names. The noise of a row has a name that no retry, speculation or second use of the
-    DataFrame changes (`dptext.spark.tasks`, `dptext.spark.tasks`); the engine commits each row once. Assumptions beside
-    those of the mechanism: the input does not change while the release is used; ids are given without regard to texts.
+    **Guarantee** (unit document, substitution, local): as the statement of the release says, on one machine or many,
+    between the documents that it names. No retry, speculation or second use of the DataFrame changes the noise of a
+    row (docs/howto/spark.md), and Spark commits a row once. Assumptions beside those of the mechanism: the input does
+    not change while the release is used; ids are independent of the texts.
 
     Raises:
-        ParameterError: no such column, no strings, something that is no DataFrame of pyspark.
+        ParameterError: no such column, no strings, no DataFrame of pyspark.
         MissingExtraError: pyspark is not installed.
     """
-    rewriter = Rewriter(mechanism, seed=seed)
-    source = _Source.of(df, text, keep, id)
-    with plain_errors():
-        return _privatized(source, source.grouped(rewriter.key, partitions), rewriter)
+    return _privatized(_Source.of(df, text, keep, id), mechanism, seed, partitions)
 
 
 def privatize_scan(
@@ -90,16 +92,13 @@ def privatize_scan(
     the files elsewhere and would be a second release: `SparkRelease.write` the result once, and use nothing else of it.
 
     Args:
-        df: what ``spark.read`` gave, columns selected at most.
+        df: a DataFrame of ``spark.read``, columns selected at most.
         mechanism, text, keep, seed: as in `privatize`.
 
     Raises:
         ParameterError: the DataFrame is not a plain scan (Spark says that its rows may come in another order).
     """
-    rewriter = Rewriter(mechanism, seed=seed)
-    source = _Source.of(df, text, keep, once=True)
-    with plain_errors():
-        return _privatized(source, source.scanned(), rewriter)
+    return _privatized(_Source.of(df, text, keep, once=True), mechanism, seed)
 
 
 def encode(
@@ -123,30 +122,67 @@ def encode(
     under the assumptions of `privatize`.
 
     Raises:
-        ParameterError: no such column, no strings, something that is no DataFrame of pyspark.
-        MissingExtraError: pyspark is not installed.
+        ParameterError, MissingExtraError: as in `privatize`.
     """
-    key = NoiseKey(seed)
-    source = _Source.of(df, text, keep, id, vector=True)
-    with plain_errors():
-        return _encoded(source, source.grouped(key, partitions), encoder, key)
+    return _encoded(_Source.of(df, text, keep, id), encoder, seed, partitions)
 
 
 def encode_scan(
     df: Any, encoder: DeviceEncoder, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
 ) -> SparkRelease:
     """`encode` for a plain scan of files that is used once; see `privatize_scan`."""
-    key = NoiseKey(seed)
-    source = _Source.of(df, text, keep, vector=True, once=True)
+    return _encoded(_Source.of(df, text, keep, once=True), encoder, seed)
+
+
+def _privatized(
+    source: _Source, mechanism: TextMechanism, seed: int | None, partitions: int | None = None
+) -> SparkRelease:
+    rewriter = Rewriter(mechanism, seed=seed)
+
+    def statement_of(tally: Tally) -> PrivacyStatement:
+        rewriter.tally = tally
+        warning = rewriter.warning()
+        if warning is not None:
+            _logger.warning(warning)
+        return source.state(rewriter.statement())
+
     with plain_errors():
-        return _encoded(source, source.scanned(), encoder, key)
+        return SparkRelease(
+            source=source.df,
+            text=source.text,
+            rows=source.compute(tasks.RewriteTask, mechanism, rewriter.key, partitions),
+            statement_of=statement_of,
+            statement_before=rewriter.statement_before,
+            release_id=rewriter.release_id,
+            once=source.once,
+        )
+
+
+def _encoded(source: _Source, encoder: DeviceEncoder, seed: int | None, partitions: int | None = None) -> SparkRelease:
+    if VECTOR in source.keep:
+        raise ParameterError(
+            f"a kept column cannot be named {VECTOR!r}, which is that of the private vectors: rename it first"
+        )
+    key, release_id = NoiseKey(seed), new_release_id()
+    statement = source.state(encoder.statement.replace(release_id=release_id, seeded=key.seeded))
+    with plain_errors():
+        return SparkRelease(
+            source=source.df,
+            text=source.text,
+            rows=source.compute(tasks.EncodeTask, encoder, key, partitions),
+            statement_of=lambda _: statement,
+            statement_before=lambda: statement,
+            release_id=release_id,
+            counts=(),
+            once=source.once,
+            missing="",
+        )
 
 
 @dataclass(frozen=True)
 class _Source:
-    """The rows of a call: their frame and session, their columns, and whether they may be used once only."""
+    """The rows of a call, their columns, and whether they may be used once only."""
 
-    spark: Any
     df: Any
     text: str
     keep: tuple[str, ...]
@@ -154,89 +190,317 @@ class _Source:
     once: bool
 
     @classmethod
-    def of(
-        cls, df: Any, text: str, keep: Sequence[str], row_id: Ids = None, *, vector: bool = False, once: bool = False
-    ) -> _Source:
-        spark = check_frame(df)
+    def of(cls, df: Any, text: str, keep: Sequence[str], row_id: Ids = None, *, once: bool = False) -> _Source:
+        check_frame(df)
         ids = (row_id,) if isinstance(row_id, str) else tuple(row_id or ())
-        checked_columns(df, text, keep, ids)
-        if vector and VECTOR in keep:
-            raise ParameterError(
-                f"a kept column cannot be named {VECTOR!r}, which is that of the private vectors: rename it first"
-            )
-        return cls(spark, df, text, tuple(keep), ids, once)
+        keep = names("keep", keep)
+        types = _check_columns(df, text, (*keep, *ids))
+        check_kept_columns(text, keep)
+        if text in ids:
+            raise ParameterError("id must be independent of the text, so it cannot be the text: leave id out instead")
+        for name in ids:
+            if types[name] not in _ID_TYPES:
+                raise ParameterError(
+                    f"the column {name!r} cannot tell rows apart, its type is {types[name]}: name a column of text or "
+                    "whole numbers"
+                )
+        return cls(df, text, keep, ids, once)
 
-    @property
-    def rows(self) -> Rows:
-        """What a task finds."""
-        return Rows(self.text, self.keep, () if self.once else self.ids or (LABEL,))
+    def compute(self, kind: type[tasks.BlockTask], thing: object, key: NoiseKey, partitions: int | None) -> Any:
+        """The rows through a mechanism or an encoder, lazy."""
+        from pyspark.sql.types import ArrayType, FloatType, LongType, StructField, StructType
 
-    def grouped(self, key: NoiseKey, partitions: int | None) -> Any:
-        """The rows by their names."""
-        count = checked_partitions(self.spark, partitions)
-        if self.ids:
-            return by_id(self.df, self.text, self.keep, self.ids, count)
-        return by_label(self.df, self.text, self.keep, key, count)
+        if self.once:
+            ids: tuple[str, ...] = ()
+            rows = self._scanned()
+        else:
+            count = _partitions(self.df, partitions)
+            ids, rows = (self.ids, self._by_id(count)) if self.ids else ((tasks.LABEL,), self._by_label(key, count))
+        task = kind(tasks.to_nodes(self.df.sparkSession, thing), key.secret(), self.text, self.keep, ids)
+        kept = [_bare_field(rows.schema[name]) for name in self.keep]
+        if kind is tasks.EncodeTask:
+            vector = StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)
+            return rows.mapInArrow(tasks.named(task, "encode_rows"), StructType([vector, *kept]))
+        counts = [StructField(name, LongType()) for name in tasks.COUNTS]
+        schema = StructType([_bare_field(rows.schema[self.text]), *counts, *kept])
+        return rows.mapInArrow(tasks.named(task, "privatize_rows"), schema)
 
-    def scanned(self) -> Any:
-        """The rows as they lie."""
-        scanned = self.df.select(*map(quoted, (self.text, *self.keep)))
-        level = str(scanned._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
+    def _by_id(self, partitions: int) -> Any:
+        """The rows in groups by their id, sorted within their partitions."""
+        from pyspark.sql import functions
+
+        keys = [functions.col(quoted(name)) for name in self.ids]
+        group = functions.pmod(functions.xxhash64(functions.lit(_SALT), *keys), functions.lit(GROUPS)).cast("int")
+        columns = map(quoted, dict.fromkeys((self.text, *self.keep, *self.ids)))
+        return _sorted_groups(self.df.select(*columns, group.alias(tasks.GROUP)), self.ids, partitions)
+
+    def _by_label(self, key: NoiseKey, partitions: int) -> Any:
+        """The rows in groups by a label made from text and secret, sorted within their partitions."""
+        from pyspark.sql import Window, functions
+        from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+        unordered = [
+            name for name, kind in self.df.dtypes if name in self.keep and ("map<" in kind or kind == "variant")
+        ]
+        if unordered:
+            raise ParameterError(f"the column {unordered[0]!r} has values without an order: give id, or do not keep it")
+        text, *kept = (functions.col(quoted(name)) for name in (self.text, *self.keep))
+        copy = functions.row_number().over(Window.partitionBy(text).orderBy(*(kept or [functions.lit(0)])))
+        rows = self.df.select(text, *kept).repartition(partitions, text)
+        schema = StructType(
+            [*rows.schema.fields, StructField(tasks.LABEL, BinaryType()), StructField(tasks.GROUP, IntegerType())]
+        )
+        secret = hmac.digest(key.secret(), b"dptext labels", hashlib.sha256)
+        task = tasks.named(tasks.LabelTask(secret, self.text, (self.text, *self.keep), GROUPS), "label_rows")
+        return _sorted_groups(rows.withColumn(tasks.COPY, copy).mapInArrow(task, schema), (tasks.LABEL,), partitions)
+
+    def _scanned(self) -> Any:
+        """The rows in their order."""
+        rows = self.df.select(*map(quoted, (self.text, *self.keep)))
+        level = str(rows._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
         if level != "DETERMINATE":
             raise ParameterError(
                 f"the rows of this DataFrame may come in another order when a task is tried again (Spark calls them "
                 f"{level}): use privatize or encode, which name rows by what does not change"
             )
-        return scanned
+        return rows
 
-    def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
-        """The statement of one machine, which engine it was, and what that takes for granted."""
-        ids = ", ".join(self.ids)
-        taken = (f"the ids of rows ({ids}) were given without regard to the texts",) if ids else ()
-        made = with_columns(statement, self.keep)
-        return made.replace(parameters={**made.parameters, "engine": "spark"}, assumptions=(*made.assumptions, *taken))
-
-
-def _privatized(source: _Source, placed: Any, rewriter: Rewriter) -> SparkRelease:
-    from pyspark.sql.types import LongType, StructField, StructType
-
-    key, tables = rewriter.key, to_nodes(source.spark, rewriter.mechanism)
-    task = RewriteTask(tables, key.secret(), key.seeded, source.rows)
-
-    fields = [bare_field(placed.schema[name]) for name in (source.text, *source.keep)]
-    schema = StructType([*fields, *(StructField(name, LongType()) for name in COUNTS)])
-
-    def tally(found: Mapping[str, int]) -> Tally:
-        return Tally(*(found.get(name, 0) for name in COUNTS))
-
-    def statement(found: Mapping[str, int]) -> PrivacyStatement:
-        rewriter.tally = tally(found)
-        warning = rewriter.warning()
-        if warning is not None:
-            _logger.warning(warning)
-        return source.stated(rewriter.statement())
-
-    texts = placed.mapInArrow(named(task, "privatize_rows"), schema)
-    promise = statement({})
-    before = rewriter.statement_before
-    once, df = source.once, source.df
-    return SparkRelease(texts, COUNTS, promise, statement, df, source.text, once=once, before=before, tally_of=tally)
+    def state(self, statement: PrivacyStatement) -> PrivacyStatement:
+        """The statement of one machine, with the engine and the assumption about ids."""
+        ids = f"the ids of rows ({', '.join(self.ids)}) were given without regard to the texts"
+        return with_columns(statement, self.keep).replace(
+            parameters={**statement.parameters, "engine": "spark"},
+            assumptions=(*statement.assumptions, *((ids,) if self.ids else ())),
+        )
 
 
-def _encoded(source: _Source, placed: Any, encoder: DeviceEncoder, key: NoiseKey) -> SparkRelease:
-    from pyspark.sql.types import ArrayType, FloatType, StructField, StructType
+def _check_columns(frame: Any, text: str, others: Sequence[str]) -> dict[str, str]:
+    """Return the types of the columns; raise a ParameterError if one is missing or the texts are no strings."""
+    for name in (text, *others):
+        count = list(frame.columns).count(name)
+        if count != 1:
+            present = f"{count} of that name" if count else describe_columns(name, frame.columns)
+            raise ParameterError(f"expected one column {name!r}, the DataFrame has {present}")
+    types = dict(frame.dtypes)
+    if types[text] != "string":
+        raise ParameterError(
+            f"the column {text!r} must hold strings, it is of type {types[text]}: convert it "
+            f'(df.withColumn({text!r}, df[{text!r}].cast("string"))) or name another one'
+        )
+    return types
 
-    task = EncodeTask(to_nodes(source.spark, encoder), key.secret(), parameters_digest(encoder), source.rows, VECTOR)
 
-    vector = StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)
-    schema = StructType([vector, *(bare_field(placed.schema[name]) for name in source.keep)])
-    promise = source.stated(encoder.statement.replace(release_id=new_release_id(), seeded=key.seeded))
-    vectors = placed.mapInArrow(named(task, "encode_rows"), schema)
-    return SparkRelease(vectors, (), promise, lambda _: promise, source.df, source.text, once=source.once, missing="")
+def _partitions(frame: Any, partitions: int | None) -> int:
+    if partitions is None:
+        return min(GROUPS, max(8, 4 * int(frame.sparkSession.sparkContext.defaultParallelism)))
+    return whole("partitions", partitions, least=1)
+
+
+def _sorted_groups(rows: Any, ids: Sequence[str], partitions: int) -> Any:
+    # by an explicit number: Spark then neither joins nor splits the partitions on its own account
+    if hasattr(rows, "repartitionById"):  # from 4.1 on: as many groups in each, where a hash would pile some up
+        rows = rows.repartitionById(partitions, quoted(tasks.GROUP))
+    else:
+        rows = rows.repartition(partitions, quoted(tasks.GROUP))
+    return rows.sortWithinPartitions(*map(quoted, (tasks.GROUP, *ids)))
+
+
+def _bare_field(field: Any) -> Any:
+    """A field of a schema without metadata: Spark writes it into parquet, and pyspark.ml lists all values there."""
+    from pyspark.sql.types import StructField
+
+    def bare(node: Any) -> Any:
+        if isinstance(node, list):
+            return [bare(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        if node.get("type") == "udt":
+            raise unknown_type(field.name, str(node.get("pyClass", node.get("class"))).rpartition(".")[2])
+        return {name: {} if name == "metadata" else bare(part) for name, part in node.items()}
+
+    return StructField.fromJson(bare(field.jsonValue()))
+
+
+# -- sums over users ------------------------------------------------------------------------------------------
+
+
+def fit(
+    model: Cooccurrence,
+    df: Any,
+    *,
+    text: str = "text",
+    user: str | None = "user",
+    order: str | None = None,
+    partitions: int | None = None,
+) -> Cooccurrence:
+    """`Cooccurrence.fit` on the rows of a DataFrame: a release of these users' texts.
+
+    Args:
+        model: the model to fit, with its privacy budget.
+        df: a DataFrame of pyspark.
+        text: the column that holds the text, of strings; a missing one (null) counts as one without words.
+        user: the column that says who wrote a row; not used where the unit of the model is the document.
+        order: a column by which the texts of a user are sorted, for users with more than ``most_words`` words; None:
+            by the SHA-256 of the texts, the smallest first.
+        partitions: how many tasks add up users; None: four for every core that the cluster has now. Each holds a sum of
+            the size of the vocabulary times that of a vector, 8 bytes a number.
+
+    **Guarantee** (unit user; add/remove; central): that of `Cooccurrence`, word for word.
+
+    Returns:
+        The model, fitted.
+
+    Raises:
+        ParameterError: no such column; partitions out of range; a level that is none of the model's.
+        DataError: a row without a user; not one row.
+        StorageError, MissingExtraError: what stopped Spark, and what to do.
+    """
+    plan, bits = model.plan(), RandomBits(model.seed)
+    warn_of_delta(plan.total_delta, public_users=model.public_users)
+    rows = PrivateFrame(df, text=text, user=user, order=order, partitions=partitions)
+    return model.released(plan, rows.total(tasks.WordSums(plan), plan.unit), bits)
+
+
+def describe(
+    df: Any,
+    synthesizer: Synthesizer,
+    *,
+    public: Any,
+    text: str = "text",
+    user: str | None = "user",
+    order: str | None = None,
+    partitions: int | None = None,
+    out: PathLike | None = None,
+    ledger: PathLike | None = None,
+    force: bool = False,
+) -> TextDistribution:
+    """`Synthesizer.fit` on the rows of a DataFrame: a release of these users' texts. Their labels are in the columns
+    that the synthesizer names.
+
+    Args:
+        df: a DataFrame of pyspark, the same set of rows whenever it is computed.
+        synthesizer: with budget, labels and features.
+        public: public texts that features are fitted on, here on the driver, or a plan of the synthesizer.
+        text: the column that holds the text, of strings; a missing one (null) counts as empty.
+        user, order, partitions: as in `fit`; the order is for users with more than ``most_documents``.
+        out: a new folder on the driver for the description, as `TextDistribution.save` writes it; None: nowhere.
+        ledger: the file of a ledger, on the driver: it charges every user (or document) before anything is added up,
+            and is settled when the folder is in place.
+        force: replace a description in ``out``; a new one costs its whole budget again.
+
+    **Guarantee** (unit user or document; add/remove; central): that of `dptext.Synthesizer`, word for word.
+
+    Raises:
+        ParameterError: no such column; an argument out of range; a ledger without ``out``; ``out`` exists.
+        DataError: a row without a user; not one row.
+        RefusedError: the ledger refuses; the input changed after it was charged.
+        StorageError, MissingExtraError: what stopped Spark, and what to do.
+    """
+    rows = PrivateFrame(df, text=text, user=user, order=order, partitions=partitions)
+    rows.check(synthesizer.labels.columns, synthesizer.terms.unit)
+    if out is None and ledger is not None:
+        raise ParameterError("a ledger is settled when the description is in a folder: name one (out=...)")
+    plan = public if isinstance(public, SynthesisPlan) else synthesizer.plan(public)
+    warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
+    if out is None:
+        return rows.fit(synthesizer, plan)
+    return rows.describe(path("out", out), synthesizer, plan, ledger=ledger, force=force)
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateFrame:
+    """The users whose texts are in a DataFrame (`dptext.synthesis.release.PrivateRows`)."""
+
+    frame: Any
+    text: str = "text"
+    user: str | None = "user"
+    order: str | None = None
+    partitions: int | None = None
+
+    @property
+    def sources(self) -> list[PathLike]:
+        """The files of this machine that they are read from, which no output may be."""
+        files = map(urlsplit, self.frame.inputFiles())
+        return [Path(unquote(file.path)) for file in files if file.scheme == "file"]
+
+    def check(self, columns: Sequence[str], unit: UserUnit) -> str | None:
+        """Check all columns, and return that of the users; None where every row is protected by itself."""
+        check_frame(self.frame)
+        if unit == "user" and self.user is None:
+            raise ParameterError("the user of a row is unknown: name the column (user=...), or use unit='document'")
+        user = self.user if unit == "user" else None
+        check_columns(self.text, user, columns)
+        _check_columns(self.frame, self.text, [name for name in (user, self.order, *columns) if name is not None])
+        return user
+
+    def label_counts(self, labels: Labels) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """Yield the values of the label columns and the number of rows that have them. Both are private."""
+        with plain_errors():
+            for *values, rows in self.frame.groupBy(*map(quoted, labels.columns)).count().toLocalIterator():
+                yield tuple(values), rows
+
+    def total(self, sums: tasks.UserSums, unit: UserUnit) -> tasks.Integers:
+        """The sum over all users: each task adds up some of them, with all their rows."""
+        from pyspark.sql import functions
+
+        user = self.check(sums.columns, unit)
+        spark, count = self.frame.sparkSession, _partitions(self.frame, self.partitions)
+        columns = {tasks.TEXT: self.text, tasks.USER: user, tasks.ORDER: self.order}
+        columns |= dict(zip(tasks.value_names(len(sums.columns)), sums.columns, strict=True))
+        with plain_errors():
+            tables = tasks.to_nodes(spark, sums)
+            rows = self.frame.select(
+                *(functions.col(quoted(column)).alias(name) for name, column in columns.items() if column is not None)
+            )
+            if user is not None:
+                schema = ", ".join(
+                    f"{quoted(name)} {'string' if name == tasks.USER else kind}" for name, kind in rows.dtypes
+                )
+                task = tasks.UserTask(RandomBits().take(32), tables)
+                rows = rows.mapInArrow(tasks.named(task, "digest_users"), f"{schema}, {quoted(tasks.KEY)} binary")
+                order = [name for name in (tasks.USER, tasks.ORDER, tasks.KEY) if name in rows.columns]
+                rows = rows.repartition(count, quoted(tasks.USER)).sortWithinPartitions(*map(quoted, order))
+            schema = f"{quoted(tasks.SLICE)} int, {quoted(tasks.CELLS)} binary"
+            slices = rows.mapInArrow(tasks.named(tasks.SumTask(tables), "sum_users"), schema).repartition(
+                count, quoted(tasks.SLICE)
+            )
+            parts = run_job(spark, slices.mapInArrow(tasks.named(tasks.add_slices, "add_slices"), schema).collect)
+        if not parts:
+            raise DataError("there are no documents: expected at least one")
+        return tasks.whole_sum(((int(number), cells) for number, cells in parts), sums.shape)
+
+    def fit(self, synthesizer: Synthesizer, plan: SynthesisPlan, *, release_id: str | None = None) -> TextDistribution:
+        bits = RandomBits(synthesizer.seed)
+        sums = tasks.TextSums(plan.features, plan.labels, plan.unit, plan.terms.most_documents)
+        return synthesizer.released(plan, self.total(sums, plan.unit), bits, release_id=release_id)
+
+    def describe(
+        self,
+        folder: Path,
+        synthesizer: Synthesizer,
+        plan: SynthesisPlan,
+        *,
+        ledger: PathLike | None = None,
+        force: bool = False,
+    ) -> TextDistribution:
+        user = self.check(plan.labels.columns, plan.unit)
+        charges = Charges(ledger, None if ledger is None else user, missing="")
+        reader = FrameReader(self.frame, self.text, charges.column)
+
+        def fit(release_id: str) -> TextDistribution:
+            distribution = self.fit(synthesizer, plan, release_id=release_id)
+            reader.check()
+            return distribution
+
+        with plain_errors():
+            return described_into(folder, synthesizer, plan, charges, lambda: reader, fit, force=force)
+
+
+# -- files ----------------------------------------------------------------------------------------------------
 
 
 def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str] = (), kind: str | None = None) -> Any:
-    """A DataFrame of files, read as `dptext.io.documents.read_documents` reads them; what cannot be is an error.
+    """A DataFrame of files, read as `dptext.io.documents.read_documents` reads them; a broken row is an error.
 
     Args:
         sources: files, folders or patterns, as Spark spells paths; all of one format.
@@ -250,36 +514,32 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
         StorageError: no such files where Spark looks.
         MissingExtraError: pyspark or Java is not installed.
     """
-    named = announced_by(Path(sources[0])).kind
-    found = kind or _OTHER_NAMES.get(named, named)
-    if found not in KINDS:
-        raise ParameterError(f"Spark reads {', '.join(KINDS)} here, got {found!r}: name the format of the input")
-    reader = session().read.option("mode", "FAILFAST")
+    suffix = announced_by(Path(sources[0])).kind
+    kind = kind or {".json": ".jsonl"}.get(suffix, suffix)  # .json is what Spark writes
+    if kind not in KINDS:
+        raise ParameterError(f"Spark reads {', '.join(KINDS)} here, got {kind!r}: name the format of the input")
+    reader, paths = session().read.option("mode", "FAILFAST"), list(sources)
     with plain_errors():
-        return _READERS[found](reader, list(sources), text, keep)
+        if kind == ".parquet":
+            return reader.parquet(*paths)
+        if kind == ".jsonl":
+            return _json(reader, paths, text)
+        if kind == ".txt":
+            lines = reader.option("lineSep", "\n").text(paths)
+            return lines.selectExpr(f"rtrim('\\r', value) as {quoted(text)}")
+        if kind == ".csv":
+            reader = reader.option("multiLine", "true").option("escape", '"')
+        else:  # in .tsv nothing quotes, and only a line feed ends a line
+            reader = reader.option("sep", "\t").option("quote", "").option("lineSep", "\n")
+        return _separated(reader, paths, (text, *keep))
 
 
-def look_at_columns(df: Any, names: Sequence[str], *, most: int = LOOKED_AT) -> list[Column]:
-    """Some columns by their first rows: whether they look like identifiers (`dptext.text.identifiers`).
-
-    Args:
-        df: a DataFrame of pyspark.
-        names: of the columns.
-        most: how many rows come to the driver.
-    """
-    if not names:
-        return []
-    with plain_errors():
-        rows = df.select(*map(quoted, names)).limit(most).collect()
-    return [look_at(name, (row[at] for row in rows)) for at, name in enumerate(names)]
+KINDS = tuple(kind for kind in (".parquet", ".jsonl", ".csv", ".tsv", ".txt") if kind in FORMATS)
+"""Formats that Spark reads here; text formats may be compressed (.gz, .zst), as Spark tells by the name."""
 
 
-def _parquet(reader: Any, paths: list[str], _text: str, _keep: Sequence[str]) -> Any:
-    return reader.parquet(*paths)
-
-
-def _json(reader: Any, paths: list[str], text: str, _keep: Sequence[str]) -> Any:
-    """Spark makes strings of numbers and lists where some texts are strings: so the text is taken as it is written."""
+def _json(reader: Any, paths: list[str], text: str) -> Any:
+    """Read the text as a variant: Spark makes strings of numbers and lists where some texts are strings."""
     from pyspark.sql import functions
     from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
@@ -291,40 +551,19 @@ def _json(reader: Any, paths: list[str], text: str, _keep: Sequence[str]) -> Any
             f"expected strings in {text!r}, the values are of type {schema[text].dataType.simpleString()}: name the "
             "column of the text, or repair the rows"
         )
-    fields = [StructField(text, VariantType()) if each.name == text else each for each in schema.fields]
-    frame = reader.schema(StructType(fields)).json(paths)
+
+    def refusal(message: str) -> Any:
+        return functions.raise_error(functions.lit(f"dptext.errors.DataError: {message}")).cast("string")
+
+    fields = [StructField(text, VariantType()) if field.name == text else field for field in schema.fields]
     column = functions.col(quoted(text))
     is_text = functions.schema_of_variant(column).isin("STRING", "VOID")
     checked = (
-        functions.when(column.isNull(), _refusal(f"expected a column {text!r}, a row has none; repair the row"))
+        functions.when(column.isNull(), refusal(f"expected a column {text!r}, a row has none; repair the row"))
         .when(is_text, functions.variant_get(column, "$", "string"))
-        .otherwise(_refusal(f"expected a string in {text!r}, a row has a value of another type; repair the row"))
+        .otherwise(refusal(f"expected a string in {text!r}, a row has a value of another type; repair the row"))
     )
-    return frame.withColumn(text, checked)
-
-
-def _refusal(message: str) -> Any:
-    """A value that cannot be computed, for this reason."""
-    from pyspark.sql import functions
-
-    return functions.raise_error(functions.lit(f"dptext.errors.DataError: {message}")).cast("string")
-
-
-def _lines(reader: Any, paths: list[str], text: str, _keep: Sequence[str]) -> Any:
-    from pyspark.sql import functions
-
-    lines = reader.option("lineSep", "\n").text(paths)
-    return lines.select(functions.rtrim(functions.col("value"), functions.lit("\r")).alias(text))
-
-
-def _csv(reader: Any, paths: list[str], text: str, keep: Sequence[str]) -> Any:
-    return _separated(reader.option("multiLine", "true").option("escape", '"'), paths, (text, *keep))
-
-
-def _tsv(reader: Any, paths: list[str], text: str, keep: Sequence[str]) -> Any:
-    # nothing quotes, and only a line feed ends a line
-    reader = reader.option("sep", "\t").option("quote", "").option("lineSep", "\n")
-    return _separated(reader, paths, (text, *keep))
+    return reader.schema(StructType(fields)).json(paths).withColumn(text, checked)
 
 
 def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
@@ -337,10 +576,17 @@ def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
                 f"expected a column {name!r}, the header has {describe_columns(name, frame.columns, wanted=columns)}; "
                 "name the right column"
             )
-    return frame.fillna("", subset=[quoted(each) for each in frame.columns])  # no cell is an empty one, not null
+    return frame.fillna("", subset=[quoted(name) for name in frame.columns])  # no cell is an empty one, not null
 
 
-_READERS = {".parquet": _parquet, ".jsonl": _json, ".csv": _csv, ".tsv": _tsv, ".txt": _lines}
-KINDS = tuple(each for each in _READERS if each in FORMATS)
-"""Formats that Spark reads here; text formats may be compressed (.gz, .zst), as Spark tells by the name."""
-_OTHER_NAMES = {".json": ".jsonl"}  # as Spark writes it
+def look_at_columns(df: Any, names: Sequence[str], *, most: int = LOOKED_AT) -> list[Column]:
+    """Some columns by their first rows: whether they look like identifiers (`dptext.text.identifiers`).
+
+    Args:
+        df: a DataFrame of pyspark.
+        names: of the columns.
+        most: how many rows come to the driver.
+    """
+    with plain_errors():
+        rows = df.select(*map(quoted, names)).limit(most).collect() if names else []
+    return [look_at(name, (row[index] for row in rows)) for index, name in enumerate(names)]

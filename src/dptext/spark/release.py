@@ -1,357 +1,299 @@
-"""A release that an engine carries out: a lazy DataFrame, what it promises, and both written side by side."""
+"""A release of a DataFrame (`SparkRelease`): charged, computed by Spark and published as on one machine."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, wait
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from threading import Event
-from typing import Any, TypeVar
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote, urlsplit
 
 from dptext.errors import ParameterError, RefusedError, StorageError
+from dptext.io.artifacts import digest_of_parts
+from dptext.io.atomic import sibling
 from dptext.io.batches import BATCH_ROWS, Batch, describe_columns
-from dptext.io.documents import DocumentReader
-from dptext.privacy.guarantee import Guarantee, canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.release import MostTexts, Tally, user_digest
+from dptext.release.release import MostTexts, Tally
 from dptext.release.run import Charges, charged
-from dptext.spark.folder import OutputFolder
-from dptext.spark.session import plain_errors
-from dptext.spark.tasks import named, quoted
-
-Result = TypeVar("Result")
-Counts = Mapping[str, int]
-_LONGEST_END = 30.0  # seconds that tasks which were stopped have to end
-_BETWEEN = 0.05
-_BETWEEN_STOPS = 0.3
+from dptext.spark.session import plain_errors, run_job
+from dptext.spark.tasks import COUNTS, USER, CountTask, named
 
 
+def quoted(name: str) -> str:
+    """The name of a column for Spark, which takes a dot for a field of a struct otherwise."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class SparkRelease:
     """Private rows as a DataFrame, and the statement that goes with them.
 
-    **One release, however often it is computed.** All who use ``df`` twice, cache it or lose a machine get the
-    same rows again, with the same noise, as long as they go back to this object and the input is what it was:
-    `dptext.spark.tasks` says why. Another call of `dptext.spark.frames.privatize` is another release, with another
-    secret, and costs again. So does an input that has changed in between.
+    **One release, however often it is computed.** Using ``df`` twice, caching it or losing a machine gives the same
+    rows with the same noise (docs/howto/spark.md), as long as the input stays the same. Another call of
+    `dptext.spark.frames.privatize` is another release and costs again.
 
     A release of a plain scan (``once``) has no ``df``: it is written, once.
 
     Attributes:
-        tally: counts over the texts, once they are written: private for the most part (`dptext.release.release.Tally`).
-        most_texts: how many texts the person with the most has, once they are written and where a column said whose
-            they are: private, for the owner of the texts alone.
+        statement_before: the statement before any row is read, which a ledger charges.
+        tally: counts over the texts, once they are written. Mostly private (`dptext.release.release.Tally`).
+        most_texts: how many texts the user with the most has, once they are written with a column of users. Private.
     """
 
-    def __init__(
-        self,
-        counted: Any,
-        drop: tuple[str, ...],
-        promise: PrivacyStatement,
-        statement_of: Callable[[Counts], PrivacyStatement],
-        source: Any,
-        text: str,
-        *,
-        once: bool = False,
-        missing: str | None = None,
-        before: Callable[[], PrivacyStatement] | None = None,
-        tally_of: Callable[[Counts], Tally] = lambda _: Tally(),
-    ) -> None:
-        self._counted, self._drop = counted, drop
-        self._promise, self._statement_of = promise, statement_of
-        self._before, self._tally_of = before, tally_of
-        self.tally = Tally()
-        self.most_texts: MostTexts | None = None
-        self._source, self._text = source, text
-        self._once, self._is_written, self._missing = once, False, missing
+    source: Any
+    text: str
+    rows: Any
+    statement_of: Callable[[Tally], PrivacyStatement]
+    statement_before: Callable[[], PrivacyStatement]
+    release_id: str
+    counts: tuple[str, ...] = COUNTS
+    once: bool = False
+    missing: str | None = None
+    tally: Tally = field(default=Tally(), init=False)
+    most_texts: MostTexts | None = field(default=None, init=False)
+    _is_used: bool = field(default=False, init=False)
 
     @property
     def df(self) -> Any:
-        """The private rows, lazy, in an order that says nothing about the texts. Write them with the engine's writer.
+        """The private rows, lazy, in an order that does not depend on the texts. Write them with Spark's writer.
 
         Raises:
-            RefusedError: the release is of a scan that may be used once.
+            RefusedError: the release is of a scan, which is used once.
         """
         self._check_use()
-        return self._counted.drop(*self._drop)
+        return self.rows.drop(*self.counts)
 
     def _check_use(self) -> None:
-        if self._once:
+        if self.once:
             raise RefusedError(
-                "a release of a scan is written, once, and used in no other way: its noise depends on how this one "
-                "action cuts the files; use privatize or encode for a DataFrame"
+                "the release of a scan can only be written, and only once, because its noise depends on how the files "
+                "are cut into partitions: use privatize or encode for a DataFrame"
             )
-
-    @property
-    def promise(self) -> PrivacyStatement:
-        """What is promised before any row is read: complete but for what only the rows tell (the longest document)."""
-        return self._promise
 
     @cached_property
     def statement(self) -> PrivacyStatement:
-        """What is promised for a document.
-
-        Where it has to know the longest document, all rows are computed once more to find it (the same rows, the same
-        noise: no second release); `write` finds it on the way.
+        """The statement for a document; `write` finds the longest one on the way, otherwise all rows are computed.
 
         Raises:
             DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
         """
-        if not self._drop:
-            return self._statement_of({})
+        if not self.counts:
+            return self.statement_of(Tally())
         self._check_use()
         with plain_errors():
-            found = self._counted.agg(*_aggregates(self._drop)).collect()[0].asDict()
-        return self._statement_of(_numbers(found))
+            return self.statement_of(_tally(self.rows.agg(*self._aggregates()).collect()[0].asDict()))
 
     def write(
         self, out: str, *, force: bool = False, ledger: str | None = None, user: str | None = None
     ) -> PrivacyStatement:
-        """Write parquet with the engine's own writer, and the statement beside it (``OUT.privacy.json``).
+        """Write parquet with Spark's own writer, and the statement beside it (``OUT.privacy.json``).
 
-        The engine's commit protocol decides which attempt of a task counts. Statement and rows appear at the end,
-        under their names, and only when all is there; what stops the run before leaves nothing, and what was there
-        stays (`dptext.spark.folder`). The ledger is charged first, and settled when the output stands.
+        Both appear at the end; an error before leaves an existing output as it is. The ledger is charged before the
+        work starts, and settled when the output is in place.
 
         Args:
             out: a folder that the whole cluster sees.
-            force: replace what is there.
-            ledger: the file of a ledger, where the driver runs: every row is charged before the work starts, or the
-                release is refused. Its keys stream through the driver.
-            user: the column that says who wrote a text (or what else a row is charged to): how many texts one of them
-                has is counted, where the rows are (`most_texts`), and the ledger goes by it. None: nobody counts, and
-                the ledger goes by the text itself.
+            force: replace an existing output.
+            ledger: the file of a ledger on the driver, through which its keys stream.
+            user: the column of users (or of other keys): the ledger charges them, and `most_texts` counts their texts.
+                None: the ledger charges the texts themselves.
 
         Raises:
-            ParameterError: the output is there already, is the input, or is no folder of parquet.
-            StorageError: nothing can be written there; another process is writing it.
+            ParameterError: the output exists, is the input, or is no folder of parquet.
+            StorageError: nothing can be written there.
             RefusedError: the ledger refuses; the input changed after it was charged; a scan was written before.
             DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
         """
-        if self._once and self._is_written:
+        if self._is_used:
             self._check_use()
-        if user is not None and user not in self._source.columns:
-            raise ParameterError(
-                f"expected a column {user!r}, the table has {describe_columns(user, list(self._source.columns))}"
-            )
-        charges = FrameCharges(ledger, user, self._source, self._text, missing=self._missing)
-        spark, release_id = self._source.sparkSession, str(self._promise.release_id)
-        with plain_errors(), OutputFolder(spark, out) as folder:
-            folder.check_no_input(self._source)
-            with charged(charges, release_id, note=partial(self._end, folder, charges)):
-                folder.begin(force=force)
-                if charges.kind is not None:
-                    charges.reserve(release_id, self._promise if self._before is None else self._before())
-                self._is_written = True
-                found = run_job(spark, lambda: self._compute(folder.rows))
-                self.tally = self._tally_of(found)
-                if user is not None:
-                    self.most_texts = run_job(spark, lambda: self._texts_of_one(user))
-                made = self._statement_of(found).replace(data_sha256=folder.digest())
-                charges.check(release_id)
+        if user is not None and user not in self.source.columns:
+            columns = describe_columns(user, list(self.source.columns))
+            raise ParameterError(f"expected a column {user!r}, the table has {columns}")
+        charges = Charges(ledger, user, missing=self.missing)
+        reader = FrameReader(self.source, self.text, user)
+        with plain_errors(), OutputFolder(self.source.sparkSession, out, force=force) as folder:
 
-                def publish() -> None:  # an interrupt waits for all three
-                    folder.publish(made, force=force)
-                    charges.settle(release_id)
-                    folder.clear()
+            def release() -> PrivacyStatement:
+                with charged(charges, self.release_id):
+                    folder.begin(self.source)
+                    if charges.kind is not None:
+                        charges.reserve(self.release_id, self.statement_before(), reader)  # type: ignore[arg-type]
+                    self._is_used = True
+                    self.tally = self._compute(folder.rows)
+                    if user is not None:
+                        self.most_texts = self._most_texts(user)
+                    statement = self.statement_of(self.tally).replace(data_sha256=folder.digest())
+                    reader.check()
+                    charges.check(self.release_id)
+                    folder.publish(statement)
+                return statement
 
-                completed(publish)
-        self.__dict__["statement"] = made
-        return made
+            self.statement = run_job(self.source.sparkSession, release)
+        return self.statement
 
-    def _texts_of_one(self, user: str) -> MostTexts:
-        """Return how many texts the user with the most has; users are told apart by `canonical_id`."""
-        from pyspark.sql import functions
-
-        rows = self._source
-        if self._missing is None:
-            rows = rows.where(functions.col(quoted(self._text)).isNotNull())
-        task = named(_DigestTask(RandomBits().take(16)), "digest_users")
-        counts = rows.select(quoted(user)).mapInArrow(task, "who binary").groupBy("who").count()
-        most, unnamed = counts.agg(
-            functions.max(functions.when(functions.col("who").isNotNull(), functions.col("count"))),
-            functions.max(functions.when(functions.col("who").isNull(), functions.col("count"))),
-        ).collect()[0]
-        return MostTexts(int(most or 0), int(unnamed or 0))
-
-    def _compute(self, path: str) -> Counts:
-        """Write the rows into a folder that is there; what was counted on the way."""
+    def _compute(self, path: str) -> Tally:
         from pyspark.sql import Observation
 
-        if not self._drop:
-            self._counted.write.mode("append").parquet(path)
-            return {}
+        if not self.counts:
+            self.rows.write.mode("append").parquet(path)
+            return Tally()
         seen = Observation()
-        self._counted.observe(seen, *_aggregates(self._drop)).drop(*self._drop).write.mode("append").parquet(path)
-        return _numbers(seen.get)
+        self.rows.observe(seen, *self._aggregates()).drop(*self.counts).write.mode("append").parquet(path)
+        return _tally(seen.get)
 
-    def _end(self, folder: OutputFolder, charges: FrameCharges, error: BaseException) -> None:
-        """Delete the work of a release that failed, and say what is left of one that had appeared."""
-        if folder.appeared is not None:
-            with suppress(Exception):  # Java may be gone
-                folder.clear()
-        charges.note_pending(error, str(self._promise.release_id))
-        if folder.appeared:
-            error.add_note(f"{folder.path!r} and its statement are in place, and complete")
-        elif folder.appeared is None:
-            error.add_note(f"it is not known whether {folder.path!r} has appeared: look before you run again")
+    def _aggregates(self) -> list[Any]:
+        from pyspark.sql import functions
 
+        return [(functions.max if "longest" in name else functions.sum)(name).alias(name) for name in self.counts]
 
-@dataclass(frozen=True)
-class _DigestTask:
-    """User ids as keyed digests; null where a row has none."""
+    def _most_texts(self, user: str) -> MostTexts:
+        from pyspark.sql import functions
 
-    key: bytes = field(repr=False)
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow
-
-        for batch in batches:
-            ids = map(canonical_id, batch.column(0).to_pylist())
-            digests = [None if user is None else user_digest(user, self.key) for user in ids]
-            yield pyarrow.RecordBatch.from_arrays([pyarrow.array(digests, pyarrow.binary())], ["who"])
+        rows = self.source
+        if self.missing is None:
+            rows = rows.where(functions.col(quoted(self.text)).isNotNull())
+        task = named(CountTask(RandomBits().take(16)), "digest_users")
+        counts = rows.select(quoted(user)).mapInArrow(task, f"`{USER}` string").groupBy(USER).count()
+        is_named = functions.col(USER).isNotNull()
+        numbers = [functions.max(functions.when(test, functions.col("count"))) for test in (is_named, ~is_named)]
+        return MostTexts(*(int(number or 0) for number in counts.agg(*numbers).collect()[0]))
 
 
-def _aggregates(columns: tuple[str, ...]) -> list[Any]:
-    from pyspark.sql import functions
-
-    return [(functions.max if "longest" in each else functions.sum)(each).alias(each) for each in columns]
+def _tally(counts: Mapping[str, Any]) -> Tally:
+    return Tally(*(int(counts[name] or 0) for name in COUNTS))
 
 
-def _numbers(found: Mapping[str, Any]) -> Counts:
-    return {name: int(value or 0) for name, value in found.items()}
+class FrameReader:
+    """The users of a DataFrame, or else its texts, as a ledger reads them."""
 
-
-# -- the ledger -----------------------------------------------------------------------------------------------
-
-
-class FrameCharges(Charges):
-    """What a release of a DataFrame charges to a ledger; without a ledger, nothing."""
-
-    def __init__(
-        self, ledger: str | None, by: str | None, frame: Any, text: str, *, missing: str | None = None
-    ) -> None:
-        super().__init__(ledger, by, missing=missing)
-        self._frame, self._key = frame, quoted(text if by is None else by)
-        self._stopped = Event()
+    def __init__(self, frame: Any, text: str, user: str | None) -> None:
+        self._keys, self._user = frame.select(quoted(text if user is None else user)), user
+        self._checksum: list[Any] | None = None
         self.count = 0
-        self._charged: tuple[int, int] | None = None
-
-    def reserve(
-        self,
-        release_id: str,
-        promise: PrivacyStatement | Guarantee,
-        reader: DocumentReader | None = None,  # noqa: ARG002  the rows are those of the frame
-        **terms: Any,
-    ) -> None:
-        if self.kind is not None:
-            run_job(self._frame.sparkSession, lambda: self._reserve(release_id, promise, terms), stop=self._stopped.set)
-
-    def _reserve(self, release_id: str, promise: PrivacyStatement | Guarantee, terms: dict[str, Any]) -> None:
-        self.count = 0
-        super().reserve(release_id, promise, self, **terms)  # type: ignore[arg-type]  # reads as a reader does
-        self._charged = self._summed()
-        if self._charged[0] != self.count:
-            raise _changed()
-
-    def check(self, release_id: str, identities: Iterable[bytes] | None = None) -> None:
-        if self._charged is not None and run_job(self._frame.sparkSession, self._summed) != self._charged:
-            raise _changed()
-        super().check(release_id, identities)
 
     def batches(self) -> Iterator[Batch]:
-        waiting: list[Any] = []
-        for row in self._frame.select(self._key).toLocalIterator():
-            waiting.append(row[0])
-            if len(waiting) == BATCH_ROWS:
-                yield self._block(waiting)
-                waiting = []
-        if waiting:
-            yield self._block(waiting)
+        self._checksum = self._sum()
+        rows = self._keys.toLocalIterator()
+        while keys := [row[0] for row in islice(rows, BATCH_ROWS)]:
+            self.count += len(keys)
+            yield Batch(keys, {}) if self._user is None else Batch([""] * len(keys), {self._user: keys})
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _block(self, keys: list[Any]) -> Batch:
-        if self._stopped.is_set():
-            raise StorageError("stopped while the ledger was being charged: nothing was released")
-        self.count += len(keys)
-        return Batch(keys, {}) if self.column is None else Batch([""] * len(keys), {self.column: keys})
+    def check(self) -> None:
+        """Raise if the rows are no longer those that were charged."""
+        if self._checksum is not None and (self._sum() != self._checksum or self.count != self._checksum[0]):
+            raise RefusedError("the input changed while it was being read, so the ledger charged other rows: run again")
 
-    def _summed(self) -> tuple[int, int]:
-        """How many rows there are, and a number that changes with their keys; computed where the rows are."""
+    def _sum(self) -> list[Any]:
+        """The number of rows, and a number that changes with their keys; computed by tasks."""
         from pyspark.sql import functions
 
-        hashed = functions.xxhash64(self._key).cast("decimal(38, 0)")
-        count, total = self._frame.agg(functions.count("*"), functions.sum(hashed)).collect()[0]
-        return int(count), int(total or 0)
+        hashed = functions.xxhash64(*self._keys.columns).cast("decimal(38, 0)")
+        return list(self._keys.agg(functions.count("*"), functions.sum(hashed)).collect()[0])
 
 
-def _changed() -> RefusedError:
-    return RefusedError("the input changed while it was being read, so the ledger knows other rows: start over")
+class OutputFolder:
+    """A folder of parquet that the cluster sees. Until it is published, its rows are in a hidden folder beside it."""
 
+    def __init__(self, spark: Any, path: str, *, force: bool = False) -> None:
+        self.path, self._force, self._is_published = path.rstrip("/"), force, False
+        self._java = spark._jvm
+        hadoop = self._java.org.apache.hadoop.fs
+        self._path = hadoop.Path
+        self._out, self._statement = self._path(self.path), self._path(f"{self.path}.privacy.json")
+        if self._out.getParent() is None:
+            raise ParameterError(f"the output must be a folder with a name, got {path!r}")
+        hidden = sibling(Path(self._out.getName()), f"spark.{RandomBits().take(6).hex()}.part").name
+        self._work = self._path(self._out.getParent(), hidden)
+        self.rows = str(self._in_work("rows").toString())
+        # one of our own: what is set here does not concern Spark's writer
+        self._system = hadoop.FileSystem.newInstance(self._out.toUri(), spark._jsc.hadoopConfiguration())
+        self._system.setWriteChecksum(False)  # no .crc beside a statement
 
-# -- jobs of the engine ---------------------------------------------------------------------------------------
+    def __enter__(self) -> Self:
+        return self
 
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is not None and self._is_published:
+            error.add_note(f"{self.path!r} and its statement are in place, and complete")
+        with suppress(Exception):  # Java may be gone
+            self._system.delete(self._work, True)
+            self._system.close()
 
-def run_job(spark: Any, work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
-    """The result of jobs of the engine; when they fail or are interrupted, all of their tasks have ended."""
-    context = spark.sparkContext
-    tag = f"dptext-{RandomBits().take(12).hex()}"
+    def begin(self, source: Any) -> None:
+        """Make the hidden folder, which only its owner may enter."""
+        out = _normalised(str(self._system.makeQualified(self._out).toUri()))
+        if any(f"{_normalised(file)}/".startswith(f"{out}/") for file in source.inputFiles()):
+            raise ParameterError("OUT is the same folder as IN, or IN is in it: choose another name for OUT")
+        self._check_free()
+        owner_only = self._java.org.apache.hadoop.fs.permission.FsPermission("700")
+        if not (self._system.mkdirs(self._work, owner_only) and self._system.mkdirs(self._path(self.rows))):
+            raise StorageError(f"cannot write {self.path!r}: name a folder to which you, and every node, may write")
 
-    def tagged() -> Result:
-        context.addJobTag(tag)  # of this thread alone; groups are the caller's
-        return work()
+    def _check_free(self) -> None:
+        is_there, has_statement = self._system.exists(self._out), self._system.exists(self._statement)
+        if not self._force and (is_there or has_statement):
+            raise ParameterError(
+                f"{self.path!r}, or its statement, is there already: choose another name, or add --force (force=True)"
+            )
+        if is_there and not self._system.getFileStatus(self._out).isDirectory():
+            raise ParameterError(f"{self.path!r} is a file, and Spark writes a folder: choose another name")
+        if is_there and not has_statement:
+            names = [str(status.getPath().getName()) for status in self._system.listStatus(self._out)]
+            if not all(name.endswith(".parquet") or name.startswith(("_", ".")) for name in names):
+                raise ParameterError(f"{self.path!r} holds other things than parquet: choose another name")
 
-    def cancel() -> None:
-        stop()
-        context.cancelJobsWithTag(tag)
+    def digest(self) -> str:
+        """The digest of all parts (`dptext.io.artifacts.digest_of_parts`), which Java reads as a stream."""
+        parts = {}
+        for status in self._system.listStatus(self._path(self.rows)):
+            name = str(status.getPath().getName())
+            if status.isFile() and not name.startswith(("_", ".")):
+                java = self._java.java
+                algorithm = java.security.MessageDigest.getInstance("SHA-256")
+                sink = java.security.DigestOutputStream(java.io.OutputStream.nullOutputStream(), algorithm)
+                stream = self._system.open(status.getPath())
+                self._java.org.apache.hadoop.io.IOUtils.copyBytes(stream, sink, 1 << 20, True)
+                parts[name] = bytes(byte & 0xFF for byte in algorithm.digest()).hex()
+        return digest_of_parts(parts)
 
-    try:
-        return completed(tagged, stop=cancel)
-    except BaseException:
-        with suppress(Exception):  # Java may be gone, and its tasks with it
-            _wait_for_tasks(context, tag)
-        raise
-
-
-def completed(work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
-    """The result of something that an interrupt does not cut in two: it is waited for all the same."""
-    from pyspark import InheritableThread
-
-    future: Future[Result] = Future()
-
-    def run() -> None:
+    def publish(self, statement: PrivacyStatement) -> None:
+        """Put the statement in place and then the rows; if a step fails, what they replace comes back."""
+        made = self._in_work("privacy.json")
+        stream = self._system.create(made, True)
         try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001  raised where it is waited for
-            future.set_exception(error)
+            stream.write(bytearray(f"{statement.to_json()}\n".encode()))
+        finally:
+            stream.close()
+        self._check_free()
+        replaced = [(self._out, self._in_work("before")), (self._statement, self._in_work("before.privacy.json"))]
+        steps = [step for step in replaced if self._system.exists(step[0])]
+        steps += [(made, self._statement), (self._path(self.rows), self._out)]
+        done: list[tuple[Any, Any]] = []
+        try:
+            for path, target in steps:
+                if self._system.exists(target) or not self._system.rename(path, target):
+                    raise StorageError(f"cannot write {self.path!r}: its file system does not rename finished outputs")
+                done.append((path, target))
+        except BaseException:
+            for path, target in reversed(done):
+                self._system.rename(target, path)
+            raise
+        self._is_published = True
 
-    InheritableThread(target=run, daemon=True).start()
-    try:
-        return future.result()
-    except KeyboardInterrupt:
-        while not future.done():
-            with suppress(Exception):  # Java may be gone
-                stop()  # again and again: a job may begin after it
-            wait([future], timeout=_BETWEEN_STOPS)
-        raise
+    def _in_work(self, name: str) -> Any:
+        return self._path(self._work, name)
 
 
-def _wait_for_tasks(context: Any, tag: str) -> None:
-    tracker = context._jsc.sc().statusTracker()
-    until = time.monotonic() + _LONGEST_END
-    while time.monotonic() < until:
-        if not any(_active(tracker, job) for job in tracker.getJobIdsForTag(tag)):
-            return
-        time.sleep(_BETWEEN)
-
-
-def _active(tracker: Any, job: int) -> bool:
-    found = tracker.getJobInfo(job)
-    stages = found.get().stageIds() if found.isDefined() else ()
-    infos = [tracker.getStageInfo(stage) for stage in stages]
-    return any(each.isDefined() and each.get().numActiveTasks() for each in infos)
+def _normalised(uri: str) -> str:
+    """One form of a place: ``file:/a``, ``file:///a`` and a link to it are the same."""
+    parts = urlsplit(uri)
+    path = unquote(parts.path).rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{os.path.realpath(path) if parts.scheme == 'file' else path}"

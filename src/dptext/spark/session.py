@@ -1,4 +1,4 @@
-"""The engine itself: whether it is there, and what its errors mean, in one line."""
+"""The Spark session, jobs that an interrupt ends, and Spark's errors in one sentence that quotes no row."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ import atexit
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import dptext.errors
 from dptext.errors import DataError, DptextError, MissingExtraError, ParameterError, StorageError, extra
 from dptext.io.atomic import scratch_folder
+from dptext.privacy.randomness import RandomBits
 
+Result = TypeVar("Result")
 _logger = logging.getLogger("dptext")
-_ATTEMPTS = 4  # at a task, as on a cluster; Spark itself makes one on a single machine
+_TASK_ATTEMPTS = 4  # as on a cluster; Spark makes one on a single machine
+_LONGEST_WAIT = 30.0  # seconds that cancelled tasks have to end
 
 
 def session() -> Any:
+    """Return the active session, or begin one."""
     sql = extra("pyspark.sql", "spark", "Spark")
     active = sql.SparkSession.getActiveSession()
     if active is not None:
         return active
-    _check_java()
     # workers of this machine run in this environment, not in what python3 names; a cluster has its own setting
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with plain_errors():
@@ -38,7 +41,7 @@ def session() -> Any:
 
 
 def _settings() -> dict[str, str]:
-    """What a session that is begun here needs beside what is configured."""
+    """What a session on this machine needs beside what is configured: several attempts, a folder of its own."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -48,10 +51,10 @@ def _settings() -> dict[str, str]:
         silent = {} if _logger.isEnabledFor(logging.DEBUG) else {"stderr": subprocess.DEVNULL}
         SparkContext._ensure_initialized(gateway=launch_gateway(popen_kwargs=silent))
     configured = SparkConf()  # with what files and spark-submit say
-    alone = re.fullmatch(r"local(?:\[(\*|[0-9]+)\])?", configured.get("spark.master", "") or "")
-    if alone is None:
+    local = re.fullmatch(r"local(?:\[(\*|[0-9]+)\])?", configured.get("spark.master", "") or "")
+    if local is None:
         return {}
-    settings = {"spark.master": f"local[{alone[1] or 1},{_ATTEMPTS}]"}
+    settings = {"spark.master": f"local[{local[1] or 1},{_TASK_ATTEMPTS}]"}
     if not configured.contains("spark.local.dir") and "SPARK_LOCAL_DIRS" not in os.environ:
         stack = ExitStack()
         settings["spark.local.dir"] = str(stack.enter_context(scratch_folder()))
@@ -59,18 +62,8 @@ def _settings() -> dict[str, str]:
     return settings
 
 
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    found = (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
-    if not found:
-        raise MissingExtraError(
-            "Spark needs Java 17 or newer, and there is none: install it (Debian: apt install openjdk-17-jre-headless; "
-            "conda: conda install openjdk=17) or let JAVA_HOME name it"
-        )
-
-
 def check_frame(frame: Any) -> Any:
-    """The session of a DataFrame, when it is one that this module can work on."""
+    """Return the session of a DataFrame of pyspark; raise a ParameterError for anything else."""
     sql = extra("pyspark.sql", "spark", "Spark")
     if not isinstance(frame, sql.DataFrame):
         raise ParameterError(f"df must be a DataFrame of pyspark, got {type(frame).__name__}")
@@ -82,172 +75,180 @@ def check_frame(frame: Any) -> Any:
     return frame.sparkSession
 
 
+# -- jobs -----------------------------------------------------------------------------------------------------
+
+
+def run_job(spark: Any, work: Callable[[], Result]) -> Result:
+    """Run work with Spark jobs in a thread, which no interrupt cuts in two; after an error, its tasks have ended."""
+    from pyspark import InheritableThread
+
+    context, tag = spark.sparkContext, f"dptext-{RandomBits().take(12).hex()}"
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            context.addJobTag(tag)  # of this thread alone; groups are the caller's
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  raised where the result is read
+            future.set_exception(error)
+
+    InheritableThread(target=run, daemon=True).start()
+    try:
+        return future.result()
+    except BaseException as error:
+        while not future.done():  # interrupted: a further job may begin after the first is cancelled
+            with suppress(Exception):  # Java may be gone
+                context.cancelJobsWithTag(tag)
+            wait([future], timeout=0.3)
+        inner = future.exception()
+        if inner is not error:
+            _add_notes(error, inner)
+        with suppress(Exception):
+            _wait_for_tasks(context, tag)
+        raise
+
+
+def _wait_for_tasks(context: Any, tag: str) -> None:
+    """Wait until no task of cancelled jobs writes any more."""
+    tracker, public = context._jsc.sc().statusTracker(), context.statusTracker()
+    until = time.monotonic() + _LONGEST_WAIT
+    while time.monotonic() < until:
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag)]
+        stages = [public.getStageInfo(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()]
+        if not any(stage is not None and stage.numActiveTasks for stage in stages):
+            return
+        time.sleep(0.05)
+
+
+# -- errors ---------------------------------------------------------------------------------------------------
+
+
 @contextmanager
 def plain_errors() -> Iterator[None]:
+    """Turn errors of pyspark and Java, which may quote rows, into errors of dptext."""
+    # pyspark logs 10 KB of JSON for a column that is missing
+    loggers = [logging.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = not _logger.isEnabledFor(logging.DEBUG)
     try:
-        with _no_stacks():
-            yield
+        yield
     except DptextError:
         raise
     except Exception as error:
-        module = type(error).__module__
-        if isinstance(error, ConnectionError) or (module.startswith("py4j") and "Network" in type(error).__name__):
-            made: DptextError = StorageError(_JAVA_ENDED)
-        elif module.startswith(("pyspark", "py4j")):
-            made = _in_words(str(error), _classes(error))
-        else:
+        if not isinstance(error, ConnectionError) and not type(error).__module__.startswith(("pyspark", "py4j")):
             raise
-        for note in getattr(error, "__notes__", ()):
-            made.add_note(note)
-        raise made from None
-
-
-@contextmanager
-def _no_stacks() -> Iterator[None]:
-    """Without what pyspark prints of an error as it is made (10 KB of JSON for a column that is not there)."""
-    loggers = [logging.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
-    before = [each.disabled for each in loggers]
-    for each in loggers:
-        each.disabled = not _logger.isEnabledFor(logging.DEBUG)
-    try:
-        yield
+        plain = _in_words(str(error), _class_names(error))
+        _add_notes(plain, error)
+        raise plain from None
     finally:
-        for each, was in zip(loggers, before, strict=True):
-            each.disabled = was
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
-def _classes(error: Exception) -> tuple[str, ...]:
-    """The names of the classes of an error of Java and of its causes: they say what happened, and quote nothing."""
-    found: list[str] = []
+def _add_notes(error: BaseException, source: BaseException | None) -> None:
+    for note in getattr(source, "__notes__", ()):
+        error.add_note(note)
+
+
+def _class_names(error: Exception) -> list[str]:
+    """The classes of an error and of its causes in Java: they say what happened, and quote nothing."""
+    names = [kind.__name__ for kind in type(error).__mro__[:-3]]
     with suppress(Exception):  # Java may be gone
         cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
-        while cause is not None and len(found) < 20:
-            found.append(str(cause.getClass().getName()).rpartition(".")[2])
+        while cause is not None and len(names) < 20:
+            names.append(str(cause.getClass().getName()).rpartition(".")[2])
             cause = cause.getCause()
-    return tuple(found)
+    return names
 
 
 _OURS = re.compile(r"dptext\.errors\.(\w+): (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-_JAVA_ENDED = (
-    "Spark's Java process ended in the middle of the work: most likely memory ran out; give it more "
-    "(spark.driver.memory) or do fewer tasks at once, and start again"
-)
-_SEES_NO_FILE = (
-    "a worker does not see a file of the input that the driver saw: put it where every node finds it under the same "
-    "name (hdfs://, s3a://, a mount), or the input changed while it was read"
-)
-_TAKEN_FOR_ONE = (
-    "two columns have names that Spark takes for one (upper and lower case): rename one, or set "
-    "spark.sql.caseSensitive to true"
-)
-_BROKEN_ROW = (
-    "a row of the input cannot be read as its format says: repair it (dptext privatize without --engine names it)"
-)
-_NOT_ALLOWED = (
-    "Spark may not read the input, or not write to the place of the output: name places that you, and every node, may "
-    "use"
-)
 _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
     (
         "JAVA_GATEWAY_EXITED",
         MissingExtraError,
-        "Java did not start: Spark needs Java 17 or newer (java -version tells), named by PATH or JAVA_HOME",
+        "Java did not start. Spark needs Java 17 or newer: install it (Debian: apt install openjdk-17-jre-headless; "
+        "conda: conda install openjdk=17), or set JAVA_HOME",
     ),
     (
-        "No module named 'dptext'",
-        MissingExtraError,
-        'the workers have no dptext: install it on every node (pip install "dptext[spark]") or ship the environment '
-        "(spark.archives), and let PYSPARK_PYTHON name its python",
+        "ConnectionError|Py4JNetworkError",
+        StorageError,
+        "Spark's Java process ended, most likely for want of memory: set spark.driver.memory higher, and start again",
     ),
     (
         "No module named",
         MissingExtraError,
-        "the python of the workers lacks a package that the driver has: let PYSPARK_PYTHON name the same environment "
-        "on every node (workers need dptext)",
+        'the workers lack a Python package: install "dptext[spark]" on every node or ship the environment '
+        "(spark.archives), and set PYSPARK_PYTHON to its python",
     ),
     (
         "PYTHON_VERSION_MISMATCH",
         ParameterError,
-        "driver and workers have different versions of Python: let PYSPARK_PYTHON name the same on every node",
+        "driver and workers have different versions of Python: set PYSPARK_PYTHON to the same one on every node",
     ),
     (
-        "PATH_NOT_FOUND",
+        "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST",
         StorageError,
-        "there is no such input where Spark looks: name a path that the cluster sees (hdfs://, s3a://, a mount that "
-        "every node has)",
-    ),
-    ("FileNotFoundException", StorageError, _SEES_NO_FILE),
-    ("FILE_NOT_EXIST", StorageError, _SEES_NO_FILE),
-    ("MALFORMED_RECORD", DataError, _BROKEN_ROW),
-    ("MALFORMED_CSV_RECORD", DataError, _BROKEN_ROW),
-    (
-        "CANNOT_READ_FILE_FOOTER",
-        DataError,
-        "a file of the input is no parquet, or was cut: name files of one format (--format says which)",
+        "a driver or worker does not find a file of the input: use a path that every node of the cluster sees "
+        "(hdfs://, s3a://, a mount), and do not change the input during the run",
     ),
     (
         "CSV header does not conform",
         DataError,
-        "the files of the input have different headers: Spark takes columns by their place, so give all of them one "
+        "the files of the input have different headers, and Spark reads columns by their place: give all files one "
         "header, or release them one by one",
     ),
-    ("FAILED_READ_FILE", DataError, _BROKEN_ROW),
-    ("AMBIGUOUS_REFERENCE", ParameterError, _TAKEN_FOR_ONE),
-    ("COLUMN_ALREADY_EXISTS", ParameterError, _TAKEN_FOR_ONE),
+    (
+        "MALFORMED_RECORD|MALFORMED_CSV_RECORD|FAILED_READ_FILE",
+        DataError,
+        "a file of the input cannot be read as its format requires (dptext privatize without --engine names the row)",
+    ),
+    (
+        "AMBIGUOUS_REFERENCE|COLUMN_ALREADY_EXISTS",
+        ParameterError,
+        "the names of two columns differ only in case, which Spark ignores: rename one, or set "
+        "spark.sql.caseSensitive to true",
+    ),
     (
         "Python worker exited unexpectedly",
         StorageError,
-        "a Python worker died (attempts at its task: {attempts}): most likely memory ran out; fewer tasks at once on a "
-        "node, more spark.executor.memoryOverhead or, on one machine, more attempts (spark.master local[*,4])",
+        "a Python worker died, most likely for want of memory: run fewer tasks at once on a node, set "
+        "spark.executor.memoryOverhead higher or, on one machine, allow more attempts (spark.master local[*,4])",
     ),
     (
         "OutOfMemoryError",
         StorageError,
-        "Java ran out of memory: give it more (spark.driver.memory, spark.executor.memory), or more partitions",
+        "Java ran out of memory: set spark.driver.memory and spark.executor.memory higher, or use more partitions",
     ),
-    ("No space left on device", StorageError, "a disk is full: free spark.local.dir or the place of the output"),
-    ("Mkdirs failed to create", StorageError, _NOT_ALLOWED),
-    ("Permission denied", StorageError, _NOT_ALLOWED),
-    ("AccessControlException", StorageError, _NOT_ALLOWED),
+    ("No space left on device", StorageError, "a disk is full: free spark.local.dir or the folder of the output"),
     (
-        "ParentNotDirectoryException",
+        "Mkdirs failed to create|Permission denied|AccessControlException|ParentNotDirectoryException",
         StorageError,
-        "a folder in the path of the input or output is a file: name another",
+        "Spark may not read the input or not write the output: use folders to which you and every node have access",
     ),
     (
-        "No FileSystem for scheme",
+        "No FileSystem for scheme|FileSystem not found",
         ParameterError,
-        "Spark knows no file system for the scheme of a path: expected file://, hdfs:// or one whose package is "
-        "installed with Spark (spark.jars.packages)",
+        "Spark does not know the scheme of a path: use file:// or hdfs://, or install the package of its file system "
+        "(spark.jars.packages, hadoop-aws for s3a://)",
     ),
     (
-        "FileSystem not found",
-        MissingExtraError,
-        "Spark has no package for the file system of a path: add it (spark.jars.packages, hadoop-aws for s3a://)",
+        "UnknownHostException|ConnectException",
+        StorageError,
+        "the host in a path does not answer: check its name, its port and the network",
     ),
-    ("UnknownHostException", StorageError, "a path names a host that is not known: check its spelling and the network"),
-    ("ConnectException", StorageError, "the host that a path names does not answer: check its name, port and service"),
-    ("cancelled", StorageError, "Spark's job was cancelled: nothing was written; start again"),
-    ("stopped SparkContext", StorageError, "the Spark session has ended: make a new one, and its DataFrames again"),
-    ("SparkContext was shut down", StorageError, "the Spark session ended in the middle of the work: start again"),
+    ("cancelled|stopped SparkContext|SparkContext was shut down", StorageError, "Spark's job was cancelled: run again"),
 )
 
 
-def _in_words(said: str, classes: Sequence[str]) -> DptextError:
-    ours = _OURS.search(said)
+def _in_words(message: str, classes: list[str]) -> DptextError:
+    ours = _OURS.search(message)
     if ours is not None:
-        kind = getattr(dptext.errors, ours[1], DataError)
-        made: DptextError = kind(ours[2].strip())
-        return made
-    for sign, kind, remedy in _REMEDIES:
-        if sign in said or sign in classes:
-            return kind(remedy.format(attempts=_attempts(said)))
-    condition = re.match(r"\[([A-Z_.0-9]+)\]", said)
-    named = condition[1] if condition else classes[-1] if classes else ""
-    name = f" ({named})" if named else ""
-    return StorageError(f"Spark could not do it{name}: its own log says more (it may quote rows; --verbose shows it)")
-
-
-def _attempts(said: str) -> str:
-    found = re.search(r"failed ([0-9]+) times, most recent failure", said)
-    return found[1] if found else "several"
+        error: DptextError = getattr(dptext.errors, ours[1], DataError)(ours[2].strip())
+        return error
+    for signs, kind, remedy in _REMEDIES:
+        if any(sign in message or sign in classes for sign in signs.split("|")):
+            return kind(remedy)
+    condition = re.match(r"\[([A-Z_.0-9]+)\]", message)
+    name = condition[1] if condition else classes[-1]
+    return StorageError(f"Spark failed ({name}): see its own log, which may quote rows (--verbose shows it)")
