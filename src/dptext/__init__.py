@@ -34,7 +34,7 @@ _HOME = {
         "release.privatize": "batch_privatizer privatize privatize_file",
         "release.redaction": "Redacted",
         "release.release": "Release",
-        "reports.measure": "report",
+        "reports.report": "report",
         "representations.additive": "Gaussian L2Laplace Laplace",
         "representations.bits": "OneBit OptimizedUnary SymmetricUnary WeightedBits",
         "representations.classifiers": "NoisyClassifier",

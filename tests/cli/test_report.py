@@ -137,7 +137,7 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(release, run, tmp_path,
     assert code == 2
     assert "--force" in err
     assert (tmp_path / "page.html").read_text() == "mine"
-    monkeypatch.setattr("dptext.reports.measure.deniability", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("dptext.methods.words.deniability", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     assert run("report", "out.jsonl", "-o", "page.html", "--force", "-q")[0] == 130
     assert (tmp_path / "page.html").read_text() == "mine"
     assert not list(tmp_path.glob(".*part*"))

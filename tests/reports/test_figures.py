@@ -6,7 +6,7 @@ import pytest
 
 from dptext import TEM, Madlib, deniability
 from dptext.errors import MissingExtraError, ParameterError, StorageError
-from dptext.reports.figures import calibration_figure, figure_format
+from dptext.methods.figures import calibration_figure, figure_format
 
 
 def test_bad_places_are_named(tmp_path):

@@ -7,8 +7,9 @@ import pytest
 
 import dptext
 from dptext.errors import ParameterError
+from dptext.methods.base import ReleaseFiles
+from dptext.methods.vectors import Vectors
 from dptext.privacy.guarantee import PureDP
-from dptext.reports.file_audit import audit_vector_file, is_of_vectors
 from dptext.representations.bounds import Bound
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import MeanOfWords
@@ -34,13 +35,15 @@ def released(folder, **options):
 
 def test_a_published_protocol_stands_at_its_true_epsilon_and_falls_at_the_printed_one(folder):
     out, statement = released(folder)
-    assert is_of_vectors(statement)
+    assert Vectors().recognizes(statement)
     assert (statement.epsilon, statement.claimed_epsilon) == (4.0, 0.25)
-    checks, verdict = audit_vector_file(statement, out, samples=20_000, error=1e-6, seed=1)
+    audit = Vectors().check(ReleaseFiles(data=out, statement=statement, samples=20_000, error=1e-6, seed=1))
+    checks, verdict = audit.checks, audit.verdict
     assert all(check.held for check in checks)
     assert not verdict.refuted
     printed = statement.replace(guarantee=PureDP(0.25))
-    checks, verdict = audit_vector_file(printed, out, samples=20_000, error=1e-6, seed=1)
+    audit = Vectors().check(ReleaseFiles(data=out, statement=printed, samples=20_000, error=1e-6, seed=1))
+    checks, verdict = audit.checks, audit.verdict
     assert verdict.refuted
     assert "guarantee differ" in checks[-1].seen
 
@@ -48,4 +51,4 @@ def test_a_published_protocol_stands_at_its_true_epsilon_and_falls_at_the_printe
 def test_where_nothing_is_promised_there_is_nothing_to_refute(folder):
     out, statement = released(folder, noise="one scalar")
     with pytest.raises(ParameterError, match="promises nothing"):
-        audit_vector_file(statement, out, samples=1000, error=1e-6, seed=1)
+        Vectors().check(ReleaseFiles(data=out, statement=statement, samples=1000, error=1e-6, seed=1))

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from dptext.estimates import Estimate, share
+from dptext.methods.results import Grade, advantage, grade, said
 from dptext.privacy.wording import Strength
-from dptext.reports.results import Grade, advantage, grade, said
 
 
 def between(value, low, high):

@@ -8,10 +8,10 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
+from dptext.methods.files import chosen_rows, columns_of, count_rows, read_rows
+from dptext.methods.findings import ReportConfig
 from dptext.release.privatize import privatize_file
 from dptext.release.release import write_statement
-from dptext.reports.inputs import chosen_rows, columns_of, count_rows, read_rows
-from dptext.reports.making import Question
 from repeated import same_draws
 
 pytest.importorskip("matplotlib")
@@ -60,7 +60,7 @@ def everything(folder):
 
 
 def ask(folder, **more):
-    return Question(**{"private": folder / "out.jsonl", "vectors": str(folder / "small.txt"), "seed": 1, **more})
+    return ReportConfig(**{"private": folder / "out.jsonl", "vectors": str(folder / "small.txt"), "seed": 1, **more})
 
 
 def headings(report):
@@ -123,7 +123,7 @@ def test_one_run_with_the_originals_gives_the_card_that_a_run_without_them_gives
 
 
 def test_rows_that_came_out_as_they_were_are_counted_for_the_owner(everything):
-    from dptext.reports.measure import _unchanged
+    from dptext.methods.row_report import _unchanged
     from dptext.words.replacing import PLACEHOLDERS
 
     before = ["The doctor, on 3 May.", "Mail me@x.org!", "Fine.", "12!", None, "I DON'T know"]
@@ -137,7 +137,7 @@ def test_rows_that_came_out_as_they_were_are_counted_for_the_owner(everything):
 
 def test_the_count_is_that_of_the_run(folder):
     """At much noise, at little and at next to none."""
-    from dptext.reports.measure import _unchanged
+    from dptext.methods.row_report import _unchanged
     from dptext.words.replacing import PLACEHOLDERS
 
     vectors = dptext.load_vectors(str(folder / "small.txt"))
@@ -241,7 +241,7 @@ def test_vectors(folder, tmp_path):
     out = tmp_path / "out.parquet"
     encode_file(folder / "in.jsonl", out, device, keep=("side", "who"))
     report = dptext.report(
-        Question(
+        ReportConfig(
             private=out,
             original=folder / "in.jsonl",
             label="side",
@@ -269,7 +269,7 @@ def test_vectors(folder, tmp_path):
     parquet.write_table(
         pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(long.ravel(), 20)}), tmp_path / "long.parquet"
     )
-    asked = Question(private=out, original=tmp_path / "long.parquet", label="side", samples=20_000, seed=1)
+    asked = ReportConfig(private=out, original=tmp_path / "long.parquet", label="side", samples=20_000, seed=1)
     assert [each.what for each in dptext.report(asked).utility] == [each.what for each in report.utility]
 
 

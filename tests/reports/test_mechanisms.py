@@ -6,7 +6,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.reports.file_attacks import rewriter_from_statement
+from dptext.methods.bank import rewriter_from_statement
 from sentences.banks import bank
 
 

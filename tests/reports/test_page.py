@@ -14,13 +14,14 @@ from dptext.audits.goodness import DrawTest
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate
+from dptext.methods.checks import Check
+from dptext.methods.figures import promise_figure, scores_figure
+from dptext.methods.results import GroupGap, KeptColumn, Measurement, Sample
 from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.wording import strength_in_brief
 from dptext.reports.answers import Decision, answers, recommendation
-from dptext.reports.figures import promise_figure, scores_figure
 from dptext.reports.page import Report
-from dptext.reports.results import Check, GroupGap, KeptColumn, Measurement, Sample
 
 NASTY = '<script>alert("x")</script>&'
 

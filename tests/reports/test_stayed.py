@@ -1,9 +1,9 @@
 """What of the originals stayed in their private texts, counted for the owner alone."""
 
 import dptext
-from dptext.reports.file_attacks import stayed
+from dptext.methods.results import Stayed
+from dptext.methods.row_report import stayed
 from dptext.reports.page import Report
-from dptext.reports.results import Stayed
 
 BEFORE = ["Mr. Lee called +1 212 555 0187", "write to Dr. Ann Smith, ann@x.org", None, "", "ACME and Acme"]
 AFTER = ["mr. LEE called <phone>", "write to dr. cat smith, <email>", None, "", "acme and cup"]

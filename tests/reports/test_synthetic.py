@@ -9,11 +9,11 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.corpus_quality import MEASURES
+from dptext.methods.corpus_checks import check_noise
 from dptext.noise.gaussian_sums import CELL, count_off_grid, grid_step, noisy_matrix
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import statement_path
 from dptext.reports.answers import answers, recommendation
-from dptext.reports.file_audit import check_noise
 from dptext.synthesis import synthesizer
 from repeated import same_draws
 from reports.corpora import SECRET, edit, make

@@ -31,12 +31,12 @@ from dptext.cli.attackers import Attackers
 from dptext.cli.options import RedactedList
 from dptext.embeddings.refinement import public_base
 from dptext.errors import DataError, DptextError, ParameterError
+from dptext.methods import bank as bank_attacks
+from dptext.methods import words as word_attacks
+from dptext.methods.files import FolderKind, Rows, folder_kind, read_rows
+from dptext.methods.registry import as_seen_by, audit_release
 from dptext.release.redaction import read_terms
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports import file_attacks
-from dptext.reports.file_attacks import is_of_bank
-from dptext.reports.file_audit import audit_embeddings
-from dptext.reports.inputs import FolderKind, Rows, folder_kind, read_rows
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.distribution import read_description
@@ -78,7 +78,7 @@ class PairOptions:
         if before.size < 2:
             raise DataError(f"{self.original.name}: expected at least two rows to choose from, got {before.size}")
         words = [] if self.redact_list is None else read_terms(self.redact_list)
-        return file_attacks.as_seen_by(before, self.private, words=words), after
+        return as_seen_by(before, self.private, words=words), after
 
 
 @attack.command("linkage")
@@ -99,14 +99,14 @@ def linkage_command(
     One attacker looks at the layout only, which no word mechanism hides; one at the words; with --informed a third
     knows the mechanism and compares likelihoods. Of texts of a bank (--bank) nobody does better than by likelihoods.
     """
-    rewriter = file_attacks.rebuilt_bank(files.private, bank)
+    rewriter = bank_attacks.rebuilt_bank(files.private, bank)
     if rewriter is not None and files.vectors is not None:
         raise ParameterError("the private texts are texts of a bank, without word vectors: leave --vectors out")
     before, after = files.read()
     how: dict[str, Any] = {"top": top or (1, 10), "people": before.people, "seed": files.seed}
     output.say(f"Linking {after.size:,} private rows to their originals ...")
     if rewriter is not None:
-        scores, likely = file_attacks.link_bank(before, after, rewriter, files.private, how)
+        scores, likely = bank_attacks.link_bank(before, after, rewriter, files.private, how)
         _answer(
             scores,
             did=(
@@ -119,10 +119,10 @@ def linkage_command(
             output=output,
         )
         return
-    scores = [*file_attacks.by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
+    scores = [*word_attacks.by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
     if informed:
-        mechanism = file_attacks.rebuilt(files.private, files.vectors)
-        found = file_attacks.by_likelihood(before, after, mechanism, files.private, how)
+        mechanism = word_attacks.rebuilt(files.private, files.vectors)
+        found = word_attacks.by_likelihood(before, after, mechanism, files.private, how)
         if found is None:
             raise ParameterError(f"what {mechanism.name} draws from has no formula: leave out --informed")
         scores += found
@@ -147,15 +147,15 @@ def recovery_command(files: PairOptions, output: options.Output) -> None:
     (1 / rank); a simple one takes every word as it stands.
     """
     before, after = files.read()
-    mechanism = file_attacks.rebuilt(files.private, files.vectors)
+    mechanism = word_attacks.rebuilt(files.private, files.vectors)
     output.say(f"Recovering the words that {mechanism.name} replaced ...")
-    true, observed, whose = file_attacks.aligned(before, after, mechanism, files.private)
+    true, observed, whose = word_attacks.aligned(before, after, mechanism, files.private)
     if len(set(whose)) < 2:
         raise DataError(f"{files.original.name}: expected words of at least two rows (or groups), got fewer")
     prior = zipf_weights(len(mechanism.vectors))
     points = np.asarray(mechanism.vectors.matrix)
     scores = [nearest_recovery(points[observed], points, true, prior=prior, people=whose, seed=files.seed)]
-    channel = file_attacks.channel_of(mechanism)
+    channel = word_attacks.channel_of(mechanism)
     if channel is not None:
         scores.insert(0, bayes_recovery(channel, prior, true, observed, people=whose))
     _answer(
@@ -250,17 +250,17 @@ def membership_command(
             "say whose texts to tell apart: --members FILE (people who are in it) and --others FILE (people who had no "
             "part in it)"
         )
-    from dptext.reports.making import Question
-    from dptext.reports.synthetic import OfSynthetic
+    from dptext.methods.corpus import CorpusExamination
+    from dptext.methods.findings import ReportConfig
 
     statement = read_description(folder).statement
     if statement.unit == "user" and user is None:
         raise ParameterError("the promise is to a user: say which column names them, --user COLUMN")
     seeded: dict[str, Any] = {} if seed is None else {"seed": seed}
-    asked = Question(
+    asked = ReportConfig(
         private=folder, original=members, held_out=others, distribution=folder, user=user, text=text, **seeded
     )
-    making = OfSynthetic(asked, folder, statement, output.say)
+    making = CorpusExamination(asked, folder, statement, output.say)
     scores = making.membership()
     if len(scores) < 2:
         raise DataError(making.notes[-1] if making.notes else "too few people to tell apart")
@@ -285,7 +285,8 @@ def membership_command(
 
 def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
     """Of vectors that were learned: what their noise allows; the sum that an attack would start from is not there."""
-    statement, _, verdict = audit_embeddings(folder)
+    audit = audit_release(folder)[1]
+    statement, verdict = audit.statement, audit.verdict
     said, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
     # words that were learned, or a level that was sent: they tell something too
     has_more = any(name.startswith("promise_of_") for name in said) or bool(said.get("epsilon_for_level"))
@@ -481,7 +482,7 @@ def _meaning_of_linkage(scores: Sequence[AttackScore]) -> list[str]:
 
 
 def _meaning_of_draws(rewriter: BankRewriter, likely: Likelihoods) -> list[str]:
-    seen, wanted, agree = file_attacks.drawn_as_said(rewriter, likely)
+    seen, wanted, agree = bank_attacks.drawn_as_said(rewriter, likely)
     if agree:
         return []
     return [
@@ -537,7 +538,7 @@ def _meaning_of_neighbours(
 
 def _is_of_bank(file: Path) -> bool:
     beside = data_and_statement(file)[1]
-    return beside.exists() and is_of_bank(read_statement(beside))
+    return beside.exists() and bank_attacks.is_of_bank(read_statement(beside))
 
 
 def _meaning_of_attribute(scores: Sequence[AttackScore], *, of_texts: bool = False) -> list[str]:

@@ -21,9 +21,9 @@ from dptext.cli import options
 from dptext.cli.console import stdout
 from dptext.errors import ParameterError
 from dptext.io.atomic import check_target
+from dptext.methods.figures import calibration_figure, figure_format
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.wording import calibrated_bank, measured, percent_at_most
-from dptext.reports.figures import calibration_figure, figure_format
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.registry import MECHANISMS

@@ -7,7 +7,6 @@ import shlex
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,6 @@ import typer
 from dptext.attacks import AttackScore
 from dptext.attacks.base import ATTACKERS
 from dptext.audits.sampled import samples_needed
-from dptext.audits.verdict import Verdict
 from dptext.checks import choice
 from dptext.cli import options
 from dptext.cli.attackers import Attackers
@@ -24,18 +22,16 @@ from dptext.cli.console import print_json
 from dptext.cli.options import RedactedList
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
-from dptext.privacy.statement import PrivacyStatement
+from dptext.methods.base import Audit
+from dptext.methods.files import FolderKind, folder_kind, other_than_audited, private_files
+from dptext.methods.findings import ReportConfig
+from dptext.methods.registry import METHODS, audit_release, method_of
+from dptext.methods.results import Measurement, grade
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports import file_audit, measure
 from dptext.reports.answers import recommendation
-from dptext.reports.file_attacks import is_of_bank, rewriter_from_statement
-from dptext.reports.inputs import FolderKind, folder_kind, other_than_audited, private_files
-from dptext.reports.making import Question
 from dptext.reports.page import Report
-from dptext.reports.results import Check, Measurement, grade
-from dptext.synthesis.distribution import is_described, read_description
-from dptext.words.registry import mechanism_from_statement
+from dptext.reports.report import report as make_report
 
 
 @options.collected
@@ -68,113 +64,64 @@ def audit(
 
     Exit code 3: something is refuted.
     """
-    how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
-
-    given: dict[str, Any] = {"text": text, "vectors": vectors, "words": words, "bank": bank, "synthetic": synthetic}
+    inputs: dict[str, Any] = {
+        "text": text, "vectors": vectors, "words": words, "bank": bank, "samples": samples,
+        "error": error, "seed": seed,
+        "public": [Path(path) for path in synthetic.public], "public_text": synthetic.public_text,
+        "distribution": synthetic.distribution,
+    }  # fmt: skip
     folder = file.parent if file.name == _IN_A_FOLDER else file
     folder = folder if folder.name else folder.resolve()
     kind = folder_kind(folder) if folder.is_dir() else FolderKind.ONE_FILE
-    if kind is FolderKind.ONE_FILE:
-        return _report(_of_file(file, **given, how=how, output=output), output)
     if kind is FolderKind.FILES:
-        return _of_files(private_files(folder), given, how, output)
+        return _of_files(private_files(folder), inputs, output)
     if kind in (FolderKind.BANK, FolderKind.OTHER):
         raise ParameterError(other_than_audited(folder, kind))
-    beside = folder / _IN_A_FOLDER
-    name, check, of = {
-        FolderKind.DESCRIPTION: ("description", file_audit.audit_description, "people"),
-        FolderKind.VECTORS: ("vectors", file_audit.audit_embeddings, "learned"),
-    }.get(kind, ("encoder", partial(file_audit.audit_device, **how), "vectors"))
-    output.say(f"Auditing the {name} ...")
-    return _report(_Audited(*check(folder), beside, of), output)
+    return _report(_audited(folder, inputs, output), output)
 
 
 @dataclass(frozen=True)
 class _Audited:
-    statement: PrivacyStatement
-    checks: list[Check]
-    verdict: Verdict
-    beside: Path
+    audit: Audit
+    beside: str
     of: str
 
     @property
     def refuted(self) -> bool:
-        return self.verdict.refuted or any(check.held is False for check in self.checks)
+        return self.audit.refuted
 
     def as_json(self) -> dict[str, Any]:
-        found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in self.checks]
-        return {"refuted": self.refuted, "checks": found, "verdict": json.loads(self.verdict.to_json())}
+        checks = [{"check": check.name, "held": check.held, "seen": check.seen} for check in self.audit.checks]
+        return {"refuted": self.refuted, "checks": checks, "verdict": json.loads(self.audit.verdict.to_json())}
 
 
-def _of_file(
-    file: Path,
-    *,
-    text: str,
-    vectors: str | None,
-    words: tuple[str, ...],
-    bank: Path | None,
-    synthetic: options.SyntheticInputs,
-    how: dict[str, Any],
-    output: options.Output,
-) -> _Audited:
-    data, beside = data_and_statement(file)
-    statement = read_statement(beside)
-    if not is_described(statement) and (synthetic.public or synthetic.distribution):
-        raise ParameterError("the file is no synthetic corpus: leave --public and --distribution out")
-    if is_of_bank(statement):
-        _refuse_words(words, vectors, "texts of a bank")
-        output.say(f"Auditing {statement.mechanism} ...")
-        rewriter = rewriter_from_statement(statement, bank)
-        return _Audited(
-            statement, *file_audit.audit_bank_file(statement, data, rewriter, text=text, **how), beside, "texts"
-        )
-    if bank is not None:
-        raise ParameterError("the file holds no texts of a bank: leave --bank out")
-    if not is_described(statement) and not file_audit.is_of_vectors(statement):
-        mechanism = mechanism_from_statement(statement, vectors=vectors)
-        output.say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...")
-        found = file_audit.audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
-        return _Audited(statement, *found, beside, "words")
-    _refuse_words(
-        words, vectors, "private vectors" if file_audit.is_of_vectors(statement) else "public or generated texts"
-    )
-    output.say(f"Auditing {statement.mechanism} ...")
-    if file_audit.is_of_vectors(statement):
-        return _Audited(statement, *file_audit.audit_vector_file(statement, data, **how), beside, "vectors")
-    at = file_audit.description_folder(data, synthetic.distribution)
-    described = None if at is None else read_description(at)
-    found = file_audit.audit_synthetic_file(statement, data, text=text, pool=synthetic.pool(), described=described)
-    return _Audited(statement, *found, beside, "people")
+def _audited(path: Path, inputs: dict[str, Any], output: options.Output) -> _Audited:
+    output.say(f"Auditing {path.name} ...")
+    method, audit = audit_release(path, **inputs)
+    beside = _IN_A_FOLDER if path.is_dir() and (path / _IN_A_FOLDER).exists() else data_and_statement(path)[1].name
+    return _Audited(audit, beside, method.audited)
 
 
 _IN_A_FOLDER = "privacy.json"
 _WIDTH = 79
 
 
-def _refuse_words(words: Sequence[str], vectors: str | None, holds: str) -> None:
-    if words or vectors is not None:
-        raise ParameterError(f"the file holds {holds}, no private words: leave --word and --vectors out")
-
-
 def _report(found: _Audited, output: options.Output) -> None:
     output.answer(found.as_json, lambda: _print(found))
     if found.refuted:
-        raise RefusedError(f"refuted: {found.beside.name} promises what does not hold")
+        raise RefusedError(f"refuted: {found.beside} promises what does not hold")
 
 
-def _of_files(files: list[Path], given: dict[str, Any], how: dict[str, Any], output: options.Output) -> None:
+def _of_files(files: list[Path], inputs: dict[str, Any], output: options.Output) -> None:
     """All private files of a folder, one after the other; one that cannot be audited is named with the reason."""
     found: dict[str, _Audited] = {}
     failed: dict[str, str] = {}
     for file in files:
         try:
-            its = read_statement(data_and_statement(file)[1])
-            fitting = dict(given)  # options that speak of a kind of file are for the files of this kind
-            if not is_of_bank(its):
-                fitting["bank"] = None
-            if is_of_bank(its) or is_described(its) or file_audit.is_of_vectors(its):
-                fitting |= {"vectors": None, "words": ()}
-            found[file.name] = each = _of_file(file, **fitting, how=how, output=output)
+            takes = method_of(read_statement(data_and_statement(file)[1])).inputs
+            known = frozenset[str]().union(*(method.inputs for method in METHODS))
+            fitting = {name: value for name, value in inputs.items() if name in takes or name not in known}
+            found[file.name] = each = _audited(file, fitting, output)
         except DptextError as problem:
             failed[file.name] = str(problem)
         if not (output.as_json or output.quiet):
@@ -189,7 +136,7 @@ def _of_files(files: list[Path], given: dict[str, Any], how: dict[str, Any], out
             **{name: each.as_json() for name, each in found.items()},
             **{name: {"refuted": None, "why": why} for name, why in failed.items()},
         })  # fmt: skip
-    refuted = [each.beside.name for each in found.values() if each.refuted]
+    refuted = [each.beside for each in found.values() if each.refuted]
     if refuted:
         raise RefusedError(f"refuted: {', '.join(refuted)} promise{'s' * (len(refuted) == 1)} what does not hold")
     if failed:
@@ -198,9 +145,9 @@ def _of_files(files: list[Path], given: dict[str, Any], how: dict[str, Any], out
 
 
 def _print(found: _Audited) -> None:
-    statement, verdict, of = found.statement, found.verdict, found.of
-    typer.echo("THE FOLDER" if found.beside.name == _IN_A_FOLDER else "THE FILE")
-    for check in found.checks:
+    statement, verdict, of = found.audit.statement, found.audit.verdict, found.of
+    typer.echo("THE FOLDER" if found.beside == _IN_A_FOLDER else "THE FILE")
+    for check in found.audit.checks:
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"
         typer.echo(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=" " * 8))
@@ -219,7 +166,7 @@ def _print(found: _Audited) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions:
-    """What a page is to say of a release, by the names that `Question` has for it.
+    """What a page is to say of a release, by the names that `ReportConfig` has for it.
 
     Attributes:
         original (FILE): What it was made from, for the attacks that hold it. What is computed from it is not covered by
@@ -258,13 +205,13 @@ class QuestionOptions:
     samples: options.Samples = 200_000
     seed: options.AnalysisSeed = None
 
-    def question(self, attackers: Sequence[str]) -> Question:
+    def question(self, attackers: Sequence[str]) -> ReportConfig:
         names: Any = tuple(dict.fromkeys(choice("attacker", each, ATTACKERS) for each in attackers)) or ATTACKERS
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         given["public"] = [Path(each) for each in self.public]
         if self.seed is None:
             del given["seed"]
-        return Question(attackers=names, **given)
+        return ReportConfig(attackers=names, **given)
 
 
 @options.collected
@@ -288,7 +235,7 @@ def report(
     question = of.question(attacker)
     _check_places(question, out, card, force=force)
     command = _command(of, out, attacker, {"card": card, "title": title or None, "seed": question.seed})
-    made = measure.report(question, title=title, command=command, say=output.say)
+    made = make_report(question, title=title, command=command, say=output.say)
     _write(out, made.html(), owner_only=question.original is not None or made.has_owner_numbers)
     if card is not None:
         _write(card, made.card())
@@ -306,7 +253,7 @@ def report(
         )
 
 
-def _check_places(question: Question, out: Path, card: Path | None, *, force: bool) -> None:
+def _check_places(question: ReportConfig, out: Path, card: Path | None, *, force: bool) -> None:
     """Refuse, before minutes of work, what could not be written or would destroy something."""
     data, beside = data_and_statement(question.private)
     named = (data, beside, question.original, question.held_out, question.redact_list, *question.public)

@@ -21,11 +21,11 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.batches import standard_input
 from dptext.ledger.ledger import ChargedRelease, Ledger, Summary
 from dptext.ledger.store import TEXT, Balance, Currency, Terms, in_digits, in_digits_at_least, price
+from dptext.methods.files import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.privacy.guarantee import guarantee_to_dict
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import strength_in_brief
 from dptext.release.release import data_agrees, data_and_statement, read_statement, statement_path
-from dptext.reports.inputs import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.representations.device import check_device
 from dptext.synthesis.distribution import read_description
 from dptext.vectors.formats import FOLDER, statements_in

@@ -2,30 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
+from dptext.attacks import AttackScore, linkage, linkage_of_scores
+from dptext.attacks.base import as_people
+from dptext.audits.mechanisms import audit
+from dptext.audits.verdict import Verdict
 from dptext.calibration.reidentification import bank_epsilon
+from dptext.errors import DataError, ParameterError
+from dptext.estimates import Estimate, mean_of_people, share
+from dptext.evaluation.utility import Predictions, predictions
+from dptext.io.batches import display_name
+from dptext.io.documents import read_documents
 from dptext.methods.base import (
     NO_PREVIEW,
     PROTECTING,
     AdviceInput,
     Assessment,
+    Audit,
     Caveat,
     Method,
+    ReleaseFiles,
     label_caveats,
     option,
     wrap_command,
 )
+from dptext.methods.checks import Check, check_digest, check_guarantee, first_row, restate
 from dptext.methods.data import quote
+from dptext.methods.files import Rows
+from dptext.methods.findings import Examination, ReportConfig
 from dptext.methods.questions import LICENCE, PUBLIC
-from dptext.privacy.guarantee import Trust
+from dptext.methods.results import Measurement, Relinking
+from dptext.methods.row_report import RowExamination, samples_of
+from dptext.privacy.guarantee import Trust, rate_at_most
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import of_bank, percent_at_most
+from dptext.release.redaction import behind, public_form
+from dptext.release.release import data_and_statement, read_statement
+from dptext.sentences.bank import TextBank
+from dptext.sentences.origins import Likelihoods, Parting, alike
 from dptext.sentences.rewriter import BankRewriter
 
 _GOOD_FOR = (
     "One readable text per row. Topics survive (news: .79 at epsilon 4, .88 with the private texts); sentiment does "
     "not (.58 at epsilon 3; label descriptions alone reach .74)."
 )
+
+
+_PEOPLE = (10, 100, 1_000, 10_000)
+_MOST_SIMILARITIES = 1 << 31  # to find the sets of public texts
+_FALSE_ALARM = 1e-6
 
 
 class Bank(Method):
@@ -35,6 +68,9 @@ class Bank(Method):
     command = "privatize --mechanism bank"
     trust = Trust.LOCAL
     purposes: ClassVar = {None: 2, "read": 2, "classify": 2, "vectors": 0, "devices": 1, "statistics": 2}
+    holds = "texts of a bank"
+    audited = "texts"
+    inputs = frozenset({"bank"})
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words are those of the bank's authors, not of your users."
     }
@@ -62,6 +98,17 @@ class Bank(Method):
             preview=case.preview(rewriter) if figures else NO_PREVIEW,
         )
 
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return is_of_bank(statement)
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        return check_bank(files, rewriter_from_statement(files.statement, files.bank))
+
+    def examine(
+        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
+    ) -> Examination:
+        return BankExamination(config, data, statement, say).run()
+
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
     yield from label_caveats(case)
@@ -69,3 +116,245 @@ def _caveats(case: AdviceInput) -> Iterator[Caveat]:
         yield Caveat(0, "Each owner runs it on their own texts, with the same public bank.")
     if case.requirements.trust == "central":
         yield Caveat(0, "As somebody may hold all texts, a synthetic corpus gives each person a stronger guarantee.")
+
+
+def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
+    """Check that every text is made of texts of the bank, and audit the rewriter."""
+    statement = files.statement
+    checks = check_digest(statement, files.data)
+    longest = statement.parameters.get("sentences_counted")
+    counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
+    if checks[0].held is not None:
+        checks += _check_parts(rewriter, files, counted)
+    again = restate(statement, rewriter, counted)
+    checks.append(check_guarantee(statement, again, apart_from=("bank", "bank_licence")))  # names of one fingerprint
+    return Audit(statement, checks, audit(rewriter, **files.sampling))
+
+
+def _check_parts(rewriter: BankRewriter, files: ReleaseFiles, counted: int) -> Iterator[Check]:
+    """Whether each text is made of texts of the bank, and of as many as the statement says."""
+    parting = Parting(rewriter.bank.texts)
+    always = rewriter.longest_document if rewriter.unit == "document" else None
+    count = 0
+    foreign: list[int] = []
+    others: list[int] = []
+    for document in read_documents(files.parts, text=files.text):
+        count += 1
+        if document.text is None:
+            continue
+        parts = parting.counts(document.text)
+        if not parts:
+            foreign.append(count)
+        elif always not in parts if always is not None else min(parts) > counted:
+            others.append(count)
+    seen = f"{count:,} texts, {len(foreign):,} of them otherwise"
+    yield Check("every text is made of texts of the bank", not foreign, seen + first_row(foreign))
+    asked = f"{always:,}" if always is not None else f"at most {counted:,}"
+    seen = f"{len(others):,} of another number"
+    yield Check(f"every text is made of {asked} of them, as the statement says", not others, seen + first_row(others))
+
+
+class BankExamination(RowExamination):
+    """Private texts, each a text of a public bank or several."""
+
+    def look(self) -> tuple[list[Check], Verdict]:
+        """As its base; and, where the originals are at hand, whether the draws were those of the statement."""
+        if self.asked.vectors is not None:
+            raise ParameterError(
+                f"{display_name(self.data)} is made of texts of a bank, without word vectors: leave vectors out"
+            )
+        self._rewriter = rewriter_from_statement(self.statement, self.asked.bank)
+        self._drawn: list[Check] = []
+        checks, verdict = super().look()
+        self.relinking = self._relinking()
+        self.samples = samples_of(public_form(self._rewriter, self.statement))
+        return [*checks, *self._drawn], verdict
+
+    def audit(self) -> Audit:
+        return check_bank(self.asked.files(self.data, self.statement), self._rewriter)
+
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
+        if not is_its_data:
+            self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
+            return
+        before = self._compare(rows, raw, self._rewriter)
+        if before is None:
+            return
+        how = {"people": before.people, "seed": self.asked.seed}
+        scores, likely = link_bank(before, rows, self._rewriter, self.data, how)
+        self.owner_attacks += scores
+        self._drawn = _drawn(self._rewriter, likely)
+        self.utility += _alike(self._rewriter, raw.texts, rows.texts)
+
+    def _relinking(self) -> list[Relinking]:
+        """By the mechanism, for a document of as many sentences as the longest has."""
+        rewriter, said = self._rewriter, self.statement.parameters.get("sentences_counted")
+        longest = said if isinstance(said, int) and said > 0 else 1
+        parts = longest if rewriter.unit == "sentence" else rewriter.longest_document or 1
+        return [
+            Relinking(
+                people=people,
+                parts=parts,
+                exact=_among_public(rewriter, people) if parts == 1 else None,
+                most=rewriter.relinking(people, parts=parts),
+                pure=rate_at_most(self.statement.epsilon, people),
+            )
+            for people in _PEOPLE
+        ]
+
+    def models(
+        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **how: Any
+    ) -> list[Predictions]:
+        """As its base, those that say most first; and models of random texts of the bank."""
+        forms = super().models(private, raw, labels, comparable=comparable, **how)
+        forms.sort(key=lambda each: (each.trained_on != "private", each.tested_on == "private"))
+        texts = self._rewriter.bank.texts
+        drawn = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
+        random = [texts[row] for row in drawn.tolist()]
+        tested: dict[str, Any] = {"private": private} if raw is None else {"raw": raw, "private": private}
+        return forms + [
+            predictions(random, labels, test_rows=rows, trained_on="random", tested_on=name, **how)
+            for name, rows in tested.items()
+        ]
+
+
+def is_of_bank(statement: PrivacyStatement) -> bool:
+    return behind(statement) == BankRewriter.name
+
+
+def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
+    said = statement.parameters
+    if not (is_of_bank(statement) and of_bank(statement)):
+        raise DataError("the statement is not of texts of a bank that can be looked at")
+    if bank is None:
+        raise DataError(
+            f"the statement is of texts of the bank {str(said.get('bank'))!r}, of which it holds the fingerprint: say "
+            "in which folder the bank is (--bank)"
+        )
+    if not isinstance(bank, TextBank):
+        bank = TextBank.load(bank)
+    if bank.fingerprint != said["bank_sha256"]:
+        count = said.get("bank_texts")
+        texts = f"{count:,} texts, " if isinstance(count, int) else ""
+        raise ParameterError(
+            f"this bank ({len(bank):,} texts) is not the bank of the statement ({texts}SHA-256 digest "
+            f"{said['bank_sha256']}): pass that one as --bank"
+        )
+    try:
+        options: dict[str, Any] = {name: said[name] for name in ("epsilon", "max_sentences", "size")}
+        return BankRewriter(bank, unit=said["unit_of_epsilon"], **options)  # type: ignore[arg-type]
+    except KeyError:
+        raise DataError("the statement lacks parameters of a rewriter: it is not one that dptext wrote") from None
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of a rewriter that cannot be: {problem}") from None
+
+
+def rebuilt_bank(private: Path, bank: Path | None) -> BankRewriter | None:
+    """The rewriter of which the statement beside a private file speaks; None: it has no statement, or is of words."""
+    beside = data_and_statement(private)[1]
+    statement = read_statement(beside) if beside.exists() else None
+    if statement is not None and is_of_bank(statement):
+        return rewriter_from_statement(statement, bank)
+    if bank is not None:
+        raise ParameterError(f"{private.name} has no statement of texts of a bank beside it: leave the bank out")
+    return None
+
+
+def link_bank(
+    before: Rows, after: Rows, rewriter: BankRewriter, private: Path, how: dict[str, Any]
+) -> tuple[list[AttackScore], Likelihoods]:
+    likely = Likelihoods(rewriter, before.texts, after.texts)
+    parts = likely.own()[0]
+    if (parts < 0).any():
+        row = after.chosen[int(np.argmin(parts))] + 1
+        raise DataError(
+            f"{private.name}, row {row}: the private text is not made of as many texts of the bank as the original has "
+            "parts, so it was not made from it: name the file it was made from, in its order"
+        )
+    scores: list[AttackScore] = []
+    if rewriter.unit == "sentence":
+        scores += linkage_of_scores(
+            lambda start, stop: (likely(start, stop) > -np.inf).astype(np.int8),
+            shape=likely.shape,
+            attack="linkage (number of sentences alone)",
+            **how,
+        )
+    by_words = linkage(before.texts, after.texts, **how)
+    scores += [replace(each, attack="linkage (shared words)") for each in by_words]
+    best = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **how)
+    expected, limits = _expected(before, rewriter, likely, int(parts.max()))
+    best[0] = replace(best[0], detail=f"{best[0].detail}; {limits}")
+    return [*scores, *best, expected], likely
+
+
+def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest: int) -> tuple[AttackScore, str]:
+    people = likely.shape[1]
+    if rewriter.unit == "document" and rewriter.longest_document == 1:
+        exact = rewriter.relinking(people, before.texts)
+        score, found = Estimate(exact, exact, exact, people, "rows"), "exactly, by the sets of all originals"
+    else:
+        whose = before.people or range(likely.shape[0])
+        score = mean_of_people(likely.posteriors(), as_people(whose, likely.shape[0]))
+        found = "how sure of the likeliest original they are"
+    most = percent_at_most(rewriter.relinking(people, parts=max(1, longest)))
+    pure = percent_at_most(rate_at_most(rewriter.document_statement(longest).epsilon, people))
+    expected = AttackScore(
+        attack="linkage (likelihood)",
+        measure="share linked, expected",
+        score=score,
+        baseline=1 / people,
+        baseline_name="chance",
+        detail=f"on average over the noise: {found}",
+    )
+    return expected, f"at most {most} among any {people:,} texts, {pure} under any mechanism of this epsilon"
+
+
+def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[Estimate, float, bool]:
+    """How often what came out lies in the set of its original, how often it should, and whether the two agree."""
+    parts, least, most = likely.own()
+    total = int(parts[parts > 0].sum())
+    wanted = rewriter.size * rewriter.selection.probabilities[0]
+    low, high = (share(int(each.sum()), total, confidence=1 - _FALSE_ALARM) for each in (least, most))
+    seen = share(int(least.sum()), total)
+    return seen, wanted, low.low <= wanted <= high.high
+
+
+def _among_public(rewriter: BankRewriter, people: int) -> float | None:
+    bank = rewriter.bank
+    if people > len(bank) or people * len(bank) > _MOST_SIMILARITIES:
+        return None
+    rows = np.arange(people, dtype=np.int64) * len(bank) // people
+    return rewriter.relinking(people, [bank.texts[row] for row in rows.tolist()], parts=1)
+
+
+def _drawn(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
+    """A check that fails, where what came out is not near the originals as often as the statement says."""
+    _, _, agree = drawn_as_said(rewriter, likely)
+    if agree:
+        return []
+    seen = "it does not: these are not its originals, or the statement is not true"
+    return [Check("what came out lies in the sets of the originals as often as the statement says", False, seen)]
+
+
+def _alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> list[Measurement]:
+    """How similar what came out is to what it was made from, in the features of the bank."""
+    found = alike(rewriter, originals, private)
+    if len(np.unique(found.whose)) < 2:
+        return []
+    share = mean_of_people((1 + found.drawn) / 2, found.whose)  # a similarity lies between -1 and 1
+    drawn = replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1)
+    expected = rewriter.bank.profile.expected(rewriter.size, rewriter.selection.epsilon)
+    return [
+        Measurement(
+            what="what came out, beside its original",
+            measure="similarity in the public features",
+            score=drawn,
+            baseline=float(found.random.mean()),
+            baseline_name="texts of the bank at random",
+            owner_only=True,
+            detail=(
+                f"the most similar text of the bank: {found.nearest.mean():.3f}; expected of public texts: "
+                f"{expected:.3f}"
+            ),
+        )
+    ]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from dptext.audits.verdict import Verdict
 from dptext.errors import DptextError, MissingExtraError, ProtectionWarning
+from dptext.io.documents import find_files
+from dptext.methods.checks import Check
 from dptext.methods.data import Data, quote
 from dptext.methods.public_texts import PublicTexts
 from dptext.methods.questions import Requirements
@@ -19,6 +23,9 @@ from dptext.privacy.wording import Strength
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
 from dptext.vectors.word_vectors import WordVectors
+
+if TYPE_CHECKING:
+    from dptext.methods.findings import Examination, ReportConfig
 
 PROTECTING = 3.0
 """The largest epsilon whose bound protects by itself (`Strength`)."""
@@ -62,6 +69,55 @@ class Assessment:
     caveats: tuple[Caveat, ...] = ()
     commands: tuple[str, ...] = ()
     preview: Preview = NO_PREVIEW
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFiles:
+    """A release in a file or folder, its statement, and the public inputs that its examination needs.
+
+    Attributes:
+        data, statement: the release.
+        text: the text column.
+        vectors: where the word vectors are, if they moved.
+        words: words to audit pairs of; none: chosen at random.
+        bank, public, public_text, distribution: the bank, pool and description behind the release.
+        samples, error, seed: of a sampled audit.
+    """
+
+    data: Path
+    statement: PrivacyStatement
+    text: str = "text"
+    vectors: str | None = None
+    words: Sequence[str] = ()
+    bank: Path | None = None
+    public: Sequence[Path] = ()
+    public_text: str = "text"
+    distribution: Path | None = None
+    samples: int = 200_000
+    error: float = 1e-6
+    seed: int | None = None
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        return {"samples": self.samples, "error": self.error, "seed": self.seed}
+
+    @property
+    def parts(self) -> list[Path]:
+        """The data files: one, or those of a folder as Spark writes it."""
+        return [path for path, _ in find_files([self.data])]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The checks of a release against its statement, and the verdict on its guarantee."""
+
+    statement: PrivacyStatement
+    checks: list[Check]
+    verdict: Verdict
+
+    @property
+    def refuted(self) -> bool:
+        return self.verdict.refuted or any(check.held is False for check in self.checks)
 
 
 @dataclass(frozen=True)
@@ -130,6 +186,11 @@ class Method(Protocol):
         purposes: how well it serves each purpose of `Requirements`, from 3 to 0; None: no purpose was named.
         mismatch: why it does not serve a purpose that has 0 there.
         never: why it is never recommended; None: it may be.
+        holds: what a release of it holds, for messages.
+        audited: what its guarantee is audited for, as `dptext.privacy.wording.audited` calls it.
+        inputs: the public inputs in `ReleaseFiles` that its examination takes.
+        folder: the format of the folder that it releases; None: a file.
+        keeps_marks: the output keeps the placeholders of a redaction.
     """
 
     name: ClassVar[str]
@@ -138,9 +199,28 @@ class Method(Protocol):
     purposes: ClassVar[Mapping[str | None, int]]
     mismatch: ClassVar[Mapping[str, str]]
     never: ClassVar[str | None] = None
+    holds: ClassVar[str]
+    audited: ClassVar[str]
+    inputs: ClassVar[frozenset[str]] = frozenset()
+    folder: ClassVar[str | None] = None
+    keeps_marks: ClassVar[bool] = False
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        """Return whether a statement is of a release of this method."""
+        ...
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
         """Assess the method for a table (``dptext advise``); ``figures=False``: without what takes seconds."""
+        ...
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        """Check a release against its statement, and test its guarantee (``dptext audit``)."""
+        ...
+
+    def examine(
+        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
+    ) -> Examination:
+        """Check, attack and measure a release for its report (``dptext report``)."""
         ...
 
 

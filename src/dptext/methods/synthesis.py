@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import ClassVar
 
 from dptext.errors import DptextError
+from dptext.features.pool import Pool
 from dptext.io.documents import Document
 from dptext.methods.base import (
     NO_LABEL,
@@ -14,17 +16,29 @@ from dptext.methods.base import (
     PROTECTING,
     AdviceInput,
     Assessment,
+    Audit,
     Caveat,
     Method,
     Preview,
+    ReleaseFiles,
     option,
     round_down,
     wrap_command,
 )
+from dptext.methods.corpus import CorpusExamination
+from dptext.methods.corpus_checks import check_corpus, check_description, description_folder
 from dptext.methods.data import quote
+from dptext.methods.files import FolderKind
+from dptext.methods.findings import Examination, ReportConfig
 from dptext.methods.public_texts import PREVIEWED
 from dptext.methods.questions import LABELS, NEW, PUBLIC
 from dptext.privacy.guarantee import Trust
+from dptext.privacy.statement import PrivacyStatement
+from dptext.synthesis.distribution import (
+    announces_description,
+    is_described,
+    read_description,
+)
 from dptext.synthesis.planning import Expected, expected_quality
 from dptext.synthesis.synthesizer import Synthesizer
 
@@ -51,6 +65,10 @@ class Synthesis(Method):
     command = "synthesize"
     trust = Trust.CENTRAL
     purposes: ClassVar = {None: 3, "read": 3, "classify": 3, "vectors": 0, "devices": 0, "statistics": 3}
+    holds = "a synthetic corpus"
+    audited = "people"
+    folder = FolderKind.DESCRIPTION
+    inputs = frozenset({"public", "distribution", "held_out"})
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words are those of their authors, not of your users.",
         "devices": "The texts must be collected first: no device sends a vector of its own.",
@@ -80,6 +98,21 @@ class Synthesis(Method):
             commands=_commands(case),
             preview=_preview(case) if figures else NO_PREVIEW,
         )
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return is_described(statement)
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        if announces_description(files.data):
+            return check_description(files.data)
+        folder = description_folder(files.data, files.distribution)
+        pool = Pool(list(files.public), text=files.public_text) if files.public else None
+        return check_corpus(files, pool, None if folder is None else read_description(folder))
+
+    def examine(
+        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
+    ) -> Examination:
+        return CorpusExamination(config, data, statement, say).run()
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:

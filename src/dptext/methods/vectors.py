@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
-from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, Preview, label_caveats, option
+import numpy as np
+
+from dptext.audits.mechanisms import audit
+from dptext.audits.verdict import Verdict
+from dptext.errors import DataError
+from dptext.io.artifacts import announced_format
+from dptext.methods.base import (
+    PROTECTING,
+    AdviceInput,
+    Assessment,
+    Audit,
+    Caveat,
+    Method,
+    Preview,
+    ReleaseFiles,
+    label_caveats,
+    option,
+)
+from dptext.methods.checks import FILES_AGREE, Check, check_digest, check_guarantee, speaks_of, whole_parameter
+from dptext.methods.files import FolderKind, Rows
+from dptext.methods.findings import Examination, ReportConfig
 from dptext.methods.questions import PUBLIC
+from dptext.methods.row_report import NO_ENCODER, RowExamination
 from dptext.privacy.guarantee import Trust
+from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import fit_bound
-from dptext.representations.device import DeviceEncoder, encoder_of
+from dptext.representations.device import DeviceEncoder, check_device, encoder_of
 from dptext.representations.dimension import ON_NEWS, USUAL, best_dimension
+from dptext.representations.files import vectors_in
 from dptext.representations.privunit import PrivUnit
+from dptext.representations.published.protocols import PublishedChannel
+from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
 
 _FITTED = 1_000  # public texts
 _FIT: dict[str, Any] = {
@@ -28,6 +55,11 @@ _GOOD_FOR = (
 )
 
 
+_MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
+_NO_CONSTANTS = ("exposed", "witness", "witness_loss")
+"""What follows from the encoder, which a statement does not hold, and what a search found."""
+
+
 class Vectors(Method):
     """``dptext encode``."""
 
@@ -35,6 +67,9 @@ class Vectors(Method):
     command = "encode"
     trust = Trust.LOCAL
     purposes: ClassVar = {None: 1, "read": 0, "classify": 1, "vectors": 0, "devices": 3, "statistics": 1}
+    holds = "private vectors"
+    audited = "vectors"
+    folder = FolderKind.DEVICE
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one noisy vector per text.",
         "vectors": "The output is one vector per text, none per word.",
@@ -66,6 +101,23 @@ class Vectors(Method):
             preview=Preview(missing="there are no texts: a list of numbers per text"),
         )
 
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return statement.mechanism in RANDOMIZERS or statement.mechanism in PUBLISHED_ONLY
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        if files.data.is_dir() and announced_format(files.data) == self.folder:  # an encoder for devices
+            files = replace(files, statement=check_device(files.data))
+            checks = [FILES_AGREE]
+        else:
+            checks = _check_file(files)
+        follows, verdict = _audit_randomizer(files.statement, **files.sampling)
+        return Audit(files.statement, [*checks, follows], verdict)
+
+    def examine(
+        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
+    ) -> Examination:
+        return VectorExamination(config, data, statement, say).run()
+
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
     yield from label_caveats(case)
@@ -73,3 +125,42 @@ def _caveats(case: AdviceInput) -> Iterator[Caveat]:
         yield Caveat(
             0, "A device loads the folder of --save (dptext.DeviceEncoder.load). Here the file plays the devices."
         )
+
+
+def _check_file(files: ReleaseFiles) -> list[Check]:
+    checks = check_digest(files.statement, files.data)
+    if checks[0].held is not None:
+        width = whole_parameter(files.statement, "width")
+        count = wrong = 0
+        for vectors in vectors_in(files.data):
+            count += len(vectors)
+            fits = vectors.shape[1] == width
+            wrong += int((~np.isfinite(vectors).all(axis=1)).sum()) if fits else len(vectors)
+        seen = f"{count:,} vectors, {wrong:,} of them otherwise"
+        checks.append(Check(f"every vector has {width:,} finite numbers", wrong == 0, seen))
+    return checks
+
+
+def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Check, Verdict]:
+    """Whether the promise follows from the parameters, and the verdict on the channel that they speak of."""
+    randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
+    dimension = whole_parameter(statement, "dimension")
+    if dimension > _MOST_NUMBERS:
+        raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
+    with speaks_of("a randomizer"):
+        again = randomizer.statement(dimension)
+    follows = check_guarantee(statement, again, apart_from=_NO_CONSTANTS)
+    # the claim is that of the file: the parameters may say more than they keep
+    channel = randomizer.channel(dimension)
+    pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most
+    return follows, audit(channel, statement, pair=pair, **sampling)
+
+
+class VectorExamination(RowExamination):
+    """Private vectors, of a randomizer."""
+
+    def audit(self) -> Audit:
+        return Vectors().check(self.asked.files(self.data, self.statement))
+
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002  it takes the encoder
+        self.notes.append(NO_ENCODER)

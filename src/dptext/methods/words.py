@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
 
-from dptext.calibration.deniability import deniability
-from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Method
+import numpy as np
+import numpy.typing as npt
+
+from dptext.attacks import (
+    AttackScore,
+    bayes_recovery,
+    expected_recovery,
+    linkage,
+    linkage_of_scores,
+    nearest_recovery,
+    sequence_likelihoods,
+)
+from dptext.audits.mechanisms import audit
+from dptext.audits.verdict import Verdict
+from dptext.calibration.deniability import deniability, zipf_weights
+from dptext.calibration.outcomes import distributions_of
+from dptext.errors import DataError, ParameterError
+from dptext.io.documents import read_documents
+from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Audit, Method, ReleaseFiles
+from dptext.methods.checks import Check, check_digest, check_guarantee, restate
+from dptext.methods.files import Rows
+from dptext.methods.findings import Examination, ReportConfig
+from dptext.methods.row_report import NO_ENCODER, RowExamination, samples_of
 from dptext.privacy.guarantee import Trust
+from dptext.privacy.statement import PrivacyStatement
+from dptext.release.redaction import placeholders_of, public_form
+from dptext.release.release import data_and_statement, read_statement
+from dptext.words.mechanism import WordMechanism
+from dptext.words.registry import is_word_mechanism, mechanism_from_statement
+from dptext.words.replacing import (
+    PLACEHOLDERS,
+    Aligner,
+    count_foreign_words,
+    layout_of_private,
+    layout_of_release,
+    words_that_can_come_out,
+)
 from dptext.words.tem import TEM
 
 _ROWS = 100  # words
+_PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
+_ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
 
 
 class Words(Method):
@@ -20,6 +59,10 @@ class Words(Method):
     trust = Trust.LOCAL
     never = "No epsilon both protects by its bound and leaves a readable text."
     purposes: ClassVar = {None: 1, "read": 1, "classify": 1, "vectors": 0, "devices": 1, "statistics": 1}
+    holds = "words drawn by a mechanism"
+    audited = "words"
+    keeps_marks = True
+    inputs = frozenset({"vectors", "words"})
     mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
@@ -37,3 +80,176 @@ class Words(Method):
             )
         preview = case.preview(mechanism) if figures else NO_PREVIEW
         return Assessment(statement=mechanism.statement, good_for=good_for, commands=commands, preview=preview)
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return is_word_mechanism(statement)
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        return check_words(files, mechanism_from_statement(files.statement, vectors=files.vectors))
+
+    def examine(
+        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
+    ) -> Examination:
+        return WordExamination(config, data, statement, say).run()
+
+
+def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
+    """Check that every word can come from the mechanism, and audit the mechanism."""
+    statement = files.statement
+    checks = check_digest(statement, files.data)
+    if checks[0].held is not None:
+        known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(statement)
+        documents = foreign = 0
+        for document in read_documents(files.parts, text=files.text):
+            documents += 1
+            foreign += count_foreign_words(document.text or "", known)
+        seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
+        checks.append(Check("every word is one that the mechanism writes", foreign == 0, seen))
+    longest = statement.parameters.get("words_counted")
+    again = restate(statement, mechanism, longest if isinstance(longest, int) else 0)
+    checks.append(check_guarantee(statement, again, apart_from=("vectors",)))  # they may have moved
+    verdict = audit(mechanism, words=files.words or None, labels=mechanism.labels, **files.sampling)
+    return Audit(statement, checks, verdict)
+
+
+class WordExamination(RowExamination):
+    """Private texts, of a word mechanism."""
+
+    def look(self) -> tuple[list[Check], Verdict]:
+        self._mechanism = mechanism_from_statement(self.statement, vectors=self.asked.vectors)
+        found = super().look()
+        self.samples = samples_of(public_form(self._mechanism, self.statement))
+        self.stays = deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
+        return found
+
+    def audit(self) -> Audit:
+        self.attacks += expect_recovery(self._mechanism)
+        return check_words(self.asked.files(self.data, self.statement), self._mechanism)
+
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
+        if raw.vectors is not None or rows.vectors is not None:
+            self.notes.append(NO_ENCODER)
+            return
+        before = self._compare(rows, raw, self._mechanism, PLACEHOLDERS)
+        if before is None:
+            return
+        self.owner_attacks += link(before, rows, seed=self.asked.seed)
+        if not is_its_data:
+            self.notes.append("Word recovery was not tried: the file is not the one that its statement speaks of.")
+            return
+        self.say("Recovering words ...")
+        scores, note = recover(before, rows, self._mechanism, self.data, seed=self.asked.seed)
+        self.owner_attacks += scores
+        self.notes += [note] if note else []
+
+
+def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], Any] | None:
+    """Rows of the vocabulary -> the distributions they are replaced from; None where these have no formula."""
+    distributions = distributions_of(mechanism)
+    if distributions is None:
+        return None
+    words = mechanism.vectors.words
+    return lambda rows: distributions([words[row] for row in rows.tolist()])
+
+
+def aligned(
+    before: Rows, after: Rows, mechanism: WordMechanism, private: Path, *, by_row: bool = False
+) -> tuple[list[int], list[int], list[Any]]:
+    """(original words, private words, whose each is) of all rows, words as rows of the vocabulary."""
+    aligner = Aligner(mechanism)
+    true: list[int] = []
+    observed: list[int] = []
+    whose: list[Any] = []
+    for row, (original, out) in enumerate(zip(before.texts, after.texts, strict=True)):
+        found = None if (original is None) != (out is None) else aligner.pairs(original or "", out or "")
+        if found is None:
+            number = after.chosen[row] + 1
+            raise DataError(
+                f"{private.name}, row {number}: the private text does not have the layout of the original one, so it "
+                f"was not made from it by {mechanism.name}: name the file it was made from, in its order"
+            )
+        true += found[0]
+        observed += found[1]
+        whose += [row if before.people is None or by_row else before.people[row]] * len(found[0])
+    if not true:
+        raise DataError(f"{private.name}: expected at least one private word, got none")
+    return true, observed, whose
+
+
+def by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[AttackScore]:
+    """The attacker who looks at the layout only, which no word mechanism hides."""
+    codes: dict[str, int] = {}
+    first, second = (
+        np.array([codes.setdefault(shown(each or ""), len(codes)) for each in side.texts])
+        for side, shown in ((before, layout_of_release), (after, layout_of_private))
+    )
+    return linkage_of_scores(
+        lambda start, stop: (second[start:stop, None] == first).astype(np.int8),
+        shape=(second.size, first.size),
+        attack="linkage (layout alone)",
+        **how,
+    )
+
+
+def by_likelihood(
+    before: Rows, after: Rows, mechanism: WordMechanism, private: Path, how: dict[str, Any]
+) -> list[AttackScore] | None:
+    """The attacker who knows the mechanism and compares likelihoods; None where what it draws from has no formula."""
+    channel = channel_of(mechanism)
+    if channel is None:
+        return None
+    true, observed, whose = aligned(before, after, mechanism, private, by_row=True)
+    rows = np.arange(before.size)
+    original, out = (
+        np.split(np.asarray(each, dtype=np.int64), np.searchsorted(whose, rows[1:])) for each in (true, observed)
+    )
+    pairs, shape = sequence_likelihoods(original, out, channel, inputs=len(mechanism.vectors))
+    return linkage_of_scores(pairs, shape=shape, attack="linkage (likelihood)", **how)
+
+
+def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
+    """Rows linked to their originals by the layout alone, and by the words that both share."""
+    how: dict[str, Any] = {"people": before.people, "seed": seed}
+    by_words = linkage(before.texts, after.texts, **how)
+    return [*by_layout(before, after, how), *(replace(each, attack="linkage (shared words)") for each in by_words)]
+
+
+def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
+    """The best possible attacker on words as frequent as in general: exact, and no text has a part in it."""
+    channel = channel_of(mechanism)
+    size = len(mechanism.vectors)
+    if channel is None or size > _ALL_CHANNELS:
+        return []
+    found = expected_recovery(channel, zipf_weights(size))
+    return [replace(found, measure=f"{found.measure}, expected of everyday words")]
+
+
+def recover(
+    before: Rows, after: Rows, mechanism: WordMechanism, private: Path, *, seed: int
+) -> tuple[list[AttackScore], str]:
+    """Words recovered by the best possible attacker and by a simple one; and why one was left out, if so."""
+    true, observed, whose = aligned(before, after, mechanism, private)
+    if len(set(whose)) < 2:
+        return [], "Word recovery was not tried: it needs words of at least two rows (or people)."
+    prior = zipf_weights(len(mechanism.vectors))
+    points = np.asarray(mechanism.vectors.matrix)
+    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=whose, seed=seed)]
+    channel = channel_of(mechanism)
+    if channel is None:
+        return scores, (
+            f"What {mechanism.name} draws from has no formula: the best attacker, who would learn it from draws, was "
+            "not tried."
+        )
+    if len(prior) > _ALL_CHANNELS:
+        return scores, "The best possible recovery of words was not tried: the vocabulary is too large for a page."
+    return [bayes_recovery(channel, prior, true, observed, people=whose), *scores], ""
+
+
+def rebuilt(private: Path, vectors: str | None) -> WordMechanism:
+    """Return the word mechanism of the statement beside a private file."""
+    statement = read_statement(data_and_statement(private)[1])
+    if not is_word_mechanism(statement):
+        raise ParameterError(
+            f"no word of {private.name} was replaced by a mechanism: attack it with dptext attack linkage"
+        )
+    return mechanism_from_statement(statement, vectors=vectors)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
+from dptext.methods.results import Grade, Said, Stayed, grade, main_scores, said
 from dptext.privacy.guarantee import Unit
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import (
@@ -21,11 +22,10 @@ from dptext.privacy.wording import (
     strength_in_brief,
 )
 from dptext.release.release import kept_as_it_was
-from dptext.reports.results import Grade, Said, Stayed, grade, said
 
 if TYPE_CHECKING:
+    from dptext.methods.results import GroupGap, Measurement
     from dptext.reports.page import Report
-    from dptext.reports.results import GroupGap, Measurement
 
 
 _A_COLUMN = kept_as_it_was("").partition("'")[0]
@@ -59,14 +59,6 @@ def answers(report: Report) -> list[Answer]:
     if report.gaps:
         found.append(_groups(report.gaps))
     return found
-
-
-def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
-    """The first number of each attack, which says how often the attacker was right; the others say it in other ways."""
-    first: dict[str, AttackScore] = {}
-    for each in scores:
-        first.setdefault(each.attack, each)
-    return list(first.values())
 
 
 def kind_of(score: AttackScore) -> str:

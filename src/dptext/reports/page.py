@@ -12,6 +12,20 @@ from typing import Any
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
+from dptext.methods.checks import Check
+from dptext.methods.findings import Picture
+from dptext.methods.results import (
+    Corpus,
+    GroupGap,
+    KeptColumn,
+    Measurement,
+    Relinking,
+    Sample,
+    Stayed,
+    grade,
+    main_scores,
+    said,
+)
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import (
     UNCOMPARED,
@@ -23,25 +37,10 @@ from dptext.privacy.wording import (
     percent_at_most,
     protected,
 )
-from dptext.reports.answers import answers, is_exact, is_uncompared, judged, kind_of, main_scores, recommendation
-from dptext.reports.results import (
-    Check,
-    Corpus,
-    GroupGap,
-    KeptColumn,
-    Measurement,
-    Relinking,
-    Sample,
-    Stayed,
-    grade,
-    said,
-)
+from dptext.reports.answers import answers, is_exact, is_uncompared, judged, kind_of, recommendation
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
-
-Picture = tuple[str, bytes]
-"""A caption and a PNG picture."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

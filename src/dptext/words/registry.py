@@ -67,6 +67,11 @@ def word_mechanism(
     return build(GLOVE if vectors is None else vectors, epsilon=epsilon, **options)
 
 
+def is_word_mechanism(statement: PrivacyStatement) -> bool:
+    """Return whether a statement is of a registered word mechanism, redacted or not."""
+    return behind(statement) in _BY_NAME
+
+
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
     """The word mechanism of which a statement speaks; of redacted texts the one behind the redaction."""
     build: Any = _BY_NAME.get(behind(statement))

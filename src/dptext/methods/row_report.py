@@ -4,62 +4,38 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.attacks import AttackScore, attribute_inference
+from dptext.attacks.base import Attacker
 from dptext.audits.verdict import Verdict
-from dptext.calibration.deniability import deniability
-from dptext.errors import DataError, ParameterError, extras
-from dptext.estimates import mean_of_people
+from dptext.errors import DataError, ParameterError
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
 from dptext.io.batches import display_name
-from dptext.io.documents import PathLike, find_files
-from dptext.privacy.guarantee import rate_at_most
+from dptext.io.documents import find_files
+from dptext.methods.base import Audit
+from dptext.methods.checks import Check
+from dptext.methods.files import Rows, chosen_rows, columns_of, count_rows, read_rows
+from dptext.methods.findings import Examination
+from dptext.methods.results import GroupGap, KeptColumn, Measurement, Sample, Stayed
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.progress import watched
-from dptext.release.mechanism import TextMechanism
+from dptext.release.mechanism import TextMechanism, mark, placeholder, unmarked
 from dptext.release.privatize import privatize
-from dptext.release.redaction import public_form, read_terms
-from dptext.release.release import Release, data_and_statement, read_statement
-from dptext.reports.file_attacks import (
-    as_seen,
-    drawn_as_said,
-    expect_recovery,
-    infer,
-    is_of_bank,
-    link,
-    link_bank,
-    recover,
-    rewriter_from_statement,
-    stayed,
-)
-from dptext.reports.file_audit import audit_bank_file, audit_vector_file, audit_word_file, is_of_vectors
-from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, folder_kind, other_than_reported, read_rows
-from dptext.reports.making import Making, Question
-from dptext.reports.page import Report
-from dptext.reports.results import Check, GroupGap, KeptColumn, Measurement, Relinking, Sample
-from dptext.reports.synthetic import OfSynthetic
+from dptext.release.redaction import Terms, read_terms, redaction_of, united
 from dptext.representations.files import VECTOR
-from dptext.sentences.origins import Likelihoods, alike
-from dptext.sentences.rewriter import BankRewriter
-from dptext.synthesis.distribution import is_described
 from dptext.text.identifiers import columns_of as columns_in
-from dptext.text.tokens import Kind, fold, split
-from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
-from dptext.words.registry import mechanism_from_statement
-from dptext.words.replacing import PLACEHOLDERS
+from dptext.text.patterns import find
+from dptext.text.tokens import Kind, fold, letters_between, split
 
-_PEOPLE = (10, 100, 1_000, 10_000)
-_MOST_SIMILARITIES = 1 << 31  # to find the sets of public texts
-_PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
+_TELLING = 3  # letters or digits of a part that counts
 _SENTENCES = (
     "The doctor said that my knee will be fine in three weeks.",
     "Please book a table for two at an Italian restaurant tomorrow.",
@@ -71,100 +47,20 @@ _SENTENCES = (
 """Made up for this library: what a page shows before and after, in place of anybody's texts."""
 
 
-_NO_ENCODER = (
+NO_ENCODER = (
     "Linking private vectors to their texts, and reading words out of them, was not tried: that takes the encoder."
 )
 
 
-def report(
-    private: PathLike | Question | Release,
-    *,
-    title: str = "",
-    command: str = "",
-    say: Callable[[str], None] = lambda _line: None,
-    progress: bool | None = None,
-    **asked: Any,
-) -> Report:
-    """Look at a release, and put what was found on one page: its promise, audits, attacks, utility and fairness.
-
-    Args:
-        private: private texts, a .parquet of vectors, or a synthetic corpus, with the statement beside it; or the
-            release of `dptext.privatize_file`.
-        title: of the page; empty: the name of the private file.
-        command: what makes the page again.
-        say: called with a line for each step.
-        progress: a bar with the step, as `dptext.progress` says.
-        asked: what to look at, and in which rows: the attributes of `Question` (``original``, ``label``,
-            ``attribute``, ``group``, ``user``, ``seed`` ...).
-
-    Returns:
-        A `Report`: ``html()`` is the page, ``card()`` a short one in Markdown without the numbers that only the owner
-        of the texts should see, ``refuted`` whether the promise does not hold.
-
-    Raises:
-        DataError: a file cannot be what it is said to be: other rows than the original, a column that is missing, no
-            statement of this library.
-        ParameterError: what was asked for cannot be (one class, groups that are too small); the option is named.
-        StorageError: a file cannot be read.
-        MissingExtraError: matplotlib, scikit-learn or scipy is not installed.
-    """
-    if isinstance(private, Release) and "out" in private.made:
-        private = private.out
-    if isinstance(private, Release):
-        raise ParameterError(
-            "a report looks at a file with its statement beside it, and this release is in memory: make one with "
-            "dptext.privatize_file, and give its path"
-        )
-    if isinstance(private, Question):
-        private = replace(private, **asked)
-    else:
-        for name in ("original", "distribution", "held_out", "bank"):
-            if asked.get(name) is not None:
-                asked[name] = Path(asked[name])
-        private = Question(private=Path(private), **asked)
-    if private.private.is_dir():
-        folder = private.private if private.private.name else private.private.resolve()
-        why_not = other_than_reported(folder, folder_kind(folder))
-        if why_not is not None:
-            raise ParameterError(why_not)
-    data, beside = data_and_statement(private.private)
-    statement = read_statement(beside)
-    needed = [("matplotlib.figure", "report"), ("scipy.stats", "report"), ("sklearn", "report")]
-    if (private.vectors or statement.parameters.get("vectors")) == GLOVE:
-        needed.append((GLOVE_PACKAGE, "glove"))
-    extras(needed, "this report")  # before minutes of work, and all of them at once
-    if private.bank is not None and not is_of_bank(statement):
-        raise ParameterError(f"{display_name(data)} is not made of texts of a bank: leave bank out")
-    if not is_described(statement) and (private.public or private.distribution or private.held_out):
-        raise ParameterError(
-            f"{display_name(data)} is no synthetic corpus: leave public, distribution and held_out out"
-        )
-    with watched(progress, "looking at the release", said=lambda line: (0, None, line)) as step:
-
-        def both(line: str) -> None:
-            say(line)
-            step(line)
-
-        return _kind(statement)(private, data, statement, both).report(title, command)
-
-
-def _kind(statement: PrivacyStatement) -> type[Making]:
-    if is_described(statement):
-        return OfSynthetic
-    if is_of_vectors(statement):
-        return _OfVectors
-    return _OfBank if is_of_bank(statement) else _OfWords
-
-
-class _RowByRow(Making):
+class RowExamination(Examination):
     """A release that has a row for each row of what it was made from."""
 
     _elsewhere: Sequence[str] = ()
     """Columns that stand in the original file alone."""
 
     @abstractmethod
-    def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
-        """Check the file, and audit the promise."""
+    def audit(self) -> Audit:
+        """Check the file, and test its guarantee."""
 
     @abstractmethod
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
@@ -176,10 +72,10 @@ class _RowByRow(Making):
         if asked.original is not None or asked.columns:
             rows, raw = self._read()  # wrong columns show before minutes of work
         self.say(f"Auditing {self.statement.mechanism} ...")
-        checks, verdict = self.audit(samples=asked.samples, error=asked.error, seed=asked.seed)
+        audit = self.audit()
         if rows is not None:
             if raw is not None:
-                self.attack_texts(rows, raw, is_its_data=checks[0].held is not False)
+                self.attack_texts(rows, raw, is_its_data=audit.checks[0].held is not False)
             self._infer(rows, raw)
             self._measure_use(rows, raw)
         self.identifying = [
@@ -187,7 +83,7 @@ class _RowByRow(Making):
             for each in columns_in([path for path, _ in find_files([self.data])])
             if each.identifies and each.name not in (asked.text, VECTOR)
         ]
-        return checks, verdict
+        return audit.checks, audit.verdict
 
     # -- what is looked at --------------------------------------------------------------------------------
 
@@ -339,118 +235,12 @@ class _RowByRow(Making):
         self.unchanged = _unchanged(raw.texts, rows.texts, placeholders=placeholders)
         self.stayed = stayed(raw.texts, rows.texts, words=self._listed)
         try:
-            seen = as_seen(raw, self.statement, mechanism, words=self._listed)
+            seen = as_seen(raw, self.statement, keeps_marks=mechanism.keeps_marks, words=self._listed)
         except DataError as problem:
             self.notes.append(f"Rows were not linked: {problem}.")
             return None
         self.say(f"Linking {seen.size:,} private rows to their originals ...")
         return replace(seen, people=rows.column(self.asked.user))
-
-
-class _OfWords(_RowByRow):
-    """Private texts, of a word mechanism."""
-
-    def look(self) -> tuple[list[Check], Verdict]:
-        self._mechanism = mechanism_from_statement(self.statement, vectors=self.asked.vectors)
-        found = super().look()
-        self.samples = _drawn_afresh(public_form(self._mechanism, self.statement))
-        self.stays = deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
-        return found
-
-    def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
-        found = audit_word_file(self.statement, self.data, self._mechanism, text=self.asked.text, **how)
-        self.attacks += expect_recovery(self._mechanism)
-        return found
-
-    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
-        if raw.vectors is not None or rows.vectors is not None:
-            self.notes.append(_NO_ENCODER)
-            return
-        before = self._compare(rows, raw, self._mechanism, PLACEHOLDERS)
-        if before is None:
-            return
-        self.owner_attacks += link(before, rows, seed=self.asked.seed)
-        if not is_its_data:
-            self.notes.append("Word recovery was not tried: the file is not the one that its statement speaks of.")
-            return
-        self.say("Recovering words ...")
-        scores, note = recover(before, rows, self._mechanism, self.data, seed=self.asked.seed)
-        self.owner_attacks += scores
-        self.notes += [note] if note else []
-
-
-class _OfBank(_RowByRow):
-    """Private texts, each a text of a public bank or several."""
-
-    def look(self) -> tuple[list[Check], Verdict]:
-        """As its base; and, where the originals are at hand, whether the draws were those of the statement."""
-        if self.asked.vectors is not None:
-            raise ParameterError(
-                f"{display_name(self.data)} is made of texts of a bank, without word vectors: leave vectors out"
-            )
-        self._rewriter = rewriter_from_statement(self.statement, self.asked.bank)
-        self._drawn: list[Check] = []
-        checks, verdict = super().look()
-        self.relinking = self._relinking()
-        self.samples = _drawn_afresh(public_form(self._rewriter, self.statement))
-        return [*checks, *self._drawn], verdict
-
-    def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
-        return audit_bank_file(self.statement, self.data, self._rewriter, text=self.asked.text, **how)
-
-    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
-        if not is_its_data:
-            self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
-            return
-        before = self._compare(rows, raw, self._rewriter)
-        if before is None:
-            return
-        how = {"people": before.people, "seed": self.asked.seed}
-        scores, likely = link_bank(before, rows, self._rewriter, self.data, how)
-        self.owner_attacks += scores
-        self._drawn = _drawn(self._rewriter, likely)
-        self.utility += _alike(self._rewriter, raw.texts, rows.texts)
-
-    def _relinking(self) -> list[Relinking]:
-        """By the mechanism, for a document of as many sentences as the longest has."""
-        rewriter, said = self._rewriter, self.statement.parameters.get("sentences_counted")
-        longest = said if isinstance(said, int) and said > 0 else 1
-        parts = longest if rewriter.unit == "sentence" else rewriter.longest_document or 1
-        return [
-            Relinking(
-                people=people,
-                parts=parts,
-                exact=_among_public(rewriter, people) if parts == 1 else None,
-                most=rewriter.relinking(people, parts=parts),
-                pure=rate_at_most(self.statement.epsilon, people),
-            )
-            for people in _PEOPLE
-        ]
-
-    def models(
-        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **how: Any
-    ) -> list[Predictions]:
-        """As its base, those that say most first; and models of random texts of the bank."""
-        forms = super().models(private, raw, labels, comparable=comparable, **how)
-        forms.sort(key=lambda each: (each.trained_on != "private", each.tested_on == "private"))
-        texts = self._rewriter.bank.texts
-        drawn = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
-        random = [texts[row] for row in drawn.tolist()]
-        tested: dict[str, Any] = {"private": private} if raw is None else {"raw": raw, "private": private}
-        return forms + [
-            predictions(random, labels, test_rows=rows, trained_on="random", tested_on=name, **how)
-            for name, rows in tested.items()
-        ]
-
-
-class _OfVectors(_RowByRow):
-    """Private vectors, of a randomizer."""
-
-    def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
-        return audit_vector_file(self.statement, self.data, **how)
-
-    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002  it takes the encoder
-        self.notes.append(_NO_ENCODER)
 
 
 def _unchanged(
@@ -470,55 +260,11 @@ def _as_it_comes_out(text: str, placeholders: Mapping[Kind, str]) -> str:
     return "".join(placeholders.get(kind, fold(piece)) for piece, kind in split(text) if kind is not Kind.SPACE)
 
 
-def _drawn_afresh(mechanism: TextMechanism | None) -> list[Sample]:
+def samples_of(mechanism: TextMechanism | None) -> list[Sample]:
     if mechanism is None:
         return []
     after = privatize(_SENTENCES, mechanism).texts
     return [Sample(before, out or "") for before, out in zip(_SENTENCES, after, strict=True)]
-
-
-# -- texts of a bank ----------------------------------------------------------------------------------------------
-
-
-def _among_public(rewriter: BankRewriter, people: int) -> float | None:
-    bank = rewriter.bank
-    if people > len(bank) or people * len(bank) > _MOST_SIMILARITIES:
-        return None
-    rows = np.arange(people, dtype=np.int64) * len(bank) // people
-    return rewriter.relinking(people, [bank.texts[row] for row in rows.tolist()], parts=1)
-
-
-def _drawn(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
-    """A check that fails, where what came out is not near the originals as often as the statement says."""
-    _, _, agree = drawn_as_said(rewriter, likely)
-    if agree:
-        return []
-    seen = "it does not: these are not its originals, or the statement is not true"
-    return [Check("what came out lies in the sets of the originals as often as the statement says", False, seen)]
-
-
-def _alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> list[Measurement]:
-    """How similar what came out is to what it was made from, in the features of the bank."""
-    found = alike(rewriter, originals, private)
-    if len(np.unique(found.whose)) < 2:
-        return []
-    share = mean_of_people((1 + found.drawn) / 2, found.whose)  # a similarity lies between -1 and 1
-    drawn = replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1)
-    expected = rewriter.bank.profile.expected(rewriter.size, rewriter.selection.epsilon)
-    return [
-        Measurement(
-            what="what came out, beside its original",
-            measure="similarity in the public features",
-            score=drawn,
-            baseline=float(found.random.mean()),
-            baseline_name="texts of the bank at random",
-            owner_only=True,
-            detail=(
-                f"the most similar text of the bank: {found.nearest.mean():.3f}; expected of public texts: "
-                f"{expected:.3f}"
-            ),
-        )
-    ]
 
 
 def _widths(rows: Rows) -> int | None:
@@ -604,3 +350,62 @@ def _served(
         of_release=form.trained_on == "private",
         owner_only=owner_only,
     )
+
+
+def as_seen(before: Rows, statement: PrivacyStatement, *, keeps_marks: bool, words: Sequence[str] = ()) -> Rows:
+    """The original rows as the mechanism saw them: redacted, if the statement says so."""
+    redaction = redaction_of(statement, words=words if statement.parameters.get("redacted_list") else ())
+    if redaction is None:
+        return before
+    replace_by = mark if keeps_marks else placeholder
+    return replace(
+        before, texts=[None if text is None else redaction.applied(text, replace_by) for text in before.texts]
+    )
+
+
+def infer(
+    features: Any,
+    values: Sequence[str],
+    column: str,
+    *,
+    people: Sequence[Hashable] | None,
+    attackers: Sequence[Attacker],
+    folds: int,
+    seed: int,
+) -> list[AttackScore]:
+    """An attribute named by attackers who trained on other people's private rows."""
+    scores = attribute_inference(features, values, people=people, attackers=attackers, folds=folds, seed=seed)
+    return [
+        replace(each, attack=each.attack.replace("attribute inference", f"attribute inference of {column!r}"))
+        for each in scores
+    ]
+
+
+def stayed(
+    originals: Sequence[str | None], private: Sequence[str | None], *, words: Iterable[str] = ()
+) -> list[Stayed]:
+    """What of the recognised pieces of originals stands in their private texts, by kind, the most frequent first."""
+    terms = Terms(words)
+    counts: dict[str, list[int]] = {}
+    for before, after in zip(originals, private, strict=True):
+        if not before:
+            continue
+        spans = united([*terms.find(before), *find(before)])
+        if not spans:
+            continue
+        runs = list(_runs(after or ""))
+        there, joined = set(runs), f" {' '.join(runs)} "
+        for start, end, kind in spans:
+            piece = list(_runs(before[start:end]))
+            count = counts.setdefault(kind, [0, 0, 0])
+            count[0] += 1
+            if piece and f" {' '.join(piece)} " in joined:
+                count[1] += 1
+            elif any(len(run) >= _TELLING and run in there for run in piece):
+                count[2] += 1
+    made = [Stayed(kind, *count) for kind, count in counts.items()]
+    return sorted(made, key=lambda each: (-each.pieces, each.kind))
+
+
+def _runs(text: str) -> Iterator[str]:
+    return (fold(run) for run in letters_between(unmarked(text)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
+from dptext.attacks.base import AttackScore
 from dptext.estimates import Estimate
 from dptext.evaluation.measures import Measured
 
@@ -97,20 +98,6 @@ def said(found: Grade, of: Of, *, against: str = "a guess") -> Said:
     """Which words and which sign a grade has, the only place that decides it."""
     words, good = _SAID[of][found]
     return Said(words.format(against=against), good)
-
-
-@dataclass(frozen=True)
-class Check:
-    """Result of one check of a file, apart from the audit of its guarantee."""
-
-    name: str
-    held: bool | None
-    seen: str
-    owner_only: bool = False
-
-    @property
-    def is_shared(self) -> bool:
-        return not self.owner_only or self.held is False
 
 
 @dataclass(frozen=True)
@@ -247,3 +234,11 @@ class Relinking:
     exact: float | None
     most: float
     pure: float
+
+
+def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
+    """The first number of each attack, which says how often the attacker was right; the others say it in other ways."""
+    first: dict[str, AttackScore] = {}
+    for score in scores:
+        first.setdefault(score.attack, score)
+    return list(first.values())

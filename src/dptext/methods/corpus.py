@@ -24,14 +24,15 @@ from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
 from dptext.io.batches import display_name
 from dptext.io.documents import OnError, read_documents
+from dptext.methods.checks import Check
+from dptext.methods.corpus_checks import check_corpus, check_noise, description_folder
+from dptext.methods.figures import plane_figure
+from dptext.methods.files import chosen_rows, count_rows
+from dptext.methods.findings import Examination, picture_of_attacks
+from dptext.methods.results import Corpus, LabelOfCorpus, Measurement, Spread
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.guarantee import Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.reports.figures import plane_figure
-from dptext.reports.file_audit import audit_synthetic_file, check_noise, description_folder
-from dptext.reports.inputs import chosen_rows, count_rows
-from dptext.reports.making import Making, picture_of_attacks
-from dptext.reports.results import Check, Corpus, LabelOfCorpus, Measurement, Spread
 from dptext.synthesis.distribution import TextDistribution, read_description
 from dptext.synthesis.moments import MomentSum
 from dptext.users.grouping import UserTexts, texts_of
@@ -65,16 +66,15 @@ class _Texts:
         return _Texts([self.texts[place] for place in places], self.codes[places], people)
 
 
-class OfSynthetic(Making):
+class CorpusExamination(Examination):
     """A corpus that was made from a description of people's texts."""
 
     def look(self) -> tuple[list[Check], Verdict]:
         self._refuse_columns()
         self.say(f"Auditing {self.statement.mechanism} ...")
         described = read_description(self._folder)
-        checks, verdict = audit_synthetic_file(
-            self.statement, self.data, text=self.asked.text, pool=self._pool, described=described
-        )
+        audit = check_corpus(self.asked.files(self.data, self.statement), self._pool, described)
+        checks, verdict = audit.checks, audit.verdict
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
         if self._pool is None:
             self.notes.append("The public pool was not named (--public): the corpus was not compared with it.")
@@ -339,7 +339,7 @@ class OfSynthetic(Making):
             count = sum(1 for _ in people)
             chosen = set(chosen_rows(count, most, self._bits).tolist())
             drawn = [list(each.chunks()) for place, each in enumerate(people) if place in chosen]
-        space = _Encoded(found, [text for person in drawn for texts, _ in person for text in texts])
+        space: Any = _Encoded(found, [text for person in drawn for texts, _ in person for text in texts])
         matrices: list[Floats] = []
         for each in drawn:
             alone = MomentSum(space, len(labels))

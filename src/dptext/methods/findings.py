@@ -1,31 +1,32 @@
-"""What a report asks of a release, and how its page is put together, of whichever kind the release is."""
+"""The settings of a report, and what the examination of a release collects for it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 from dptext.attacks import AttackScore
 from dptext.attacks.base import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
 from dptext.errors import ParameterError
-from dptext.io.batches import display_name
+from dptext.methods.base import ReleaseFiles
+from dptext.methods.checks import Check
+from dptext.methods.figures import scores_figure
+from dptext.methods.results import GroupGap, Measurement, main_scores
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.reports.answers import main_scores
-from dptext.reports.figures import promise_figure, scores_figure
-from dptext.reports.page import Picture, Report
-from dptext.reports.results import Check, GroupGap, Measurement
 
 _SEEDS = 2**31
+Picture = tuple[str, bytes]
+"""A caption and a PNG picture."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """What a report is to be made of."""
+class ReportConfig:
+    """Settings of a report: the files, columns and sizes that `dptext.report` takes."""
 
     private: Path
     original: Path | None = None
@@ -63,17 +64,26 @@ class Question:
         if self.held_out is not None and self.held_out.resolve() in others:
             raise ParameterError("held_out must be another file than private and original: name people who had no part")
 
+    def files(self, data: Path, statement: PrivacyStatement) -> ReleaseFiles:
+        """The release under examination, with the public inputs that were named."""
+        names = ("text", "vectors", "bank", "public", "public_text", "distribution", "samples", "error", "seed")
+        return ReleaseFiles(data=data, statement=statement, **{name: getattr(self, name) for name in names})
+
     @property
     def columns(self) -> list[str]:
         named = (self.label, self.attribute, self.group, self.user)
         return list(dict.fromkeys(each for each in named if each is not None))
 
 
-class Making(ABC):
-    """A report while it is made: what stands in an attribute of a name that `Report` has is put on the page."""
+class Examination(ABC):
+    """What is found out about one release: the attributes that `dptext.reports.page.Report` has go on its page."""
 
-    def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, asked: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
+    ) -> None:
         self.asked, self.data, self.statement, self.say = asked, data, statement, say
+        self.checks: list[Check] = []
+        self.verdicts: list[Verdict] = []
         self.notes: list[str] = []
         self.attacks: list[AttackScore] = []
         self.owner_attacks: list[AttackScore] = []
@@ -86,35 +96,12 @@ class Making(ABC):
 
     @abstractmethod
     def look(self) -> tuple[list[Check], Verdict]:
-        """Look at everything that was asked for; what was checked of the file, and the verdict on its promise."""
+        """Examine the release; return the checks of the file and the verdict on its guarantee."""
 
-    def report(self, title: str, command: str) -> Report:
-        """The page."""
+    def run(self) -> Self:
         checks, verdict = self.look()
-        pictures = {
-            "audit": _picture_of_promise(verdict),
-            "attacks": picture_of_attacks([*self.owner_attacks, *self.attacks]),
-            "utility": _picture_of_use(self.utility),
-        } | self.pictures
-        names = {each.name for each in fields(Report)}
-        found: dict[str, Any] = {name: value for name, value in vars(self).items() if name in names}
-        found |= {
-            "title": title or f"What is known about {display_name(self.data)}",
-            "checks": checks,
-            "verdicts": [verdict],
-            "pictures": {name: each for name, each in pictures.items() if each is not None},
-            "command": command,
-        }
-        return Report(**found)
-
-
-def _picture_of_promise(verdict: Verdict) -> Picture | None:
-    if verdict.allowed >= 1e6:
-        return None
-    return (
-        "For the pair of words, texts or vectors that comes closest: what it may give away, and what the audit showed",
-        promise_figure([(f"worst pair found, {verdict.method.partition(',')[0]}", verdict)]),
-    )
+        self.checks, self.verdicts = checks, [verdict]
+        return self
 
 
 def picture_of_attacks(scores: Sequence[AttackScore], *, measure: str = "share of right answers") -> Picture | None:
@@ -122,10 +109,3 @@ def picture_of_attacks(scores: Sequence[AttackScore], *, measure: str = "share o
     drawn = [(each.attack.replace(" (", "\n("), each.score, each.baseline) for each in main_scores(scores)]
     caption = "How often each attacker was right (dot), beside somebody who sees nothing (grey bar)"
     return (caption, scores_figure(drawn, measure=measure)) if len(drawn) > 1 else None  # one needs no picture
-
-
-def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
-    accuracies = [each for each in found if each.measure == "accuracy"]
-    drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in accuracies]
-    caption = "How often each model was right (dot), beside the best blind guess (grey bar)"
-    return (caption, scores_figure(drawn, measure="accuracy")) if len(drawn) > 1 else None
