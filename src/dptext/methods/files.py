@@ -65,12 +65,12 @@ def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
         return [each for each in wanted if each in names]
     found = []
     for each in wanted if announced.format.has_columns else ():
-        with closing(read_documents(path, text=text, keep=() if each == text else (each,))) as reader:
-            try:
+        try:
+            with closing(read_documents(path, text=text, keep=() if each == text else (each,))) as reader:
                 next(reader, None)
-            except DataError:
-                continue  # it lacks the column; what else is wrong with the row shows when it is read
-            found.append(each)
+        except DataError:
+            continue  # it lacks the column; what else is wrong with the row shows when it is read
+        found.append(each)
     return found
 
 
