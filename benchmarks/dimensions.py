@@ -17,8 +17,8 @@ from papers.data_sets import snips, yelp
 import dptext
 from dptext.representations.bounds import fit_bound
 from dptext.representations.device import encoder_of
-from dptext.representations.dimension import best_dimension
 from dptext.representations.encoders import MeanOfWords
+from dptext.representations.registry import best_dimension
 
 EPSILONS = (2.0, 3.0, 4.0, 8.0, 12.0)
 TRIED = (2, 4, 8, 16, 32, 64)

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from dptext.embeddings.dpsgd.noise import CellNoise
-from dptext.embeddings.dpsgd.participation import CELLS, Participation, Recipe, Unit
-from dptext.embeddings.dpsgd.training import Tables, Training
+from dptext.embeddings.noise import CellNoise
+from dptext.embeddings.participation import CELLS, Participation, Recipe, Unit
+from dptext.embeddings.training import Tables, Training
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import DOCUMENT_END, UserStore
 

@@ -4,7 +4,7 @@ Run it with: python examples/dpugc.py   (pip install "dptext[accounting,glove]")
 """
 
 import dptext
-from dptext.embeddings.dpsgd.participation import PublishedAccount
+from dptext.embeddings.participation import PublishedAccount
 
 SAID = {
     "strict": "The doctor lied about the test.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from dptext.estimates import Estimate
-from dptext.evaluation.fairness import Fairness
+from dptext.evaluation.utility import Fairness
 
 __all__ = ["named", "of_groups"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dptext.audits.exact import canary_loss
+from dptext.audits.losses import canary_loss
 
 
 def loss_of_sum(own, train, *, delta):

@@ -369,7 +369,7 @@ def cooccurrence(figure: Figure) -> Numbers:
 
 def skip_gram(figure: Figure) -> Numbers:
     """The noise of all steps beside the most that so many people can add."""
-    from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
+    from dptext.embeddings.participation import EVERYONE, Participation
 
     # the noise that `Participation.calibrated` finds for epsilon 8
     training = Participation(noise_multiplier=1.273, steps=1000, delta=1e-6, rates={EVERYONE: 0.05})

@@ -22,8 +22,7 @@ from papers.numbers_of import of_groups
 
 from dptext import WordVectors
 from dptext.attacks.attribute import attribute_inference
-from dptext.evaluation.fairness import fairness
-from dptext.evaluation.utility import Predictions, predictions
+from dptext.evaluation.utility import Predictions, fairness, predictions
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound, fit_bound
 from dptext.representations.encoders import MeanOfWords

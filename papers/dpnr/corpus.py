@@ -13,7 +13,7 @@ import numpy.typing as npt
 from papers.data_sets import LabelledTexts
 
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.embedding_bag import Buckets, NGrams
+from dptext.representations.trained_encoders import Buckets, NGrams
 
 __all__ = ["NGRAMS", "Corpus", "masked", "prepare", "read", "repeated"]
 

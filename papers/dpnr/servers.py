@@ -15,11 +15,11 @@ from papers.dpnr.corpus import NGRAMS, Corpus, masked, read, repeated
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
 from dptext.representations.bounds import Domain, Floats
-from dptext.representations.embedding_bag import Buckets, EmbeddingBag
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.split import SplitClassifier
+from dptext.representations.trained_encoders import Buckets, EmbeddingBag
 
 __all__ = [
     "DELTA",

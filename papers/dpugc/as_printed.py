@@ -39,9 +39,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import chosen_epsilon, number, whole
-from dptext.embeddings.dpsgd.participation import CELLS, IEEE, Clipping, PublishedAccount
+from dptext.embeddings.participation import CELLS, IEEE, Clipping, PublishedAccount, public_frequencies
 from dptext.embeddings.plan import checked_source
-from dptext.embeddings.user_matrices import public_frequencies
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import PersonalBudgets
@@ -63,7 +62,7 @@ Ids = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 
 _ROUNDS = 64  # draws until a lot is full, where most places of a text begin no pair
-_LEAST_NOISE = 1 / 16  # below it the noise on cells is not exact (`dptext.embeddings.dpsgd.noise.CellNoise`)
+_LEAST_NOISE = 1 / 16  # below it the noise on cells is not exact (`dptext.embeddings.noise.CellNoise`)
 _NONE = -1  # in place of a negative word
 _MOST = {"lot": 1 << 20, "steps": 1 << 24, "dimension": 1000, "trained_words": 10**6, "window": 100, "negatives": 100}
 
@@ -217,9 +216,8 @@ class DPUGC(Showing):
 
     def _trained(self, store: UserStore, words: Vocabulary, bits: RandomBits) -> Singles:
         """The tables after T rounds of algorithm 1-b."""
-        from dptext.embeddings.dpsgd.gradients import Scratch, add_clipped  # need numba
-        from dptext.embeddings.dpsgd.noise import CellNoise
-        from dptext.embeddings.dpsgd.training import Tables
+        from dptext.embeddings.noise import CellNoise
+        from dptext.embeddings.training import Scratch, Tables, add_clipped  # need numba
 
         count, limits = len(words), Clipping.of(self.clip).limits
         matrix = np.zeros((2 * count, self.dimension), dtype=np.float32)

@@ -19,7 +19,7 @@ from papers.dpugc.semantic import correlation, cosines_of, ranks, rated
 from papers.dpugc.trained import behaviour
 
 from dptext import SkipGram, WordVectors
-from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
+from dptext.embeddings.participation import EVERYONE, Participation
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import UserStore, stored_users, users_of

@@ -36,7 +36,7 @@ from papers.running import options_of, say_by_name
 from papers.sweeps import grid, sweep
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
-from dptext.embeddings.dpsgd.participation import personal_participation
+from dptext.embeddings.participation import personal_participation
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.evaluation.utility import words_of
 from dptext.privacy.randomness import NoiseKey

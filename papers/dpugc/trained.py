@@ -19,10 +19,10 @@ from papers.dpugc.mechanism import DELTA
 from papers.dpugc.unclipped import UnclippedPlan
 
 from dptext import Document, SkipGram, WordVectors
-from dptext.embeddings.dpsgd.noise import CellNoise
-from dptext.embeddings.dpsgd.participation import CELLS, EVERYONE, Participation
-from dptext.embeddings.dpsgd.training import Tables, Training
+from dptext.embeddings.noise import CellNoise
+from dptext.embeddings.participation import CELLS, EVERYONE, Participation
 from dptext.embeddings.skipgram import SkipGramPlan
+from dptext.embeddings.training import Tables, Training
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import UserStore, stored_users, users_of
 

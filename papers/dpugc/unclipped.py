@@ -7,10 +7,9 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.gradients import Scratch, unit_gradient
-from dptext.embeddings.dpsgd.noise import compiled
-from dptext.embeddings.dpsgd.training import Training
+from dptext.embeddings.noise import compiled
 from dptext.embeddings.skipgram import SkipGramPlan
+from dptext.embeddings.training import Scratch, Training, unit_gradient
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import UserStore
 

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from papers.running import torch_device
 
-from dptext.embeddings.dpsgd.noise import compiled
+from dptext.embeddings.noise import compiled
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.layers import DeviceModel

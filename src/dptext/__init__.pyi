@@ -57,11 +57,11 @@ from dptext.users.private_vocabulary import private_vocabulary as private_vocabu
 from dptext.vectors.formats import load_vectors as load_vectors
 from dptext.vectors.formats import save_vectors as save_vectors
 from dptext.vectors.word_vectors import WordVectors as WordVectors
-from dptext.words.custext import CusText as CusText
-from dptext.words.gumbel import TruncatedGumbel as TruncatedGumbel
 from dptext.words.madlib import Madlib as Madlib
 from dptext.words.madlib import Mahalanobis as Mahalanobis
+from dptext.words.madlib import TruncatedGumbel as TruncatedGumbel
 from dptext.words.madlib import Vickrey as Vickrey
+from dptext.words.santext import CusText as CusText
 from dptext.words.santext import SanText as SanText
 from dptext.words.santext import SanTextPlus as SanTextPlus
 from dptext.words.subset import SubsetSelection as SubsetSelection

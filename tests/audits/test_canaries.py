@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dptext.audits import canary_loss, one_run_bound
-from dptext.audits.exact import p_value
+from dptext.audits.losses import p_value
 from dptext.errors import ParameterError
 
 FALSE_ALARM = 1e-6

@@ -11,10 +11,9 @@ import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.representations.bounds import Bound
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.encoders import CallableEncoder, MeanOfWords, TextEncoder
-from dptext.representations.gru import GruEncoder, WordTable
 from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.trained_encoders import EmbeddingBag, GruEncoder, NGrams, WordTable
 
 VECTORS = dptext.load_vectors((["the", "doctor", "said", "fine"], np.random.default_rng(1).normal(size=(4, 5))))
 ODD = ["", "   ", "7, 8!", "qqqzzz", "\ud800", "\0", "a" * 5_000, "the " * 3_000, "’'’", "👩‍👩‍👧‍👦", "The doctor said."]

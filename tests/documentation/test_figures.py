@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
+from dptext.embeddings.participation import EVERYONE, Participation
 from dptext.representations import registry as randomizers
 from dptext.words import registry as words
 

@@ -13,8 +13,8 @@ from scipy.stats import norm
 import dptext
 from dptext import BudgetPolicy, Document
 from dptext.audits import exact_loss
-from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.levels import concerns_by
+from dptext.embeddings.participation import Participation
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit, sum_upwards
 from dptext.privacy.statement import PrivacyStatement

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.training import read_checkpoint
+from dptext.embeddings.participation import Participation
 from dptext.embeddings.skipgram import SkipGram
+from dptext.embeddings.training import read_checkpoint
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError, StorageError
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.gaussian import SampledGaussian

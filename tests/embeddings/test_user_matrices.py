@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.embeddings.user_matrices import (
+from dptext.embeddings.plan import (
     UNIT,
     ContextFeatures,
     UserMatrixSum,
@@ -118,7 +118,7 @@ def test_a_sum_that_forgets_a_row_in_the_norm_is_caught(features, monkeypatch):
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.trunc(rows / np.where(lengths > 0, lengths, 1) / CELL).astype(np.int64)
 
-    monkeypatch.setattr("dptext.embeddings.user_matrices.clipped_matrices", row_by_row)
+    monkeypatch.setattr("dptext.embeddings.plan.clipped_matrices", row_by_row)
     cells = total(features, [UserText([chunk(ADVERSARIES["every word once"])])])
     assert squared_length(cells) > CELL**-2
 
@@ -134,13 +134,13 @@ def test_chunks_batches_and_order_change_not_one_bit(features, monkeypatch):
     in_chunks = [UserText([chunk([one]) for one in each]) for each in people]
     assert (total(features, in_chunks) == whole).all()
     for name in ("_PIECE", "_BATCH"):
-        monkeypatch.setattr(f"dptext.embeddings.user_matrices.{name}", 64)
+        monkeypatch.setattr(f"dptext.embeddings.plan.{name}", 64)
         assert (total(features, in_chunks) == whole).all()
         assert (total(features, [UserText([chunk(each)]) for each in people]) == whole).all()
 
 
 def test_a_document_longer_than_memory_is_cut_at_places_of_its_own(features, monkeypatch):
-    monkeypatch.setattr("dptext.embeddings.user_matrices._PIECE", 100)
+    monkeypatch.setattr("dptext.embeddings.plan._PIECE", 100)
     generator = np.random.default_rng(6)
     documents = [generator.integers(0, 39, size=size).tolist() for size in (2, 1234, 0, 1, 99, 100, 101, 60, 60, 5)]
     whole = total(features, [UserText([chunk(documents)])])

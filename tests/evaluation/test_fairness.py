@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dptext.errors import ParameterError
-from dptext.evaluation.fairness import fairness
+from dptext.evaluation.utility import fairness
 
 
 def served(generator, accuracies, people=100, rows=5):

@@ -14,7 +14,7 @@ from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.training import AutoEncoderOptions
 from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.gru import END, GruDecoder, GruEncoder, WordTable
+from dptext.representations.trained_encoders import END, GruDecoder, GruEncoder, WordTable
 
 torch = pytest.importorskip("torch")
 

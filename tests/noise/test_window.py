@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.audits.exact import exact_loss
+from dptext.audits.losses import exact_loss
 from dptext.errors import ParameterError
 from dptext.noise.caps import Window, chance_inside, uniform_subsets, window_moments, window_within
 from dptext.noise.discrete import SCALE

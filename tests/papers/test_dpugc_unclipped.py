@@ -3,7 +3,7 @@
 import numpy as np
 from papers.dpugc.unclipped import follow_unclipped
 
-from dptext.embeddings.dpsgd.gradients import Scratch
+from dptext.embeddings.training import Scratch
 from embeddings.dpsgd.test_clipping import DIMENSION, by_autograd, pairs_of, tables_of
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dptext.audits.exact import exact_loss
+from dptext.audits.losses import exact_loss
 from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE
 from dptext.privacy.randomness import RandomBits

@@ -5,9 +5,9 @@ import pytest
 
 import dptext
 from dptext.representations.bounds import fit_bound
-from dptext.representations.dimension import ON_NEWS, USUAL, best_dimension, kept_of
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.published import DPNR
+from dptext.representations.registry import ON_NEWS, USUAL, best_dimension, kept_of
 
 VARIANCES = 1 / np.arange(1, 41)
 PUBLIC = np.random.default_rng(0).normal(size=(8000, 40)) * np.sqrt(VARIANCES)

@@ -11,9 +11,9 @@ import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.representations.bounds import Bound
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.encoders import TextEncoder
 from dptext.representations.privunit import PrivUnit
+from dptext.representations.trained_encoders import EmbeddingBag, NGrams
 
 NGRAMS = NGrams(buckets=512)
 BAG = EmbeddingBag(np.random.default_rng(1).normal(size=(512, 6)), NGRAMS, trained_on="made up", trained_texts=3)

@@ -20,7 +20,6 @@ from dptext.representations.bits import OptimizedUnary, WeightedBits
 from dptext.representations.bounds import Domain
 from dptext.representations.cube import Piecewise
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Bag, bounding, epsilons_of
 from dptext.representations.private_encoder import PrivateEncoder
@@ -28,6 +27,7 @@ from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR, OME, min_max
 from dptext.representations.randomizer import Channel
 from dptext.representations.split import SplitClassifier
+from dptext.representations.trained_encoders import EmbeddingBag, NGrams
 
 torch = pytest.importorskip("torch")
 
@@ -280,7 +280,7 @@ def test_missing_extras_are_answered_with_their_install_line(monkeypatch):
     with pytest.raises(MissingExtraError, match=r'pip install "dptext\[train\]"'):
         SplitClassifier(STRONG, **SMALL).fit(TEXTS, LABELS)
     program = (
-        "import sys\nsys.modules['sklearn'] = None\nimport dptext.representations.embedding_bag\n"
+        "import sys\nsys.modules['sklearn'] = None\nimport dptext.representations.trained_encoders\n"
         "try:\n    import dptext.representations.split\n"
         "except ImportError as error:\n    print(type(error).__name__, error)\n"
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.audits.exact import exact_loss
+from dptext.audits.losses import exact_loss
 from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE
 from dptext.privacy.randomness import RandomBits

@@ -17,7 +17,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import Vocabulary, fold, is_single_word, pieces
 from dptext.users import private_vocabulary as module
 from dptext.users.private_vocabulary import LONGEST_LABEL, LONGEST_WORD, private_labels, private_vocabulary
-from dptext.vectors.word2vec import write_binary, write_text
+from dptext.vectors.formats import write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 from secrecy import MARKER
 

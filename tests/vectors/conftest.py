@@ -8,7 +8,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError
-from dptext.vectors import word2vec as formats
+from dptext.vectors import formats
 
 
 @pytest.fixture

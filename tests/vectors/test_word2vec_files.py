@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from dptext.vectors.word2vec import blocks_of
+from dptext.vectors.formats import blocks_of
 
 
 def zstd(data):

@@ -12,8 +12,8 @@ from dptext.ledger.ledger import TEXT, Ledger
 from dptext.privacy.condition import ANY_TWO
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.vectors.search import neighbour_groups
-from dptext.words.custext import CusText
 from dptext.words.registry import mechanism_from_statement
+from dptext.words.santext import CusText
 
 EPSILON = 3.0
 

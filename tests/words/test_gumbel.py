@@ -11,7 +11,7 @@ import dptext
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
-from dptext.words.gumbel import TruncatedGumbel, published_scale
+from dptext.words.madlib import TruncatedGumbel, published_scale
 from zoo.replacements import gumbel_shares
 
 EPSILON = 14.0

@@ -9,8 +9,8 @@ from papers.dpugc.as_printed import DPUGC
 
 from dptext import Document
 from dptext.audits import canary_loss, judge_canaries
-from dptext.embeddings.dpsgd.training import _NOISE, _USES
 from dptext.embeddings.skipgram import SkipGram
+from dptext.embeddings.training import _NOISE, _USES
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.text.tokens import Vocabulary

@@ -1,17 +1,22 @@
 """Try to break a promise: exact losses, sampled lower bounds, canaries, and the verdict against a statement."""
 
-from dptext.audits.exact import (
+from dptext.audits.goodness import distance_from
+from dptext.audits.losses import (
     CanaryBound,
     ExactLoss,
+    LossBound,
     canary_loss,
+    clopper_pearson,
     density_loss,
     exact_delta,
     exact_loss,
+    loss_bound,
     one_run_bound,
+    sampled_loss,
+    samples_needed,
+    strongest_bound,
 )
-from dptext.audits.goodness import distance_from
 from dptext.audits.mechanisms import audit
-from dptext.audits.sampled import LossBound, clopper_pearson, loss_bound, sampled_loss, samples_needed, strongest_bound
 from dptext.audits.vectors import audit_vectors
 from dptext.audits.verdict import (
     Outcome,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.audits.goodness import Release, Sampler, compare_releases
-from dptext.audits.sampled import Draw, sampled_loss
+from dptext.audits.losses import Draw, sampled_loss
 from dptext.audits.vectors import Pair, VectorScore, audit_vectors
 from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_exact, judge_sample, with_release
 from dptext.errors import ParameterError

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.audits.goodness import Draw, Floats, compare_vectors, stated_noise
-from dptext.audits.sampled import learn_score, loss_bound
+from dptext.audits.losses import learn_score, loss_bound
 from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_sample, with_stated_noise
 from dptext.checks import whole
 from dptext.errors import ParameterError

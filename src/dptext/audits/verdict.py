@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.exact import CanaryBound, exact_delta, exact_loss
 from dptext.audits.goodness import DrawTest, Sampler, compare_draws
-from dptext.audits.sampled import LossBound, strongest_bound
+from dptext.audits.losses import CanaryBound, LossBound, exact_delta, exact_loss, strongest_bound
 from dptext.checks import number
 from dptext.drawing import checked_axes, legend_below, promise_row
 from dptext.errors import ParameterError
@@ -236,7 +235,7 @@ def judge_exact(
 
     Args:
         claim: the statement to put to the test.
-        log_probabilities, allowed: see `dptext.audits.exact.exact_loss`.
+        log_probabilities, allowed: see `dptext.audits.losses.exact_loss`.
         names, outputs: what the inputs and outputs are called.
         coverage: which inputs these are.
         sampler: draws outputs of inputs, by their numbers; where the losses keep the claim, its draws are compared with

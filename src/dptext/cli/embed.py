@@ -16,7 +16,7 @@ from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.cli.outputs import as_input, begin
 from dptext.embeddings.cooccurrence import WINDOW, Cooccurrence
-from dptext.embeddings.dpsgd.participation import Unit, personal_participation
+from dptext.embeddings.participation import Unit, personal_participation
 from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vectors
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
@@ -351,7 +351,7 @@ def _planned(
     if isinstance(epsilon, dict):
         epsilon = personal_participation(epsilon, delta=protection.delta, default=protection.default_level, **costs)
     plan = SkipGram(public, epsilon=epsilon, public_users=protection.public_users, **how, **costs).plan()
-    import dptext.embeddings.dpsgd.training  # noqa: F401  # needs numba: said before anything is read
+    import dptext.embeddings.training  # noqa: F401  # needs numba: said before anything is read
 
     return plan, partial(SkipGram, public, **how, epsilon=plan.participation)  # found once: it takes a second
 

@@ -22,11 +22,10 @@ from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import read_documents
 from dptext.privacy.wording import before_people, before_vectors, cautioned_of
 from dptext.release.run import is_released
-from dptext.representations.dimension import ON_NEWS, USUAL, Kept
 from dptext.representations.files import check_output_columns, encode_file
 from dptext.representations.published.protocols import Published
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, kind_named
+from dptext.representations.registry import ON_NEWS, PUBLISHED_ONLY, RANDOMIZERS, USUAL, Kept, kind_named
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import typer
 
 from dptext.attacks import AttackScore
 from dptext.attacks.base import ATTACKERS
-from dptext.audits.sampled import samples_needed
+from dptext.audits.losses import samples_needed
 from dptext.checks import choice
 from dptext.cli import options
 from dptext.cli.attackers import Attackers

@@ -11,16 +11,18 @@ import numpy.typing as npt
 
 from dptext.checks import choice, chosen_epsilon, whole
 from dptext.embeddings.levels import BudgetPolicy, Levels
-from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
-from dptext.embeddings.refinement import factorised, improved, public_base
-from dptext.embeddings.sharing import Shareable
-from dptext.embeddings.user_matrices import (
+from dptext.embeddings.plan import (
     ContextFeatures,
+    ReleasePlan,
     UserMatrixSum,
     UserText,
+    checked_source,
     features_of_vectors,
+    hidden_by_noise,
     random_features,
 )
+from dptext.embeddings.refinement import factorised, improved, public_base
+from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix

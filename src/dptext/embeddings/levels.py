@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, listed, number
-from dptext.embeddings.dpsgd.participation import Participation, personal_participation
+from dptext.embeddings.participation import Participation, personal_participation
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, is_missing
 from dptext.noise.discrete import RandomizedResponse

@@ -22,8 +22,7 @@ from dptext.io.atomic import HashedFile, check_new_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.wording import filled
-from dptext.vectors.formats import FOLDER, KNOWN_VECTORS, write_folder
-from dptext.vectors.word2vec import check_words, write_binary, write_text
+from dptext.vectors.formats import FOLDER, KNOWN_VECTORS, check_words, write_binary, write_folder, write_text
 from dptext.vectors.word_vectors import WordVectors
 
 

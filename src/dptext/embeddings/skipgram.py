@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, chosen_epsilon, whole
-from dptext.embeddings.dpsgd.participation import CELLS, IEEE, Participation, Recipe, Unit
 from dptext.embeddings.levels import BudgetPolicy, Levels
+from dptext.embeddings.participation import CELLS, IEEE, Participation, Recipe, Unit
 from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
 from dptext.embeddings.sharing import Shareable
@@ -39,7 +39,7 @@ from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
-    from dptext.embeddings.dpsgd.training import Checkpoint, Training
+    from dptext.embeddings.training import Checkpoint, Training
 
 
 Mode: TypeAlias = Literal["private", "clipped"]
@@ -79,7 +79,7 @@ class SkipGramPlan(ReleasePlan):
 
     @property
     def offsets(self) -> Singles:
-        """(2 R,) of `dptext.embeddings.dpsgd.participation.Recipe.offsets`; 0 for a start at random, as in word2vec."""
+        """(2 R,) of `dptext.embeddings.participation.Recipe.offsets`; 0 for a start at random, as in word2vec."""
         count = len(self.rows)
         contexts = np.zeros(count, dtype=np.float32) if self.both else self.recipe.offsets(count)
         return np.concatenate([np.zeros(count, dtype=np.float32), contexts])
@@ -138,8 +138,8 @@ class SkipGramPlan(ReleasePlan):
 
     def training(self, store: UserStore, tables: Singles, key: NoiseKey) -> Training:
         """The training on these users, with tables that it changes in place."""
-        from dptext.embeddings.dpsgd.noise import CellNoise  # needs numba
-        from dptext.embeddings.dpsgd.training import Tables, Training
+        from dptext.embeddings.noise import CellNoise  # needs numba
+        from dptext.embeddings.training import Tables, Training
 
         participation = self.participation
         return Training(
@@ -308,7 +308,7 @@ class Run:
     resume: bool
 
     def __post_init__(self) -> None:
-        from dptext.embeddings.dpsgd.training import read_checkpoint  # needs numba
+        from dptext.embeddings.training import read_checkpoint  # needs numba
 
         self._found: Checkpoint | None = None
         if self.checkpoint is None:
@@ -319,7 +319,7 @@ class Run:
 
     def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
         """All steps that are left, on these users; the tables with all noise."""
-        from dptext.embeddings.dpsgd.training import Checkpoint, write_checkpoint
+        from dptext.embeddings.training import Checkpoint, write_checkpoint
 
         done = 0 if self._found is None else self._found.steps
         tables = self.plan.start() if self._found is None else self._found.tables
@@ -341,12 +341,12 @@ class SkipGram(Shareable, Showing):
 
     In each step every user takes part by a coin of their own. Of a user who does, some pairs of words are drawn from
     their texts; the gradient of all of them together is clipped to the norm C over both tables, and added to the sum,
-    by `dptext.embeddings.dpsgd.gradients.add_clipped`; Gaussian noise comes to *all* rows; and the tables move against
+    by `dptext.embeddings.training.add_clipped`; Gaussian noise comes to *all* rows; and the tables move against
     the sum, divided by a public number.
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of the tables after every step, all steps
     together. The epsilon stated is computed for the noise that was used, and not above the one asked for. *Proof*:
-    `dptext.embeddings.dpsgd.training`; the accounting is that of Poisson samples
+    `dptext.embeddings.training`; the accounting is that of Poisson samples
     (`dptext.privacy.gaussian`). Assumptions: vocabulary, public vectors, levels and all arguments are public or
     were released under statements that are composed in; a person writes under one name; who took part in which step
     stays secret; arithmetic is that of IEEE 754.
@@ -365,7 +365,7 @@ class SkipGram(Shareable, Showing):
         dimension: with vectors: None, to start from them; or a number, to start at random in so many dimensions with
             their words alone. Without: of the vectors (None: 100).
         epsilon: of the whole training, where it has noise; it has to be chosen. Or a
-            `dptext.embeddings.dpsgd.participation.Participation`, which says how often users of several public levels
+            `dptext.embeddings.participation.Participation`, which says how often users of several public levels
             take part; delta, steps and sampling_rate are then its own.
         delta: of everybody.
         unit: "user"; "document", a much weaker promise: nothing about a person with several documents; or "pair",
@@ -391,7 +391,7 @@ class SkipGram(Shareable, Showing):
         subsample: the frequency above which a word is left out now and then; 0: never.
         clip: C; or one norm for each table (words, contexts), for which C is the root of the sum of their squares.
         distance: how far the tables may go in all steps together, see
-            `dptext.embeddings.dpsgd.participation.Recipe`. None: 400 from public vectors, 1000 from a random start.
+            `dptext.embeddings.participation.Recipe`. None: 400 from public vectors, 1000 from a random start.
         most_words: of a user that are looked at: the first ones.
         processes: how many cut texts into words.
         seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
@@ -468,7 +468,7 @@ class SkipGram(Shareable, Showing):
         Args:
             documents: of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
             checkpoint: a file that says where the training has come to, private, deleted at the end
-                (`dptext.embeddings.dpsgd.training`); ``checkpoint_every``: after so many steps.
+                (`dptext.embeddings.training`); ``checkpoint_every``: after so many steps.
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
                 checkpoint is another release of the steps that were left.
             progress: a bar, as `dptext.progress` says; or called with a `Progress` after each step.

@@ -16,10 +16,10 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import BOUNDS, NATURAL, PROJECTIONS, fit_bound
 from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.device import encoder_of
-from dptext.representations.dimension import USUAL, best_dimension, kept_of
 from dptext.representations.encoders import checked_texts
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
+from dptext.representations.registry import USUAL, best_dimension, kept_of
 
 _PIECE = 2**31
 

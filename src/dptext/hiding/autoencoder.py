@@ -20,7 +20,7 @@ from dptext.hiding.inputs import Rows, TradeOff, content_of
 from dptext.hiding.training import AutoEncoderOptions, HidingEpoch, LearntBudget, Run, with_options
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Provenance, checked_texts
-from dptext.representations.gru import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
+from dptext.representations.trained_encoders import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
 from dptext.showing import Facts, Showing
 from dptext.vectors.word_vectors import WordVectors
 

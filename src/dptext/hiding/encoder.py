@@ -38,11 +38,11 @@ from dptext.representations.additive import CappedLaplace, L2Laplace
 from dptext.representations.bounds import Bound, Domain, bound_into
 from dptext.representations.device import DeviceEncoder, encoder_of
 from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, exposed_by
-from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.published import CappedDPText
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
+from dptext.representations.trained_encoders import GruDecoder
 from dptext.showing import Facts, Showing
 
 

@@ -21,8 +21,8 @@ from dptext.hiding.inputs import Rows, Source, TradeOff, shuffled, stream_of
 from dptext.io.atomic import hashed_file
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Provenance
-from dptext.representations.gru import POOLINGS
 from dptext.representations.networks import one_torch_thread
+from dptext.representations.trained_encoders import POOLINGS
 from dptext.threads import one_blas_thread
 from dptext.vectors.word_vectors import WordVectors
 

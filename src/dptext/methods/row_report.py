@@ -16,8 +16,7 @@ from dptext.attacks import AttackScore, attribute_inference
 from dptext.attacks.base import Attacker
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
-from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
-from dptext.evaluation.utility import Predictions, predictions
+from dptext.evaluation.utility import SMALLEST_GROUP, Predictions, fairness, predictions
 from dptext.io.batches import display_name
 from dptext.io.documents import find_files
 from dptext.methods.base import Audit

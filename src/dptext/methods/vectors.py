@@ -34,11 +34,17 @@ from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import fit_bound
 from dptext.representations.device import DeviceEncoder, check_device, encoder_of
-from dptext.representations.dimension import ON_NEWS, USUAL, best_dimension
 from dptext.representations.files import vectors_in
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published.protocols import PublishedChannel
-from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
+from dptext.representations.registry import (
+    ON_NEWS,
+    PUBLISHED_ONLY,
+    RANDOMIZERS,
+    USUAL,
+    best_dimension,
+    randomizer_from_parameters,
+)
 
 _FITTED = 1_000  # public texts
 _FIT: dict[str, Any] = {

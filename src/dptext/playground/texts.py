@@ -34,10 +34,9 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian
 from dptext.representations.bounds import Bound, Domain, Floats, fit_bound
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.dimension import best_dimension
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.registry import randomizer_of
+from dptext.representations.registry import best_dimension, randomizer_of
 from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.density import choose

@@ -24,7 +24,6 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, disagreements, same_value
 from dptext.privacy.wording import facts_of
 from dptext.representations.bounds import Bound, Domain
-from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.encoders import (
     CallableEncoder,
     MeanOfWords,
@@ -35,14 +34,13 @@ from dptext.representations.encoders import (
     encode_each,
     exposed_by,
 )
-from dptext.representations.gru import GruEncoder, WordTable
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder, is_onnx_folder
+from dptext.representations.trained_encoders import EmbeddingBag, GruEncoder, NGrams, WordTable
 from dptext.showing import Facts, Showing
-from dptext.vectors.formats import load_vectors_once
-from dptext.vectors.word2vec import encoded_words
+from dptext.vectors.formats import encoded_words, load_vectors_once
 from dptext.vectors.word_vectors import WordVectors
 
 Tensors = dict[str, npt.NDArray[Any]]

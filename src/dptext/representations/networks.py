@@ -15,8 +15,8 @@ from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import Domain, Floats
-from dptext.representations.embedding_bag import Buckets, Rows
 from dptext.representations.randomizer import Channel, Randomizer
+from dptext.representations.trained_encoders import Buckets, Rows
 from dptext.threads import one_blas_thread
 
 Labels = npt.NDArray[np.intp]

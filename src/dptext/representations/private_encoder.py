@@ -25,10 +25,9 @@ from dptext.representations.bounds import (
     fit_bound,
 )
 from dptext.representations.device import DeviceEncoder, encoder_of
-from dptext.representations.dimension import USUAL, Kept, best_dimension, kept_of
 from dptext.representations.encoders import MeanOfWords, TextEncoder, checked_texts
 from dptext.representations.randomizer import Private, Randomizer
-from dptext.representations.registry import randomizer_of
+from dptext.representations.registry import USUAL, Kept, best_dimension, kept_of, randomizer_of
 from dptext.vectors.word_vectors import WordVectors
 
 _MADE_UP = "texts made up of public words by their rank"

@@ -15,12 +15,12 @@ from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.release.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
 from dptext.representations.bounds import TRAINED_INTO, Domain, bound_into
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.embedding_bag import Buckets, EmbeddingBag, NGrams
 from dptext.representations.encoders import checked_texts
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNoise, TrainingOptions, train_split
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import randomizer_of
+from dptext.representations.trained_encoders import Buckets, EmbeddingBag, NGrams
 
 _NO_STOPPING = ("validation_fraction", "patience")
 

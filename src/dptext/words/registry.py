@@ -14,11 +14,9 @@ from dptext.release.mechanism import refuse_beside
 from dptext.release.redaction import behind
 from dptext.vectors.formats import GLOVE, VectorsLike, load_vectors
 from dptext.vectors.metrics import CALLERS
-from dptext.words.custext import CusText
-from dptext.words.gumbel import TruncatedGumbel
-from dptext.words.madlib import Madlib, Mahalanobis, Vickrey
+from dptext.words.madlib import Madlib, Mahalanobis, TruncatedGumbel, Vickrey
 from dptext.words.mechanism import WordMechanism
-from dptext.words.santext import SanText, SanTextPlus
+from dptext.words.santext import CusText, SanText, SanTextPlus
 from dptext.words.subset import SubsetSelection
 from dptext.words.tem import TEM
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dptext.embeddings.dpsgd.noise import NOWHERE
+from dptext.embeddings.noise import NOWHERE
 
 
 def put(sums, rows, cells):

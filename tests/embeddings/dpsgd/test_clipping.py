@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.embeddings.dpsgd.gradients import Scratch, add_clipped, unit_gradient
-from dptext.embeddings.dpsgd.noise import Sums
-from dptext.embeddings.dpsgd.participation import CELLS, MOST, Clipping
+from dptext.embeddings.noise import Sums
+from dptext.embeddings.participation import CELLS, MOST, Clipping
+from dptext.embeddings.training import Scratch, add_clipped, unit_gradient
 from dptext.errors import ParameterError
 from embeddings.dpsgd.cells import get, put
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.embeddings.dpsgd import noise as module
-from dptext.embeddings.dpsgd.noise import CellNoise, Sums, normals
-from dptext.embeddings.dpsgd.participation import CELLS
-from dptext.embeddings.dpsgd.training import Tables
+from dptext.embeddings import noise as module
+from dptext.embeddings.noise import CellNoise, Sums, normals
+from dptext.embeddings.participation import CELLS
+from dptext.embeddings.training import Tables
 from dptext.noise.gaussian_sums import normal_pair
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from embeddings.dpsgd.cells import put

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.embeddings.dpsgd.gradients import NONE, PairDrawing
+from dptext.embeddings.training import NONE, PairDrawing
 from dptext.users.grouping import DOCUMENT_END as END
 
 ALARM = 1e-6

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dptext import Document, SkipGram, load_vectors
-from dptext.embeddings.dpsgd.participation import (
+from dptext.embeddings.participation import (
     PublishedAccount,
     personal_participation,
     sampled_slots,

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.embeddings.dpsgd.noise import NOWHERE, Sums, add_cells
-from dptext.embeddings.dpsgd.participation import CELLS, MOST
+from dptext.embeddings.noise import NOWHERE, Sums, add_cells
+from dptext.embeddings.participation import CELLS, MOST
 from embeddings.dpsgd.cells import get, put
 
 ROWS, DIMENSION = 6, 9

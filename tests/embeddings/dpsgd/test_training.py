@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dptext.embeddings.dpsgd.noise import CellNoise
-from dptext.embeddings.dpsgd.participation import CELLS
-from dptext.embeddings.dpsgd.training import Tables
+from dptext.embeddings.noise import CellNoise
+from dptext.embeddings.participation import CELLS
+from dptext.embeddings.training import Tables
 from dptext.privacy.randomness import RandomBits
 from embeddings.dpsgd.cells import put
 

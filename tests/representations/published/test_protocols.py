@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import dptext
-from dptext.audits.exact import exact_loss
+from dptext.audits.losses import exact_loss
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.noise.discrete import FINE_SCALE
 from dptext.privacy.randomness import RandomBits

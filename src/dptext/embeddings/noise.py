@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.participation import MOST
+from dptext.embeddings.participation import MOST
 from dptext.errors import extra
 from dptext.noise.gaussian_sums import normal_pair, settle
 from dptext.privacy.randomness import RandomBits

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, listed, number, shown, whole
-from dptext.embeddings.user_matrices import public_frequencies
 from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
@@ -34,10 +33,18 @@ IEEE = "this machine's arithmetic is that of IEEE 754: each operation and square
 _MOST = {"window": 100, "negatives": 100, "pairs": 10_000, "most_words": 10_000_000}
 _FARTHEST = 1e20  # far from where numbers of single precision, and squares, end
 _SHORTEST_CLIP, _LONGEST_CLIP = 1e-20, 1e20  # the same: the cells of a length of 1 must be a number there
+_MANDELBROT = 2.7
+
+
+def public_frequencies(words: int) -> Floats:
+    """(words,) p_r of equation (weights): what a word's place in a public list says about how often it is used."""
+    frequencies = 1.0 / (np.arange(1, words + 1) + _MANDELBROT)
+    normalised: Floats = frequencies / frequencies.sum()
+    return normalised
 
 
 class Limits(NamedTuple):
-    """Clipping norms in cells, for `dptext.embeddings.dpsgd.gradients`."""
+    """Clipping norms in cells, for `dptext.embeddings.training`."""
 
     joint: float
     words: float

@@ -1,1 +1,0 @@
-"""Differentially private stochastic gradient descent (DP-SGD) for tables of word vectors."""
