@@ -359,7 +359,6 @@ class _SparseScaling:
 
 
 def _differ(lengths: npt.NDArray[np.float64]) -> bool:
-    """Whether some rows are much longer than most."""
     long = lengths[lengths > 0]
     return bool(long.size and long.max() / _FAR > np.median(long))
 

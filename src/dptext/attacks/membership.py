@@ -316,7 +316,6 @@ def _found_at(inside: Floats, outside: Floats, rate: float) -> Estimate:
 
 
 def _best_threshold(scores: Floats, members: Mask) -> float:
-    """The t for which "score >= t" is right most often; infinity where nobody should be accused."""
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     gained = np.concatenate([[0], np.cumsum(np.where(members[order], 1, -1))])

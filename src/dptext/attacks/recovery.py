@@ -429,13 +429,11 @@ def _logistic(learnt: Floats, shown: Any, private: Floats, seed: int) -> Floats:
 
 
 def _likeliest(chances: Floats, top: int) -> npt.NDArray[np.int64]:
-    """(m, top) the words with the largest numbers."""
     found: npt.NDArray[np.int64] = np.argpartition(-chances, top - 1, axis=1)[:, :top]
     return found
 
 
 def _hits(named: npt.NDArray[np.int64], bags: Any) -> Floats:
-    """(m,) how many of the named words are in the bag."""
     found = np.empty(len(named))
     for start in range(0, len(named), _NAMED_AT_ONCE):
         at = slice(start, start + _NAMED_AT_ONCE)

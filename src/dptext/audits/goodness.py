@@ -123,8 +123,6 @@ def _drawn(sampler: Sampler, inputs: Rows, bits: RandomBits) -> Rows:
 
 @dataclass(frozen=True)
 class _Names:
-    """What inputs and outputs are called."""
-
     inputs: Sequence[str]
     outputs: Sequence[str] | None
 
@@ -262,7 +260,6 @@ def _repeated(rows: Sequence[_Compared], inputs: Rows, once: Rows, again: Rows, 
 
 
 def _divergence(one: float, other: float) -> float:
-    """KL of two coins."""
     terms = [(one, other), (1 - one, 1 - other)]
     return sum(a * math.log(a / b) if b > 0 else math.inf for a, b in terms if a > 0)
 

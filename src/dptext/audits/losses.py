@@ -245,7 +245,6 @@ def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
 
 
 def _histogram_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
-    """For categories 0 .. k - 1: the ratio of smoothed frequencies."""
     size = int(max(first.max(), second.max())) + 2  # one more for categories never seen
     counts = [np.bincount(each, minlength=size) + 0.5 for each in (first, second)]
     ratios = np.log(counts[0]) - np.log(counts[1])

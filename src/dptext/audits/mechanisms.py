@@ -319,7 +319,6 @@ class _Allowed:
         return losses
 
     def tightest(self) -> tuple[int, int]:
-        """The pair of different points with the smallest allowance."""
         best = (math.inf, 0, 1)
         for i in range(len(self._points) - 1):
             losses = self(i, slice(i + 1, len(self._points)))
@@ -476,7 +475,6 @@ def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> D
 
 
 def _by_rows(of_row: Callable[[Points], Points]) -> Distance:
-    """A distance from the differences of a matrix to one row."""
     return lambda rows, matrix: np.stack([of_row(matrix - row) for row in rows])
 
 

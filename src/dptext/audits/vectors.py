@@ -227,7 +227,6 @@ def _most_telling(
 
 
 def _all(rankings: dict[str, Ranking], pair: tuple[Floats, Floats], outputs: Floats) -> Floats:
-    """(n, r) scores, one of each ranking."""
     return np.stack([ranking(outputs, *pair) for ranking in rankings.values()], axis=1)
 
 
@@ -268,7 +267,6 @@ def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
 
 
 def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits) -> int:
-    """k, of the outputs."""
     widths: set[int] = set()
     for vector in (each for pair in pairs.values() for each in pair):
         given = np.repeat(vector[None, :], _FIRST, axis=0)

@@ -80,7 +80,6 @@ class Family:
             raise ParameterError("pure_epsilon sets the threshold: give one of both")
 
     def __call__(self, epsilon: float) -> WordMechanism:
-        """The mechanism at this epsilon."""
         more = {} if self._pure is None else {"pure_epsilon": self._pure}
         return self._build(self.vectors, epsilon=epsilon, **self._options, **more)
 
@@ -267,7 +266,6 @@ class _Target:
 
     @cached_property
     def start(self) -> float:
-        """The epsilon to look at first."""
         return self.family.start()
 
     @cached_property

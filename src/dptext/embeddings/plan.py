@@ -447,22 +447,7 @@ def expected_vectors(
     epsilon: float | None = None,
     unit: str = "document",
 ) -> list[ExpectedVectors]:
-    """What a release is worth for one epsilon or several, from public texts.
-
-    **Nothing private is read.** It is a prediction for people who write as much as the public ones do, of things that
-    public vectors know as much about.
-
-    Args:
-        plan: of the release (`dptext.Cooccurrence.plan`); its budget is not looked at.
-        public: texts that play the people's.
-        people: a *public* number of people who take part: never a count of the private texts.
-        epsilon: None: `EPSILONS`.
-        unit: "document": each public text is a person; "user": each author.
-
-    Raises:
-        ParameterError: a number out of range.
-        DataError: fewer than two public people, or authors are not named.
-    """
+    """What a release is worth for one epsilon or several, from public texts."""
     people = whole("people", people, least=1, most=MOST_USERS)
     given = EPSILONS if epsilon is None else (number("epsilon", epsilon, above=0),)
     one, other = _halves(plan, public, unit)

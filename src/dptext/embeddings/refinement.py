@@ -46,12 +46,7 @@ def public_base(matrix: npt.NDArray[np.float32], unknown_row: int) -> Floats:
 
 
 def improved(noisy: Floats, sigma: float, base: Floats, measured: Rows) -> Floats:
-    """(V, d) float64 vectors after equations (improved) and (new), from the (V, k) release, with noise of sigma.
-
-    Args:
-        base: (P, d) `public_base` of the first P words.
-        measured: (V,) the words that had a weight.
-    """
+    """(V, d) float64 vectors after equations (improved) and (new), from the (V, k) release, with noise of sigma."""
     known = len(base)
     public = np.zeros((len(noisy), base.shape[1]))
     public[:known] = base
@@ -65,11 +60,7 @@ def improved(noisy: Floats, sigma: float, base: Floats, measured: Rows) -> Float
 
 
 def factorised(noisy: Floats, sigma: float, measured: Rows, dimension: int) -> Floats:
-    """(V, dimension) float64 vectors from the release alone: where nothing public is known of the words.
-
-    The common direction goes, rows are filtered band by band and brought to one scale, and what is left is reduced to
-    its first principal components. Words without a weight have the vector 0.
-    """
+    """(V, dimension) float64 vectors from the release alone: where nothing public is known of the words."""
     rows = _without(noisy, noisy[measured].sum(axis=0))
     guess = np.zeros_like(rows)
     for band in bands(len(rows)):
@@ -86,12 +77,7 @@ def factorised(noisy: Floats, sigma: float, measured: Rows, dimension: int) -> F
 
 
 def learned(rows: Floats, sigma: float) -> Floats:
-    """(n, d) the best guess of what context vectors that began at 0 have learned.
-
-    The direction that all of them share says how frequent a word is here, which is no meaning, and goes. What is left
-    is shortened to the share of its variance that is no noise (of sigma): by one factor for all words of similar public
-    frequency. Rows are sorted by public rank.
-    """
+    """(n, d) the best guess of what context vectors that began at 0 have learned."""
     rest = _without(rows, rows.sum(axis=0))
     for band in bands(len(rest)):
         variance = float((rest[band] ** 2).mean())

@@ -365,7 +365,6 @@ def words_of(text: str) -> list[str]:
 
 
 def _builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
-    """The name and the builder of a model that tells classes apart, or gives numbers."""
     if callable(model):
         return getattr(model, "__name__", type(model).__name__), model
     if model == "linear":
@@ -384,7 +383,6 @@ def _builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
 def _answers(
     build: Builder, features: Features, seen: Any, targets: npt.NDArray[Any], tested: Any, classes: int, seed: int
 ) -> npt.NDArray[Any]:
-    """Train a model, and return its codes 0 .. classes - 1 (or numbers, where ``classes`` is 0) for tested rows."""
     shown, count = features.fitted(seen), tested.shape[0]
     middle, spread = (0.0, 1.0) if classes else (float(targets.mean()), float(targets.std()) or 1.0)
     model = build(seed)

@@ -271,8 +271,6 @@ class GruBody:
 
 
 def _module(torch: Any, parts: dict[str, Any], encoded: Any) -> Any:
-    """A module of parts that is called as a function: torch is not there when this file is read."""
-
     class Network(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()

@@ -360,7 +360,6 @@ class MeanOfWords(Showing):
 
     @cached_property
     def _weights(self) -> Vectors:
-        """(V,) a / (a + p(r)), or 1."""
         if self.weighting is None:
             return np.ones(len(self.vectors), dtype=np.float32)
         return (self.weighting / (self.weighting + self._shares())).astype(np.float32)

@@ -71,7 +71,6 @@ def usual_size(floor: Floats) -> int:
 
 
 def _gradient(vectors: npt.NDArray[np.float32], queries: Rows, floor: Floats, ratio: float) -> Floats:
-    """Equation (gradient)."""
     mass = (1 - float(floor.sum())) / (ratio - 1)  # (mass)
     at_once = max(1, _SCORES // len(vectors))
     parts = [queries[start : start + at_once] for start in range(0, len(queries), at_once)]
@@ -354,7 +353,6 @@ class TextBank(Showing):
         return filled("sentences/templates/card.md", bank=self)
 
     def _large(self) -> dict[str, Any]:
-        """What writes the files that need not fit into memory."""
         return {_VECTORS: self._write_vectors, _TEXTS: self._lines.write}
 
     @property
@@ -496,6 +494,5 @@ class _Lines(Sequence[str]):
         return self._content[self._ends[at] + 1 : self._ends[at + 1]].tobytes().decode()
 
     def write(self, file: HashedFile) -> None:
-        """All of them."""
         for start in range(0, self._content.size, _PART):
             file.write(self._content[start : start + _PART].tobytes())

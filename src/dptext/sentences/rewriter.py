@@ -177,7 +177,6 @@ class BankRewriter(TextMechanism):
 
     @property
     def _is_whole(self) -> bool:
-        """Whether one text stands for a document."""
         return self.unit == "document" and self.max_sentences is None
 
     @property

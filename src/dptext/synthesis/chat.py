@@ -219,7 +219,6 @@ class ChatEndpoint:
     # -- calls ------------------------------------------------------------------------------------------------
 
     def _texts(self, asked: Sequence[tuple[Messages, int]]) -> list[str]:
-        """The texts of all answers, in the order of the calls."""
         calls = []
         for messages, count in asked:
             body = self._body(messages)
@@ -423,7 +422,6 @@ def _in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _checked_address(url: object, httpx: Any) -> tuple[str, str, bool]:
-    """The address of the completions, host and port, and whether that is this machine."""
     given = checks.text("url", url)
     try:
         parts = urlsplit(given)

@@ -328,7 +328,6 @@ def _balancing(table: Floats, shares: Floats) -> Floats:
 
 
 def _margins(table: Floats) -> Floats:
-    """(N,) how far the largest score is above the second; 0 where there is one class."""
     if table.shape[1] == 1:
         return np.zeros(len(table))
     two = np.partition(table, -2, axis=1)[:, -2:]

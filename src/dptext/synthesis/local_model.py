@@ -174,7 +174,6 @@ class LocalModel:
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        """Tokenizer and model."""
         transformers = extra("transformers", "local-models", "LocalModel")
         local = {"local_files_only": True, "trust_remote_code": False}
         with _quietly(transformers):
@@ -239,7 +238,6 @@ class LocalModel:
                 ) from None
 
     def _shortened(self, asked: Sequence[list[int]], model: Any) -> list[list[int]]:
-        """The ends of prompts that are too long for the model."""
         most = getattr(model.config, "max_position_embeddings", None)
         if not isinstance(most, int):
             return [list(prompt) for prompt in asked]
@@ -281,7 +279,6 @@ class _EndOfLine:
 
 
 def _ends(tokenizer: Any, model: Any) -> list[int]:
-    """The tokens that end a text."""
     named = [getattr(model.generation_config, "eos_token_id", None), tokenizer.eos_token_id]
     found = [each for one in named for each in (one if isinstance(one, list) else [one]) if each is not None]
     return list(dict.fromkeys(found))

@@ -258,7 +258,6 @@ class MomentSum:
 
 
 def _of_classes(chunk: Chunk) -> tuple[list[str], Integers]:
-    """The documents that have a class."""
     texts, codes = chunk
     inside = np.flatnonzero(codes >= 0)
     if len(inside) == len(texts):

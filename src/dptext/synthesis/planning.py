@@ -162,7 +162,6 @@ def _separation(descriptions: Floats | None, space: PublicFeatures) -> float | N
 
 
 def _too_few(expected: Expected, people: int, largest: float) -> Iterator[str]:
-    """Whether so many people are too few for the budget."""
     how_many = f"{people:,} people are too few for epsilon {expected.epsilon:g}"
     if expected.accuracy is not None:
         baseline = max(expected.descriptions or 0.0, largest)
@@ -215,7 +214,6 @@ def _seen(one: Floats) -> float:
 
 
 def _rounded(people: float) -> int | None:
-    """To two digits: it is no more exact than that."""
     if not people <= MOST_USERS:
         return None
     step: int = 10 ** max(0, math.floor(math.log10(max(people, 1.0))) - 1)

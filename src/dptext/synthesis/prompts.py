@@ -347,7 +347,6 @@ def generated(
 
 
 def _turn(source: Source, request: Request, best: Sequence[str]) -> list[str]:
-    """What a source writes for one class in one round."""
     if not best:
         return _validated_answer(source.propose(request), "propose")
     half = -(-request.count // 2)
@@ -390,14 +389,12 @@ class _Written:
         return new
 
     def add(self, texts: list[str]) -> None:
-        """Weigh texts, and keep them."""
         weights = self.weigh(texts)
         self.texts += texts
         self.scores = np.concatenate([self.scores, np.asarray(weights.scores)])
         self.nearness = np.concatenate([self.nearness, np.asarray(weights.nearness)])
 
     def best(self, shares: Floats, count: int, bits: RandomBits) -> list[list[str]]:
-        """Of each class, the texts that would be chosen now, the likeliest first."""
         count = min(count, len(self.texts))
         rows, classes = choose(self.scores, self.nearness, count, shares=shares, variety=0.0, bits=bits)
         found = []

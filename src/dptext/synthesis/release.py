@@ -292,7 +292,6 @@ def check_places(
 
 
 def _check_pool_is_apart(inputs: Sequence[PathLike], public: Sequence[PathLike]) -> None:
-    """Refuse a pool of which a file is private: its texts would come out as they are."""
     for each in public:
         if any(_is_around(Path(private), Path(each)) or is_same(Path(private), Path(each)) for private in inputs):
             raise ParameterError(
@@ -371,7 +370,6 @@ def _note_description(error: BaseException, folder: Path) -> None:
 
 
 def _settle(folder: Path, described: TextDistribution, charges: Charges) -> None:
-    """Settle the description that a run continues with."""
     release_id = str(described.statement.release_id)
     if not charges.is_settled_or_reserved(release_id):
         raise ParameterError(
@@ -397,7 +395,6 @@ def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release
 def _encoded(
     writer: DocumentWriter, texts: Sequence[str | None], columns: Mapping[str, Sequence[str]]
 ) -> Iterator[bytes]:
-    """The bytes of texts and labels, block by block."""
     for start in range(0, len(texts), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
         part = {name: values[rows] for name, values in columns.items()}

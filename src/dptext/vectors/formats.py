@@ -93,7 +93,6 @@ def _parsed_header(line: bytes, name: str) -> tuple[int, int]:
 
 
 def _check_row_count(promised: int | None, found: int, name: str, *, at_end: bool) -> None:
-    """Compare the rows found so far, or in the whole file, with the header's."""
     if promised is not None and at_end and found < promised:
         raise DataError(
             f"{name}: expected {promised:,} rows, as the header says, the file ends after row {found:,}; it was cut: "
@@ -227,7 +226,6 @@ def _parsed_singly(lines: list[bytes], numbers: Sequence[int], dimension: int, n
 
 
 def _matrix(rows: list[bytes], dimension: int) -> Floats | None:
-    """The numbers of some rows, None when one of them is not ``dimension`` numbers, each after one space."""
     if not all(rows):
         return None
     matrix = None
@@ -324,7 +322,6 @@ def _split_header(blocks: Iterator[bytes], name: str) -> tuple[int, int, bytes]:
 
 
 def _whole_rows(data: bytes, dimension: int, most: int) -> tuple[list[bytes], Floats, int]:
-    """Heads and matrix of the whole rows that the data begins with, and the bytes they take."""
     size = 4 * dimension
     heads: list[bytes] = []
     numbers: list[bytes] = []

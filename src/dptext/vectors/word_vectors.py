@@ -185,7 +185,6 @@ class WordVectors(Showing):
         return [(self.words[each], float(similarity[each])) for each in found.tolist()]
 
     def _query(self, word_or_vector: str | npt.ArrayLike) -> tuple[npt.NDArray[np.float64], int]:
-        """A vector, and the row of the word that it is of, or -1."""
         if isinstance(word_or_vector, str):
             row = self._vocabulary.row(word_or_vector)
             if row == self._vocabulary.unknown_row:

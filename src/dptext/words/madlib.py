@@ -360,7 +360,6 @@ class TruncatedGumbel(WordMechanism):
         return far
 
     def _extremes(self) -> tuple[float, float]:
-        """The smallest distance of two words at two points, and the largest."""
         found: list[tuple[float, float]] = []
 
         def look(start: int) -> None:

@@ -202,7 +202,6 @@ class Aligner:
         return None
 
     def _ends(self, slots: list[_Slot], place: int, start: int, private: str) -> Iterator[int]:
-        """Where a slot and the characters after it can end."""
         if place == len(slots):
             return
         after = slots[place].after

@@ -156,7 +156,6 @@ def _grid(points: Floats) -> ExactDistances:
 
 
 def _of_cosine(distances: Floats) -> Floats:
-    """The cosine of two unit vectors at a distance."""
     return 1.0 - distances**2 / 2.0
 
 
@@ -182,7 +181,6 @@ def _profile(table: ExactDistances, similarity: Any) -> Profile:
 
 
 def _everything(left: Any) -> tuple[Any, Any]:
-    """(n, 1) bounds between which all distances lie."""
     shape = (len(left), 1)
     return np.full(shape, -2.0, dtype=left.dtype), np.full(shape, np.inf, dtype=left.dtype)
 
