@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dptext.playground.ways import WAYS, Playground
+from dptext.playground.model import SETTINGS, Playground
 
 MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> cats"
 
@@ -51,7 +51,7 @@ def slide(page, step):
 
 
 def choose(page, way):
-    page.get_by_role("radio", name=WAYS[way].title).check()
+    page.get_by_role("radio", name=SETTINGS[way].title).check()
     until(page, "name => state.shown?.way === name", way)
     shown(page)
 
@@ -70,7 +70,7 @@ def test_slider_changes_promise_shading_and_draws(page):
     assert page.locator("#promise").inner_text() != promise
     assert word(page).inner_text() != shade
     assert page.locator("#draws").inner_text() != draws  # 5 of its words stay with a chance of 99.9%, and 0% before
-    assert page.locator("#epsilon").input_value() == f"{WAYS['words'].epsilons[1]:g}"
+    assert page.locator("#epsilon").input_value() == f"{SETTINGS['words'].epsilons[1]:g}"
     until(page, "document.getElementById('spoken').textContent.startsWith('Epsilon 20.')")
 
 
@@ -78,11 +78,11 @@ def word(page):
     return page.locator("#pieces .word").first
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", SETTINGS)
 def test_each_way_shows_all_it_has(page, picture, way):
     choose(page, way)
-    for choice in WAYS[way].choices:
-        if len(WAYS[way].choices) > 1:
+    for choice in SETTINGS[way].choices:
+        if len(SETTINGS[way].choices) > 1:
             page.get_by_label("Mechanism").select_option(choice)
             shown(page)
         assert page.locator("#draws li").count() == 3
@@ -164,13 +164,13 @@ def test_the_name_of_a_control_contains_what_it_shows(page):
 def test_no_horizontal_scroll(open_page, address, picture, width, scheme):
     found = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
     shown(found)
-    for way in WAYS:
+    for way in SETTINGS:
         choose(found, way)
         assert found.evaluate("document.documentElement.scrollWidth <= innerWidth"), way
         picture(found, f"playground-{way}-{width}-{scheme}")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", SETTINGS)
 def test_markup_is_shown_as_text(page, way):
     said = []
     page.on("dialog", lambda each: (said.append(each.message), each.dismiss()))
@@ -279,7 +279,7 @@ def test_times_are_printed(open_page, address, capsys):
     shown(page)
     first = time.perf_counter() - begun
     steps = {}
-    for way in WAYS:
+    for way in SETTINGS:
         choose(page, way)
         taken = []
         for step in range(80, 100, 2):

@@ -13,7 +13,7 @@ from dptext.methods.questions import QUESTIONS
 from dptext.privacy.wording import Strength
 from methods.conftest import SECRET, made_up_rows
 
-WAYS = {"synthetic corpus", "shared word vectors", "texts of a bank", "private vectors", "words"}
+METHODS = {"synthetic corpus", "shared word vectors", "texts of a bank", "private vectors", "words"}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def fits(found):
 
 def test_without_answers_no_method_is_excluded_and_none_is_recommended(advise, rows):
     found = advise(rows)
-    assert fits(found) == dict.fromkeys(WAYS, Fit.POSSIBLE)
+    assert fits(found) == dict.fromkeys(METHODS, Fit.POSSIBLE)
     assert found.recommended is None
     assert "No recommendation yet" in found.recommendation
 
@@ -147,7 +147,7 @@ def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(a
 
     bare = Bare(**{each.name: getattr(toy, each.name) for each in dataclasses.fields(toy)})
     found = advise(single, public=bare, purpose="read", trust="central", recipient="public")
-    assert len(found.methods) == len(WAYS)
+    assert len(found.methods) == len(METHODS)
     assert 'pip install "dptext[glove]"' in found.method("words").assessment.commands
     assert found.method("words").statement is None
     without = {way.name for way in found.methods if way.assessment.commands[0] != 'pip install "dptext[glove]"'}

@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from dptext import load_vectors
-from dptext.playground.results import Samples
+from dptext.methods.preview import Samples
 from dptext.privacy.randomness import RandomBits
 
 WORDS = ("cat", "dog", "fox", "tax", "fee", "law", "red", "blue", "sun", "rain")
@@ -36,5 +36,5 @@ def samples():
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
     """What tests compare with figures is drawn from a seed."""
-    for name in ("words", "texts"):
-        monkeypatch.setattr(import_module(f"dptext.playground.{name}"), "RandomBits", lambda: RandomBits(11))
+    for name in ("word_preview", "text_previews"):
+        monkeypatch.setattr(import_module(f"dptext.methods.{name}"), "RandomBits", lambda: RandomBits(11))

@@ -6,8 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from dptext.noise.discrete import l2_laplace
-from dptext.playground.results import (
+from dptext.methods.preview import (
     likeliest,
     log_densities,
     log_l2_laplace,
@@ -17,6 +16,7 @@ from dptext.playground.results import (
     percent,
     right_in_draws,
 )
+from dptext.noise.discrete import l2_laplace
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits

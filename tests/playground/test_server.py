@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from dptext.errors import MissingExtraError, ParameterError, StorageError
-from dptext.playground.results import Attacker, Neighbours, Piece, Shown
+from dptext.methods.preview import Attacker, Neighbours, Piece, Shown
+from dptext.playground.model import SETTINGS, DroppedError
 from dptext.playground.server import HEADERS, MOST_BYTES, Server, app
-from dptext.playground.ways import WAYS, DroppedError
 
 TOKEN = "0123456789abcdef"
 ORIGIN = "http://127.0.0.1:8123"
@@ -87,7 +87,7 @@ def test_page_and_its_parts(ask):
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith(kind)
     offered = ask("GET", f"/{TOKEN}/ways").json()
-    assert [each["name"] for each in offered["ways"]] == list(WAYS)
+    assert [each["name"] for each in offered["ways"]] == list(SETTINGS)
     assert offered["samples"] == [{"title": "A title", "text": "a text"}]
     assert "not released" in offered["note"]
 

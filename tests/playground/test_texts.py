@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dptext import BankRewriter, Document, MeanOfWords, Synthesizer
+from dptext.methods.text_previews import BankPreviewer, CorpusPreviewer, VectorPreviewer
 from dptext.noise.gaussian_sums import CELL
-from dptext.playground.texts import Sentences, Synthetic, Vectors
 from dptext.privacy.gaussian import gaussian_delta
 
 TEXT = "the cat and the dog"
@@ -15,17 +15,17 @@ TEXT = "the cat and the dog"
 
 @pytest.fixture(scope="module")
 def sentences(vectors, samples):
-    return Sentences(vectors, samples)
+    return BankPreviewer(vectors, samples)
 
 
 @pytest.fixture(scope="module")
 def synthetic(vectors, samples):
-    return Synthetic(vectors, samples, 1e-6)
+    return CorpusPreviewer(vectors, samples, 1e-6)
 
 
 @pytest.fixture(scope="module")
 def private(vectors, samples):
-    return Vectors(vectors, samples, (0.5, 50.0), 1e-6)
+    return VectorPreviewer(vectors, samples, (0.5, 50.0), 1e-6)
 
 
 def show(way, text=TEXT, epsilon=2.0, choice="", neighbour=None, draws=3):

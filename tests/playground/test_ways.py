@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from dptext.errors import DptextError
-from dptext.playground.results import NOTE
-from dptext.playground.ways import MOST_CHARACTERS, WAYS, DroppedError, Playground
+from dptext.methods.preview import NOTE
+from dptext.playground.model import MOST_CHARACTERS, SETTINGS, DroppedError, Playground
 
 SECRET = "Zxqvy"
-CHOICES = [(way, choice) for way, each in WAYS.items() for choice in each.choices]
+CHOICES = [(way, choice) for way, each in SETTINGS.items() for choice in each.choices]
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,8 @@ def playground():
 @pytest.mark.parametrize("end", [0, 1])
 def test_every_way_works_at_both_ends_of_its_slider(playground, way, choice, end):
     text = playground.samples[0][1]
-    found = playground.show(way, text, WAYS[way].epsilons[end], choice, draws=2)
-    assert (found.way, found.epsilon, len(found.draws)) == (way, WAYS[way].epsilons[end], 2)
+    found = playground.show(way, text, SETTINGS[way].epsilons[end], choice, draws=2)
+    assert (found.way, found.epsilon, len(found.draws)) == (way, SETTINGS[way].epsilons[end], 2)
     assert found.note.startswith(NOTE) and 0 <= found.neighbours.overlap <= 1
     assert 0 < found.attacker.blind - 0.05 <= found.attacker.right <= 1 or found.attacker.blind < 0.05
     assert json.loads(json.dumps(found.as_json(), allow_nan=False))["promise"] == found.promise
@@ -47,7 +47,7 @@ def test_every_way_works_at_both_ends_of_its_slider(playground, way, choice, end
     ],
     ids=range(10),
 )
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", SETTINGS)
 def test_any_text_is_shown_as_it_is(playground, way, text):
     found = playground.show(way, text, 4.0, draws=1)
     assert "".join(each.text for each in found.pieces) == text
@@ -90,7 +90,7 @@ def test_what_cannot_be_shown_is_refused_without_the_text(playground, change):
 
 
 def test_only_the_last_text_is_kept(playground):
-    for way in WAYS:
+    for way in SETTINGS:
         playground.show(way, f"{SECRET} {way}", 4.0)
         playground.show(way, "something else", 4.0)
     assert SECRET not in repr(_held(playground))

@@ -5,7 +5,7 @@ import pytest
 from papers.guessing import guess_rate
 
 from dptext import TEM, Madlib, SubsetSelection
-from dptext.playground.words import Rays, Words
+from dptext.methods.word_preview import Rays, WordPreviewer
 from dptext.privacy.randomness import RandomBits
 
 EXACT = [("TEM", TEM), ("SubsetSelection", SubsetSelection)]
@@ -13,7 +13,7 @@ TEXT = "The cat, 7 dogs and a dog!"
 
 
 def shown(vectors, text=TEXT, epsilon=1.5, choice="TEM", neighbour=None, draws=3):
-    return Words(vectors).show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
+    return WordPreviewer(vectors).show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
 
 
 @pytest.mark.parametrize(("choice", "mechanism"), EXACT)

@@ -130,8 +130,8 @@ def playground(
     Args:
         opens (--open): Open the page in the browser, too; while it starts, its command line shows the address.
     """
+    from dptext.playground.model import SETTINGS, Playground
     from dptext.playground.server import Server
-    from dptext.playground.ways import WAYS, Playground
 
     model = Playground()
     server = Server(model, port=port)
@@ -144,8 +144,8 @@ def playground(
     def warm() -> None:
         """What takes long is read while the browser opens; an error comes again when the page asks."""
         with suppress(DptextError):
-            first = next(iter(WAYS))
-            model.show(first, model.samples[0][1], WAYS[first].epsilons[2], draws=1)
+            first = next(iter(SETTINGS))
+            model.show(first, model.samples[0][1], SETTINGS[first].epsilons[2], draws=1)
 
     threading.Thread(target=warm, daemon=True).start()
     if opens:

@@ -28,6 +28,8 @@ from dptext.methods.base import (
     Audit,
     Caveat,
     Method,
+    PlaygroundSettings,
+    Previewer,
     ReleaseFiles,
     label_caveats,
     option,
@@ -37,6 +39,7 @@ from dptext.methods.checks import Check, check_digest, check_guarantee, first_ro
 from dptext.methods.data import quote
 from dptext.methods.files import Rows
 from dptext.methods.findings import Examination, ReportConfig
+from dptext.methods.preview import Samples
 from dptext.methods.questions import LICENCE, PUBLIC
 from dptext.methods.results import Measurement, Relinking
 from dptext.methods.row_report import RowExamination, samples_of
@@ -49,6 +52,7 @@ from dptext.release.release import data_and_statement, read_statement
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods, Parting, alike
 from dptext.sentences.rewriter import BankRewriter
+from dptext.vectors.word_vectors import WordVectors
 
 _GOOD_FOR = (
     "One readable text per row. Topics survive (news: .79 at epsilon 4, .88 with the private texts); sentiment does "
@@ -71,6 +75,7 @@ class Bank(Method):
     holds = "texts of a bank"
     audited = "texts"
     inputs = frozenset({"bank"})
+    playground = PlaygroundSettings("sentences", "A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0))
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words are those of the bank's authors, not of your users."
     }
@@ -97,6 +102,11 @@ class Bank(Method):
             ),
             preview=case.preview(rewriter) if figures else NO_PREVIEW,
         )
+
+    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG002
+        from dptext.methods.text_previews import BankPreviewer  # loads what only the playground needs
+
+        return BankPreviewer(vectors, samples)
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_of_bank(statement)

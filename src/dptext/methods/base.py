@@ -26,6 +26,7 @@ from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
     from dptext.methods.findings import Examination, ReportConfig
+    from dptext.methods.preview import Samples, Shown
 
 PROTECTING = 3.0
 """The largest epsilon whose bound protects by itself (`Strength`)."""
@@ -69,6 +70,23 @@ class Assessment:
     caveats: tuple[Caveat, ...] = ()
     commands: tuple[str, ...] = ()
     preview: Preview = NO_PREVIEW
+
+
+@dataclass(frozen=True, slots=True)
+class PlaygroundSettings:
+    """How the playground offers a method: mechanisms to choose from, and (least, most, first) epsilon."""
+
+    key: str
+    title: str
+    choices: tuple[str, ...]
+    epsilons: tuple[float, float, float]
+    delta: float | None = None
+
+
+class Previewer(Protocol):
+    """What a method shows for one text in the playground."""
+
+    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +208,7 @@ class Method(Protocol):
         audited: what its guarantee is audited for, as `dptext.privacy.wording.audited` calls it.
         inputs: the public inputs in `ReleaseFiles` that its examination takes.
         folder: the format of the folder that it releases; None: a file.
+        playground: how the playground offers it; None: not at all.
         keeps_marks: the output keeps the placeholders of a redaction.
     """
 
@@ -204,6 +223,7 @@ class Method(Protocol):
     inputs: ClassVar[frozenset[str]] = frozenset()
     folder: ClassVar[str | None] = None
     keeps_marks: ClassVar[bool] = False
+    playground: ClassVar[PlaygroundSettings | None] = None
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         """Return whether a statement is of a release of this method."""
@@ -221,6 +241,10 @@ class Method(Protocol):
         self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
     ) -> Examination:
         """Check, attack and measure a release for its report (``dptext report``)."""
+        ...
+
+    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:
+        """Return what shows one text in the playground; ``check`` raises if nobody waits for the result."""
         ...
 
 

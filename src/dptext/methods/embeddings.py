@@ -23,6 +23,7 @@ from dptext.methods.base import (
     Caveat,
     Method,
     Preview,
+    Previewer,
     ReleaseFiles,
     round_down,
 )
@@ -38,10 +39,12 @@ from dptext.methods.checks import (
 )
 from dptext.methods.files import FolderKind
 from dptext.methods.findings import Examination, ReportConfig
+from dptext.methods.preview import Samples
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.formats import load_folder, statements_in
+from dptext.vectors.word_vectors import WordVectors
 
 _DELTA = 1e-6
 _PEOPLE = 1_500  # public texts that stand for people
@@ -139,6 +142,9 @@ class Embeddings(Method):
             f"card is its README.md; dptext audit {data.name} checks the promise, and dptext attack membership "
             f"{data.name} says what an attacker gets"
         )
+
+    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:
+        raise NotImplementedError("one text says nothing about word vectors of many people")
 
 
 def _caveats(case: AdviceInput, expected: ExpectedVectors | None) -> Iterator[Caveat]:

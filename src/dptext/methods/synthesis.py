@@ -19,7 +19,9 @@ from dptext.methods.base import (
     Audit,
     Caveat,
     Method,
+    PlaygroundSettings,
     Preview,
+    Previewer,
     ReleaseFiles,
     option,
     round_down,
@@ -30,6 +32,7 @@ from dptext.methods.corpus_checks import check_corpus, check_description, descri
 from dptext.methods.data import quote
 from dptext.methods.files import FolderKind
 from dptext.methods.findings import Examination, ReportConfig
+from dptext.methods.preview import Samples
 from dptext.methods.public_texts import PREVIEWED
 from dptext.methods.questions import LABELS, NEW, PUBLIC
 from dptext.privacy.guarantee import Trust
@@ -41,8 +44,10 @@ from dptext.synthesis.distribution import (
 )
 from dptext.synthesis.planning import Expected, expected_quality
 from dptext.synthesis.synthesizer import Synthesizer
+from dptext.vectors.word_vectors import WordVectors
 
 _EPSILON = 1.0
+_DELTA = 1e-6  # of the playground
 _COUNT = 5_000
 _ENOUGH = 0.5  # of the way from chance to no noise
 _MIN_PEOPLE = 30  # with fewer, even the description without noise says nothing
@@ -69,6 +74,9 @@ class Synthesis(Method):
     audited = "people"
     folder = FolderKind.DESCRIPTION
     inputs = frozenset({"public", "distribution", "held_out"})
+    playground = PlaygroundSettings(
+        "synthetic", "Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), _DELTA
+    )
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words are those of their authors, not of your users.",
         "devices": "The texts must be collected first: no device sends a vector of its own.",
@@ -98,6 +106,11 @@ class Synthesis(Method):
             commands=_commands(case),
             preview=_preview(case) if figures else NO_PREVIEW,
         )
+
+    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG002
+        from dptext.methods.text_previews import CorpusPreviewer  # loads what only the playground needs
+
+        return CorpusPreviewer(vectors, samples, _DELTA)
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_described(statement)

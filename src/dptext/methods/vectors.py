@@ -20,7 +20,9 @@ from dptext.methods.base import (
     Audit,
     Caveat,
     Method,
+    PlaygroundSettings,
     Preview,
+    Previewer,
     ReleaseFiles,
     label_caveats,
     option,
@@ -28,6 +30,7 @@ from dptext.methods.base import (
 from dptext.methods.checks import FILES_AGREE, Check, check_digest, check_guarantee, speaks_of, whole_parameter
 from dptext.methods.files import FolderKind, Rows
 from dptext.methods.findings import Examination, ReportConfig
+from dptext.methods.preview import Samples
 from dptext.methods.questions import PUBLIC
 from dptext.methods.row_report import NO_ENCODER, RowExamination
 from dptext.privacy.guarantee import Trust
@@ -46,6 +49,8 @@ from dptext.representations.registry import (
     randomizer_from_parameters,
 )
 
+from dptext.vectors.word_vectors import WordVectors
+_DELTA = 1e-6  # of the playground
 _FITTED = 1_000  # public texts
 _FIT: dict[str, Any] = {
     "bound": "normalise",
@@ -76,6 +81,9 @@ class Vectors(Method):
     holds = "private vectors"
     audited = "vectors"
     folder = FolderKind.DEVICE
+    playground = PlaygroundSettings(
+        "vectors", "A text becomes a private vector", ("PrivUnit", "L2Laplace", "Gaussian"), (0.5, 50.0, 8.0), _DELTA
+    )
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one noisy vector per text.",
         "vectors": "The output is one vector per text, none per word.",
@@ -106,6 +114,11 @@ class Vectors(Method):
             commands=(case.command("encode", ".encoded.parquet", *options, trust=Trust.LOCAL),),
             preview=Preview(missing="there are no texts: a list of numbers per text"),
         )
+
+    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG002
+        from dptext.methods.text_previews import VectorPreviewer  # loads what only the playground needs
+
+        return VectorPreviewer(vectors, samples, self.playground.epsilons[:2], _DELTA)
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return statement.mechanism in RANDOMIZERS or statement.mechanism in PUBLISHED_ONLY

@@ -25,15 +25,27 @@ from dptext.calibration.deniability import deniability, zipf_weights
 from dptext.calibration.outcomes import distributions_of
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import read_documents
-from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Audit, Method, ReleaseFiles
+from dptext.methods.base import (
+    NO_PREVIEW,
+    PROTECTING,
+    AdviceInput,
+    Assessment,
+    Audit,
+    Method,
+    PlaygroundSettings,
+    Previewer,
+    ReleaseFiles,
+)
 from dptext.methods.checks import Check, check_digest, check_guarantee, restate
 from dptext.methods.files import Rows
 from dptext.methods.findings import Examination, ReportConfig
+from dptext.methods.preview import Samples
 from dptext.methods.row_report import NO_ENCODER, RowExamination, samples_of
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import placeholders_of, public_form
 from dptext.release.release import data_and_statement, read_statement
+from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import is_word_mechanism, mechanism_from_statement
 from dptext.words.replacing import (
@@ -63,6 +75,9 @@ class Words(Method):
     audited = "words"
     keeps_marks = True
     inputs = frozenset({"vectors", "words"})
+    playground = PlaygroundSettings(
+        "words", "Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0)
+    )
     mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
@@ -80,6 +95,11 @@ class Words(Method):
             )
         preview = case.preview(mechanism) if figures else NO_PREVIEW
         return Assessment(statement=mechanism.statement, good_for=good_for, commands=commands, preview=preview)
+
+    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG002
+        from dptext.methods.word_preview import WordPreviewer  # loads what only the playground needs
+
+        return WordPreviewer(vectors, check)
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_word_mechanism(statement)

@@ -14,8 +14,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from dptext.errors import DptextError, ParameterError, StorageError, extras
-from dptext.playground.results import NOTE, Shown
-from dptext.playground.ways import MOST_CHARACTERS, WAYS, Playground
+from dptext.methods.preview import NOTE, Shown
+from dptext.playground.model import MOST_CHARACTERS, SETTINGS, Playground
 from dptext.privacy.randomness import RandomBits
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def _offered(playground: Playground) -> dict[str, Any]:
     return {
         "ways": [
             {"name": name, "title": way.title, "choices": way.choices, "epsilons": way.epsilons, "delta": way.delta}
-            for name, way in WAYS.items()
+            for name, way in SETTINGS.items()
         ],
         "samples": [{"title": title, "text": text} for title, text in playground.samples],
         "characters": MOST_CHARACTERS,

@@ -9,8 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dptext.features.features import UNIT
-from dptext.noise.gaussian_sums import CELL, Integers
-from dptext.playground.results import (
+from dptext.methods.preview import (
     SAME,
     Between,
     Neighbours,
@@ -28,6 +27,7 @@ from dptext.playground.results import (
     right_in_draws,
     told_apart,
 )
+from dptext.noise.gaussian_sums import CELL, Integers
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
@@ -64,7 +64,7 @@ def _overlap_of_gaussians(sigma: float, apart: float) -> Between:
     return Between.exactly(1.0 - gaussian_delta(sigma, epsilon=0.0, sensitivity=apart))
 
 
-class Sentences:
+class BankPreviewer:
     """What a bank of public texts makes of a text."""
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
@@ -117,7 +117,7 @@ class Sentences:
         return Neighbours(first, second, found.middle, named, SAME if found.low == 1 else told_apart(found))
 
 
-class Synthetic:
+class CorpusPreviewer:
     """A corpus of made-up people, and one person more."""
 
     def __init__(self, vectors: WordVectors, samples: Samples, delta: float) -> None:
@@ -195,7 +195,7 @@ def _chances(shift: float) -> tuple[tuple[str, float, float], ...]:
     return (*found, (f"above {_EDGES[-1]:g}", 1 - before[0], 1 - before[1]))
 
 
-class Vectors:
+class VectorPreviewer:
     """What a randomizer makes of the vector of a text."""
 
     def __init__(self, vectors: WordVectors, samples: Samples, epsilons: tuple[float, float], delta: float) -> None:

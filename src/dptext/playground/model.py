@@ -1,52 +1,34 @@
-"""The ways that the playground offers, and the one object that shows them."""
+"""The release methods that the playground offers, and the object that shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from types import MappingProxyType
-from typing import Protocol
 
 from dptext.checks import choice as one_of
 from dptext.checks import is_encodable, number, whole
 from dptext.errors import ParameterError
-from dptext.playground.results import Samples, Shown
+from dptext.methods.base import Method, PlaygroundSettings, Previewer
+from dptext.methods.preview import Samples, Shown
+from dptext.methods.registry import METHODS
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 MOST_CHARACTERS = 2000
 """A text may have so many."""
 MOST_DRAWS = 20
-DELTA = 1e-6
 _VOCABULARY = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A way to make text private."""
-
-    title: str
-    choices: tuple[str, ...]
-    epsilons: tuple[float, float, float]
-    delta: float | None = None
-
-
-WAYS: Mapping[str, Way] = MappingProxyType(
-    {
-        "words": Way("Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0)),
-        "sentences": Way("A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0)),
-        "synthetic": Way("Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), DELTA),
-        "vectors": Way(
-            "A text becomes a private vector", ("PrivUnit", "L2Laplace", "Gaussian"), (0.5, 50.0, 8.0), DELTA
-        ),
-    }
+_METHODS: Mapping[str, Method] = {
+    method.playground.key: method for method in reversed(METHODS) if method.playground is not None
+}
+SETTINGS: Mapping[str, PlaygroundSettings] = MappingProxyType(
+    {method.playground.key: method.playground for method in reversed(METHODS) if method.playground is not None}
 )
-
-
-class _Showing(Protocol):
-    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown: ...
+"""How the release methods are offered that a person can try on one text."""
 
 
 class DroppedError(Exception):
@@ -54,10 +36,10 @@ class DroppedError(Exception):
 
 
 class Playground:
-    """What a text becomes, in each of the ways, on the vectors and the sample that the extra ``playground`` brings."""
+    """What each release method makes of a text, with the vectors and the sample of the extra ``playground``."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, _Showing] = {}
+        self._loaded: dict[str, Previewer] = {}
         self._lock = Lock()
         self._texts = Samples()
         self._is_wanted: Callable[[], bool] = lambda: True
@@ -73,10 +55,10 @@ class Playground:
         *,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> Shown:
-        """What a text becomes, how likely, what an attacker gets, and what is promised."""
-        found = WAYS[one_of("way", way, tuple(WAYS))]
-        choice = found.choices[0] if choice is None else one_of("choice", choice, found.choices)
-        least, most, _ = found.epsilons
+        """Show what a text becomes, how likely, what an adversary gets, and the guarantee."""
+        settings = SETTINGS[one_of("way", way, tuple(SETTINGS))]
+        choice = settings.choices[0] if choice is None else one_of("choice", choice, settings.choices)
+        least, most, _ = settings.epsilons
         epsilon = number("epsilon", epsilon, least=least, most=most)
         draws = whole("draws", draws, least=1, most=MOST_DRAWS)
         text = _checked("text", text)
@@ -85,7 +67,7 @@ class Playground:
             self._is_wanted = is_wanted
             self._check_wanted()
             if way not in self._loaded:
-                self._loaded[way] = self._load(way)
+                self._loaded[way] = _METHODS[way].previewer(self._vectors, self._texts, self._check_wanted)
             return self._loaded[way].show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
 
     def _check_wanted(self) -> None:
@@ -100,20 +82,6 @@ class Playground:
     @cached_property
     def _vectors(self) -> WordVectors:
         return load_vectors("glove-6b-50d", limit=_VOCABULARY)
-
-    def _load(self, way: str) -> _Showing:
-        """The model of a way; the imports take seconds."""
-        if way == "words":
-            from dptext.playground.words import Words
-
-            return Words(self._vectors, self._check_wanted)
-        from dptext.playground import texts
-
-        if way == "sentences":
-            return texts.Sentences(self._vectors, self._texts)
-        if way == "synthetic":
-            return texts.Synthetic(self._vectors, self._texts, DELTA)
-        return texts.Vectors(self._vectors, self._texts, WAYS["vectors"].epsilons[:2], DELTA)
 
 
 def _checked(name: str, text: str) -> str:

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.calibration.outcomes import Floats, distances_from
-from dptext.noise.discrete import l2_laplace
-from dptext.playground.results import (
+from dptext.methods.preview import (
     NOTE,
     SAME,
     Attacker,
@@ -37,6 +36,7 @@ from dptext.playground.results import (
     right_in_draws,
     told_apart,
 )
+from dptext.noise.discrete import l2_laplace
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Kind, Token, split
@@ -101,7 +101,7 @@ _Likely: TypeAlias = list[tuple[int, float]]
 """Words by their rows, with chances."""
 
 
-class Words:
+class WordPreviewer:
     """What word mechanisms make of a text."""
 
     def __init__(self, vectors: WordVectors, check: Callable[[], None] = lambda: None) -> None:
