@@ -48,8 +48,8 @@ from dptext.representations.registry import (
     best_dimension,
     randomizer_from_parameters,
 )
-
 from dptext.vectors.word_vectors import WordVectors
+
 _DELTA = 1e-6  # of the playground
 _FITTED = 1_000  # public texts
 _FIT: dict[str, Any] = {
