@@ -154,7 +154,7 @@ def test_the_features_travel_once_and_no_row_carries_them(frame, monkeypatch):
     assert len(set(seen)) == 1
     assert len(pickle.dumps(SumTask(seen[0]))) < 500
     sums = from_node(seen[0])
-    assert (sums.features.fingerprint, sums.labels) == (plan.features.fingerprint, plan.labels)
+    assert (sums.total.args[0].fingerprint, sums.labels) == (plan.features.fingerprint, plan.labels)
 
 
 def test_the_ledger_charges_people_first_and_settles_when_the_folder_stands(frame, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import hmac
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -150,7 +151,7 @@ def _privatized(
         return SparkRelease(
             source=source.df,
             text=source.text,
-            rows=source.compute(tasks.RewriteTask, mechanism, rewriter.key, partitions),
+            rows=source.compute(tasks.rewritten, mechanism, rewriter.key, partitions),
             statement_of=statement_of,
             statement_before=rewriter.statement_before,
             release_id=rewriter.release_id,
@@ -169,7 +170,7 @@ def _encoded(source: _Source, encoder: DeviceEncoder, seed: int | None, partitio
         return SparkRelease(
             source=source.df,
             text=source.text,
-            rows=source.compute(tasks.EncodeTask, encoder, key, partitions),
+            rows=source.compute(tasks.encoded, encoder, key, partitions),
             statement_of=lambda _: statement,
             statement_before=lambda: statement,
             release_id=release_id,
@@ -206,7 +207,7 @@ class _Source:
                 )
         return cls(df, text, keep, ids, once)
 
-    def compute(self, kind: type[tasks.BlockTask], thing: object, key: NoiseKey, partitions: int | None) -> Any:
+    def compute(self, work: Any, thing: object, key: NoiseKey, partitions: int | None) -> Any:
         """The rows through a mechanism or an encoder, lazy."""
         from pyspark.sql.types import ArrayType, FloatType, LongType, StructField, StructType
 
@@ -216,9 +217,10 @@ class _Source:
         else:
             count = _partitions(self.df, partitions)
             ids, rows = (self.ids, self._by_id(count)) if self.ids else ((tasks.LABEL,), self._by_label(key, count))
-        task = kind(tasks.to_nodes(self.df.sparkSession, thing), key.secret(), self.text, self.keep, ids)
+        tables = tasks.to_nodes(self.df.sparkSession, thing)
+        task = tasks.BlockTask(work, tables, key.secret(), self.text, self.keep, ids)
         kept = [_bare_field(rows.schema[name]) for name in self.keep]
-        if kind is tasks.EncodeTask:
+        if work is tasks.encoded:
             vector = StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)
             return rows.mapInArrow(tasks.named(task, "encode_rows"), StructType([vector, *kept]))
         counts = [StructField(name, LongType()) for name in tasks.COUNTS]
@@ -358,7 +360,9 @@ def fit(
     plan, bits = model.plan(), RandomBits(model.seed)
     warn_of_delta(plan.total_delta, public_users=model.public_users)
     rows = PrivateFrame(df, text=text, user=user, order=order, partitions=partitions)
-    return model.released(plan, rows.total(tasks.WordSums(plan), plan.unit), bits)
+    columns = () if plan.levels.attribute is None else (plan.levels.attribute,)
+    sums = tasks.UserSums(columns, (len(plan.words), plan.features.dimension), plan.total_of, Labels())
+    return model.released(plan, rows.total(sums, plan.unit), bits)
 
 
 def describe(
@@ -471,7 +475,9 @@ class PrivateFrame:
 
     def fit(self, synthesizer: Synthesizer, plan: SynthesisPlan, *, release_id: str | None = None) -> TextDistribution:
         bits = RandomBits(synthesizer.seed)
-        sums = tasks.TextSums(plan.features, plan.labels, plan.unit, plan.terms.most_documents)
+        total = partial(tasks.sum_texts, plan.features, plan.labels, plan.unit, plan.terms.most_documents)
+        shape = (len(plan.labels), 1 + plan.features.dimension)
+        sums = tasks.UserSums(plan.labels.columns, shape, total, plan.labels)
         return synthesizer.released(plan, self.total(sums, plan.unit), bits, release_id=release_id)
 
     def describe(

@@ -176,15 +176,10 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
         "Spark's Java process ended, most likely for want of memory: set spark.driver.memory higher, and start again",
     ),
     (
-        "No module named",
+        "No module named|PYTHON_VERSION_MISMATCH",
         MissingExtraError,
-        'the workers lack a Python package: install "dptext[spark]" on every node or ship the environment '
-        "(spark.archives), and set PYSPARK_PYTHON to its python",
-    ),
-    (
-        "PYTHON_VERSION_MISMATCH",
-        ParameterError,
-        "driver and workers have different versions of Python: set PYSPARK_PYTHON to the same one on every node",
+        'the workers have another Python, or lack a package: install "dptext[spark]" on every node or ship the '
+        "environment (spark.archives), and set PYSPARK_PYTHON to its python",
     ),
     (
         "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST",

@@ -8,7 +8,6 @@ Derivation: docs/howto/spark.md#spark-users
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +16,12 @@ from importlib.metadata import version
 from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext.embeddings.cooccurrence import Plan
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures
 from dptext.io.batches import Batch, text_batches
@@ -31,8 +29,9 @@ from dptext.io.documents import Document
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import NoiseKey
 from dptext.processes import load_shared, save_shared
-from dptext.release.mechanism import Rewriter
+from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally
+from dptext.representations.device import DeviceEncoder
 from dptext.representations.files import VECTOR, encode_block
 from dptext.synthesis.moments import Labels, MomentSum
 from dptext.threads import use_cores
@@ -104,10 +103,40 @@ def record_batch(columns: Mapping[str, Any]) -> Any:
 # -- blocks of rows and their noise ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class BlockTask(ABC):
-    """Blocks of rows through a mechanism or an encoder."""
+Columns = Callable[[int, Batch, Any], dict[str, Any]]
+"""From the place of a block, the block and the Arrow type of its texts to columns."""
 
+
+def rewritten(mechanism: TextMechanism, key: NoiseKey, text: str) -> Columns:
+    """Private texts, and the counts of `Rewriter`."""
+    rewriter = Rewriter(mechanism, key=key)
+
+    def columns(place: int, block: Batch, kind: Any) -> dict[str, Any]:
+        private, tally = rewriter.rewrite_block(place, block)
+        rest = [0] * (len(private) - 1)
+        counts = zip(COUNTS, tally.as_dict().values(), strict=True)
+        return {text: pa.array(private, kind)} | {name: pa.array([count, *rest], pa.int64()) for name, count in counts}
+
+    return columns
+
+
+def encoded(encoder: DeviceEncoder, key: NoiseKey, text: str) -> Columns:  # noqa: ARG001  it does not come along
+    """Private vectors; a missing text counts as the empty one."""
+    encode = encode_block(encoder, key)
+
+    def columns(place: int, block: Batch, kind: Any) -> dict[str, Any]:  # noqa: ARG001
+        private = encode(place, block)
+        ends = np.arange(0, private.size + 1, private.shape[1], dtype=np.int32)
+        return {VECTOR: pa.ListArray.from_arrays(pa.array(ends), pa.array(private.ravel()))}
+
+    return columns
+
+
+@dataclass(frozen=True)
+class BlockTask:
+    """Blocks of rows through a mechanism (`rewritten`) or an encoder (`encoded`), and kept columns."""
+
+    work: Callable[[Any, NoiseKey, str], Columns]
     tables: str
     secret: bytes = field(repr=False)
     text: str
@@ -117,42 +146,10 @@ class BlockTask(ABC):
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         partition = begin_task(self.software)
-        work = self.work(from_node(self.tables), NoiseKey.restored(self.secret, seeded=False))
+        columns = self.work(from_node(self.tables), NoiseKey.restored(self.secret, seeded=False), self.text)
         for place, block, parts in placed_blocks(batches, self.text, ids=self.ids, partition=partition):
             kept = {name: pa.concat_arrays([part.column(name) for part in parts]) for name in self.keep}
-            yield record_batch(self.columns(work(place, block), parts[0].schema) | kept)
-
-    @abstractmethod
-    def work(self, thing: Any, key: NoiseKey) -> Callable[[int, Batch], Any]:
-        """Return the function that makes private values of a block and its place."""
-
-    @abstractmethod
-    def columns(self, private: Any, schema: Any) -> dict[str, Any]: ...
-
-
-class RewriteTask(BlockTask):
-    """Private texts, kept columns and the counts of `Rewriter`."""
-
-    def work(self, thing: Any, key: NoiseKey) -> Callable[[int, Batch], Any]:
-        return Rewriter(thing, key=key).rewrite_block
-
-    def columns(self, private: Any, schema: Any) -> dict[str, Any]:
-        texts, tally = private
-        rest = [0] * (len(texts) - 1)
-        counts = zip(COUNTS, tally.as_dict().values(), strict=True)
-        made = {name: pa.array([count, *rest], pa.int64()) for name, count in counts}
-        return {self.text: pa.array(texts, schema.field(self.text).type), **made}
-
-
-class EncodeTask(BlockTask):
-    """Private vectors and kept columns; a missing text counts as the empty one."""
-
-    def work(self, thing: Any, key: NoiseKey) -> Callable[[int, Batch], Any]:
-        return encode_block(thing, key)
-
-    def columns(self, private: Any, schema: Any) -> dict[str, Any]:  # noqa: ARG002
-        ends = np.arange(0, private.size + 1, private.shape[1], dtype=np.int32)
-        return {VECTOR: pa.ListArray.from_arrays(pa.array(ends), pa.array(private.ravel()))}
+            yield record_batch(columns(place, block, parts[0].schema.field(self.text).type) | kept)
 
 
 def placed_blocks(
@@ -234,75 +231,28 @@ class LabelTask:
 # -- sums over users ------------------------------------------------------------------------------------------
 
 
-class UserSums(Protocol):
-    """A sum of whole numbers over users, as one machine makes it; public, without random state."""
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The columns that are read beside texts and users: attributes of the documents."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    def code(self, values: Sequence[Any]) -> int:
-        """The number by which documents with one text are sorted."""
-
-    def total(self, documents: Iterable[Document]) -> Integers: ...
-
-
 @dataclass(frozen=True)
-class WordSums:
-    """The sum of `Cooccurrence`."""
+class UserSums:
+    """A sum of whole numbers over users, as one machine makes it; public, without random state.
 
-    plan: Plan
+    ``columns`` are attributes of the documents. Documents of a user with one text are sorted by their class in
+    ``labels``.
+    """
 
-    @property
-    def columns(self) -> Sequence[str]:
-        level = self.plan.levels.attribute
-        return () if level is None else (level,)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.plan.words), self.plan.features.dimension
-
-    def code(self, values: Sequence[Any]) -> int:  # noqa: ARG002  every level of a user counts
-        return 0
-
-    def total(self, documents: Iterable[Document]) -> Integers:
-        return self.plan.total_of(documents)
-
-
-@dataclass(frozen=True)
-class TextSums:
-    """The sum of `Synthesizer`."""
-
-    features: PublicFeatures
+    columns: tuple[str, ...]
+    shape: tuple[int, int]
+    total: Callable[[Iterable[Document]], Integers]
     labels: Labels
-    unit: UserUnit
-    most_documents: int
 
-    @property
-    def columns(self) -> Sequence[str]:
-        return self.labels.columns
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.labels), 1 + self.features.dimension
-
-    def code(self, values: Sequence[Any]) -> int:
-        return self.labels.code(values)
-
-    def total(self, documents: Iterable[Document]) -> Integers:
-        total = MomentSum(self.features, len(self.labels))
-        with texts_of(
-            documents,
-            columns=self.labels.columns,
-            code=self.labels.code,
-            unit=self.unit,
-            most_documents=self.most_documents,
-        ) as people:
-            total.add(people)
-        return total.cells
+def sum_texts(
+    features: PublicFeatures, labels: Labels, unit: UserUnit, most_documents: int, documents: Iterable[Document]
+) -> Integers:
+    """The sum of `Synthesizer`."""
+    total, columns = MomentSum(features, len(labels)), labels.columns
+    with texts_of(documents, columns=columns, code=labels.code, unit=unit, most_documents=most_documents) as people:
+        total.add(people)
+    return total.cells
 
 
 def value_names(count: int) -> list[str]:
@@ -327,14 +277,14 @@ class UserTask:
         sums: UserSums = from_node(self.tables)
         for batch in batches:
             texts = [(text or "").encode("utf-8", "surrogatepass") for text in batch.column(TEXT).to_pylist()]
-            codes = map(sums.code, _values(batch, len(sums.columns)))
+            codes = map(sums.labels.code, _values(batch, len(sums.columns)))
             keys = [
                 hashlib.sha256(text).digest() + (code + 1).to_bytes(4, "big")
                 for text, code in zip(texts, codes, strict=True)
             ]
             users = [_digest(user_name(user), self.key) for user in batch.column(USER).to_pylist()]
             columns = {name: batch.column(name) for name in batch.schema.names}
-            yield record_batch({**columns, USER: pa.array(users), KEY: pa.array(keys, pa.binary())})
+            yield record_batch({**columns, USER: pa.array(users, pa.string()), KEY: pa.array(keys, pa.binary())})
 
 
 @dataclass(frozen=True)
