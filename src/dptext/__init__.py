@@ -14,6 +14,7 @@ _HOME = {
     name: home
     for home, names in {
         "methods.advise": "advise",
+        "methods.registry": "register",
         "audits.mechanisms": "audit",
         "calibration.calibration": "calibrate",
         "calibration.deniability": "deniability",

@@ -1,5 +1,6 @@
 # Generated: cd tests && python -m golden
 from dptext.methods.advise import advise as advise
+from dptext.methods.registry import register as register
 from dptext.audits.mechanisms import audit as audit
 from dptext.calibration.calibration import calibrate as calibrate
 from dptext.calibration.deniability import deniability as deniability

@@ -108,6 +108,11 @@ def audit(
         of_words: dict[str, Any] = {"words": words, "distance": distance, "labels": labels}
         of_texts = {"texts": texts}
         of_vectors = {"dimension": dimension, "pair": pair, "score": score}
+        if not any(hasattr(mechanism, name) for name in ("vectors", "bank", "release_", "channel", "sample")):
+            raise ParameterError(
+                f"mechanism must be a word mechanism, a BankRewriter or a randomizer, got {type(mechanism).__name__}: "
+                "derive yours from ShownMechanism, WordMechanism or Randomizer (docs: A mechanism of your own)"
+            )
         if hasattr(mechanism, "vectors"):
             _refuse(of_texts | of_vectors, "a word mechanism")
             return _audit_words(mechanism, claim, **of_words, **how)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import announced_format
@@ -19,9 +19,43 @@ from dptext.methods.words import Words
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import is_redacted
 from dptext.release.release import data_and_statement, read_statement
+from dptext.representations.randomizer import Randomizer
+from dptext.representations.registry import add_randomizer
+from dptext.words.mechanism import WordMechanism
+from dptext.words.registry import add_word_mechanism
 
 METHODS: tuple[Method, ...] = (Synthesis(), Embeddings(), Bank(), Vectors(), Words())
 _STATEMENT = "privacy.json"  # in a folder
+
+
+MechanismClass = TypeVar("MechanismClass", bound=type)
+
+
+def register(mechanism: MechanismClass) -> MechanismClass:
+    """Register a word mechanism or a randomizer of your own, so that files made with it can be audited and reported.
+
+    The registration holds for this process. Use it as a decorator of the class.
+
+    Args:
+        mechanism: a subclass of `dptext.words.mechanism.WordMechanism` (or `ShownMechanism`, whose distributions can be
+            read) or of `dptext.representations.randomizer.Randomizer`, with a ``name`` of its own. Its constructor
+            takes by name what its ``parameters()`` states.
+
+    Returns:
+        The class itself.
+
+    Raises:
+        ParameterError: another kind of class; a name that is taken.
+
+    **Guarantee**: none by this call. The statement says what the class claims; `dptext.audit` tries to refute it.
+    """
+    if isinstance(mechanism, type) and issubclass(mechanism, WordMechanism):
+        add_word_mechanism(mechanism)
+    elif isinstance(mechanism, type) and issubclass(mechanism, Randomizer):
+        add_randomizer(mechanism)
+    else:
+        raise ParameterError("mechanism must be a subclass of WordMechanism or Randomizer")
+    return mechanism
 
 
 def method_of(statement: PrivacyStatement) -> Method:

@@ -42,10 +42,9 @@ from dptext.representations.privunit import PrivUnit
 from dptext.representations.published.protocols import PublishedChannel
 from dptext.representations.registry import (
     ON_NEWS,
-    PUBLISHED_ONLY,
-    RANDOMIZERS,
     USUAL,
     best_dimension,
+    is_randomizer,
     randomizer_from_parameters,
 )
 from dptext.vectors.word_vectors import WordVectors
@@ -121,7 +120,7 @@ class Vectors(Method):
         return VectorPreviewer(vectors, samples, self.playground.epsilons[:2], _DELTA)
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
-        return statement.mechanism in RANDOMIZERS or statement.mechanism in PUBLISHED_ONLY
+        return is_randomizer(statement.mechanism)
 
     def check(self, files: ReleaseFiles) -> Audit:
         if files.data.is_dir() and announced_format(files.data) == self.folder:  # an encoder for devices

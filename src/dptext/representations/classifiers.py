@@ -28,7 +28,7 @@ from dptext.representations.networks import (
     train_mlp,
 )
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
+from dptext.representations.registry import RANDOMIZERS, is_randomizer, randomizer_from_parameters
 
 _BLOCKS = 16
 _TINY = 1e-300
@@ -485,7 +485,7 @@ def _noise(given: object, dimension: int, width: int | None) -> tuple[Channel | 
 def _stated(statement: PrivacyStatement) -> tuple[Randomizer, int]:
     """The randomizer that a statement describes, rebuilt from its parameters, and the dimension of its vectors."""
     parameters = statement.parameters
-    known = statement.mechanism in RANDOMIZERS or statement.mechanism in PUBLISHED_ONLY
+    known = is_randomizer(statement.mechanism)
     if not known or not isinstance(dimension := parameters.get("dimension"), int):
         raise ParameterError(
             f"a statement of {statement.mechanism!r} does not say which noise vectors carry; expected one of "

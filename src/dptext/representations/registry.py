@@ -45,6 +45,20 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
 
 PUBLISHED_ONLY: dict[str, type[Randomizer]] = {each.name: each for each in (SUE, OUE, OME, DPNR, DPText, CappedDPText)}
 """Those that do not keep what their papers print: for comparisons, with ``unsafe_as_published=True``."""
+ADDED: dict[str, type[Randomizer]] = {}
+"""Those of the caller (`dptext.register`)."""
+
+
+def add_randomizer(randomizer: type[Randomizer]) -> None:
+    """Recognise the statements of a caller's randomizer; a name is given once."""
+    known = RANDOMIZERS | PUBLISHED_ONLY | ADDED
+    if known.get(randomizer.name, randomizer) is not randomizer:
+        raise ParameterError(f"there is a randomizer {randomizer.name!r} already: give yours another name")
+    ADDED[randomizer.name] = randomizer
+
+
+def is_randomizer(name: str) -> bool:
+    return name in RANDOMIZERS or name in PUBLISHED_ONLY or name in ADDED
 
 
 def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> Randomizer:
@@ -80,7 +94,7 @@ def kind_named(name: str) -> type[Randomizer] | None:
 
 def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Randomizer:
     """The randomizer of which a statement or a saved encoder speaks."""
-    build: Any = RANDOMIZERS.get(name) or PUBLISHED_ONLY.get(name)
+    build: Any = (RANDOMIZERS | PUBLISHED_ONLY | ADDED).get(name)
     if build is None:
         raise DataError(f"expected the name of a randomizer ({', '.join(RANDOMIZERS)}), got another: upgrade dptext?")
     names = [each.name for each in fields(build)]

@@ -29,7 +29,9 @@ MECHANISMS: dict[str, type[WordMechanism]] = {
 PUBLISHED_ONLY: dict[str, type[WordMechanism]] = {TruncatedGumbel.name.lower(): TruncatedGumbel}
 """Those of which nothing sound remains: for comparisons, with ``unsafe_as_published=True``."""
 
-_BY_NAME = {each.name: each for each in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())}
+_BY_NAME: dict[str, type[WordMechanism]] = {
+    each.name: each for each in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())
+}
 _OF_ALL = ("vectors", "epsilon", "unknown", "unsafe_as_published")
 
 
@@ -63,6 +65,12 @@ def word_mechanism(
         )
     epsilon = chosen_epsilon(epsilon, build.__name__)
     return build(GLOVE if vectors is None else vectors, epsilon=epsilon, **options)
+
+
+def add_word_mechanism(mechanism: type[WordMechanism]) -> None:
+    """Recognise the statements of a caller's mechanism; a name is given once."""
+    if _BY_NAME.setdefault(mechanism.name, mechanism) is not mechanism:
+        raise ParameterError(f"there is a word mechanism {mechanism.name!r} already: give yours another name")
 
 
 def is_word_mechanism(statement: PrivacyStatement) -> bool:
