@@ -19,15 +19,15 @@ def statements():
     words = ["good", "bad", "long", "short"]
     vectors = dptext.load_vectors((words, [[float(row), row % 2.0] for row in range(4)]))
     bank = dptext.TextBank(["good", "bad long", "short"], encoder=dptext.MeanOfWords(vectors), cache=False)
+    encoder, document = dptext.MeanOfWords(vectors), dptext.Document("good bad", user="u")
+    pool = ["good bad", "long", "short good"]
     return [
         dptext.TEM(vectors, epsilon=1.0).document_statement(3),
         dptext.Redacted(dptext.SanText(vectors, epsilon=1.0)).document_statement(3),
         dptext.BankRewriter(bank, epsilon=1.0).statement,
         dptext.PrivUnit(epsilon=1.0).statement(8),
-        dptext.Cooccurrence(vectors, epsilon=1.0, delta=1e-6).fit([dptext.Document("good bad", user="u")]).statement_,
-        dptext.Synthesizer(epsilon=1.0, features=dptext.MeanOfWords(vectors), cache=False)
-        .plan(["good bad", "long", "short good"])
-        .promise,
+        dptext.Cooccurrence(vectors, epsilon=1.0, delta=1e-6).fit([document]).statement_,
+        dptext.Synthesizer(epsilon=1.0, features=encoder, cache=False).plan(pool).promise,
     ]
 
 

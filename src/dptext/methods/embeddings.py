@@ -52,6 +52,7 @@ _LITTLE, _NOTHING = 0.1, 0.01  # of what people's texts add to public vectors
 _GOOD_FOR = "Similar words, and features for models of this domain."
 
 
+_MECHANISMS = ("co-occurrences", "skip-gram")
 _STATEMENT = "privacy.json"
 _COVERAGE = (
     "whoever takes part beside them: each part is clipped to its length, as long as the software that the statement "
@@ -102,7 +103,7 @@ class Embeddings(Method):
         )
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
-        return "sensitivity" in statement.parameters or "noise_multiplier" in statement.parameters
+        return statement.mechanism.split(" + ")[0] in _MECHANISMS  # earlier releases that went into it follow
 
     def check(self, files: ReleaseFiles) -> Audit:
         vectors = load_folder(files.data, limit=None, source=files.data.name)
