@@ -208,7 +208,7 @@ def _read_csv(lines: io.TextIOWrapper, reading: Reading, required: Names) -> Ite
             elif len(row) == width:
                 yield dict(zip(header, row, strict=True))
             else:  # csv reads the empty line of a one-column file as no fields
-                yield _fields(header, row or [""], f" (line {reader.line_num})")
+                yield _fields(header, row or [""] * (width == 1), f" (line {reader.line_num})")
     except csv.Error as error:
         problem = "is not valid CSV"
         if "unexpected end" in str(error):
@@ -471,13 +471,16 @@ class _LineFormat:
             yield from _good_rows(self._rows_of(file, reading, () if self.has_columns else ("text",)), reading)
 
     def _rows_of(self, file: OpenedFile, reading: Reading, required: Names) -> Iterator[Row]:
+        encoding = reading.encoding
         try:
-            yield from self.read(_text_of(file, reading.encoding), reading, required)
+            lines = _text_of(file, encoding)
+            encoding = lines.encoding
+            yield from self.read(lines, reading, required)
             return
         except EOFError:
             problem = "the compressed data is broken or ends early; copy the file again"
         except UnicodeError:  # such an error holds the data: none must be chained
-            problem = f"expected text in the encoding {reading.encoding}; name the right one (--encoding)"
+            problem = f"expected text in the encoding {encoding}; name the right one (--encoding)"
         raise DataError(f"{file.name}: {problem}")
 
     def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool, /) -> bytes:
