@@ -470,7 +470,7 @@ def _connected(path: Path, patience: float) -> Iterator[Connection]:
             connection.set_progress_handler(_hear_signals, _STEPS_BETWEEN_SIGNALS)
             yield connection
     except sqlite3.Error as error:
-        raise _problem(_code(error), path) from None
+        raise _problem(error, path) from None
 
 
 def _hear_signals() -> int:
@@ -502,19 +502,13 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def _problem(code: int, path: Path) -> BaseException:
+def _problem(error: sqlite3.Error, path: Path) -> BaseException:
+    code = _code(error)
     if code == sqlite3.SQLITE_INTERRUPT:
         return KeyboardInterrupt()
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
         return damaged(path)
-    why = {
-        sqlite3.SQLITE_FULL: "its disk, or the one for temporary files (SQLITE_TMPDIR), is full",
-        sqlite3.SQLITE_READONLY: "it or its folder may not be written to, or it was moved away",
-        sqlite3.SQLITE_CANTOPEN: "it may not be opened, or no file can be made beside it (rights, or a full disk)",
-        sqlite3.SQLITE_PERM: "it may not be opened",
-        sqlite3.SQLITE_IOERR: "the disk failed or is full",
-    }.get(code, f"SQLite stopped with code {code}")
-    return StorageError(f"cannot use the ledger {str(path)!r}: {why}; nothing was changed")
+    return StorageError(f"cannot use the ledger {str(path)!r}: {error}; nothing was changed")
 
 
 def damaged(path: Path) -> DataError:

@@ -215,7 +215,9 @@ class Rewriter:
         self.tally = Tally()
         self.key = NoiseKey(seed) if key is None else key
         self.release_id = release_id or new_release_id()
-        self._parameters = hashlib.sha256(_all_settings(mechanism).encode()).digest()
+        owned = mechanism.settings_of_owner()
+        described = mechanism.statement.to_json() + (json.dumps(owned, sort_keys=True) if owned else "")
+        self._parameters = hashlib.sha256(described.encode()).digest()  # other settings draw other noise
         self._place = 0
 
     @cached_property
@@ -255,12 +257,6 @@ class Rewriter:
         left = iter(replaced)
         private = [None if text is None else next(left) for text in block.texts]
         return private, tally + Tally(missing=missing)
-
-
-def _all_settings(mechanism: TextMechanism) -> str:
-    """What names the noise of a mechanism under one secret: others draw other noise."""
-    owned = mechanism.settings_of_owner()
-    return mechanism.statement.to_json() + (json.dumps(owned, sort_keys=True) if owned else "")
 
 
 def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:

@@ -218,10 +218,6 @@ class RunSettings:
     def __post_init__(self) -> None:
         whole("processes", self.processes, least=1)
 
-    def charges(self, missing: str | None) -> Charges:
-        """What the release charges; ``missing`` as in `dptext.release.run.Charges`."""
-        return Charges(self.ledger, self.user, missing=missing)
-
     def people(self, missing: str | None) -> TextsOfPeople | None:
         """What counts the texts of each person, where a column says whose they are."""
         return None if self.user is None else TextsOfPeople(self.user, missing=missing)
@@ -273,7 +269,7 @@ def release_file(
     missing: str | None = None,
 ) -> Release:
     """Read rows, let a `Run` change them, and put the private file and its statement in place."""
-    charges = settings.charges(missing)
+    charges = Charges(settings.ledger, settings.user, missing=missing)
     reader = source.read(settings.user)
     read = {"text": source.text, "keep": list(source.keep), "on_error": source.on_error}
     with contextlib.closing(reader):

@@ -34,7 +34,7 @@ __all__ = [
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, check_X_y
+    from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 except ImportError:
     raise MissingExtraError(
         "estimators need the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (a device does "
@@ -50,7 +50,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     """
 
     def __sklearn_tags__(self) -> Any:
-        """Texts in, one column; no two calls alike (scikit-learn from 1.6 on)."""
+        """Texts in, one column; no two calls alike."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.no_validation = True
@@ -58,10 +58,6 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        """The same for scikit-learn before 1.6."""
-        return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
 
 
 def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
@@ -75,11 +71,7 @@ def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]
 
 
 def validated(estimator: Any, *arrays: npt.ArrayLike, reset: bool) -> Any:
-    """Vectors as float64, and labels where they are given, as old and new versions of scikit-learn check them."""
-    try:
-        from sklearn.utils.validation import validate_data
-    except ImportError:  # before 1.6
-        return estimator._validate_data(*arrays, dtype=np.float64, reset=reset)
+    """Vectors as float64, and labels where they are given."""
     return validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
 
 
