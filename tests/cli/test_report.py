@@ -104,7 +104,7 @@ def test_the_command_on_the_page_makes_it_again(release, run, tmp_path):
     again = (tmp_path / "page.html").read_text()
 
     def numbers(text):
-        return re.sub(r"<h2>Before and after.*?</section>", "", text, flags=re.DOTALL)
+        return re.sub(r"<h3>Before and after.*?</section>", "", text, flags=re.DOTALL)
 
     assert numbers(again) == numbers(page)
 

@@ -6,7 +6,8 @@ import math
 import pytest
 
 from dptext.estimates import Estimate, share
-from dptext.methods.results import Grade, advantage, grade, said
+from dptext.methods.results import Grade, advantage, grade, sign
+from dptext.privacy import wording
 from dptext.privacy.wording import Strength
 
 
@@ -42,8 +43,8 @@ def between(value, low, high):
 def test_figures_have_one_grade_and_one_sign(value, low, high, baseline, expected, good):
     found = grade(between(value, low, high), baseline)
     assert found is expected
-    assert said(found, "attacker").good is good
-    assert said(found, "model").good is (None if good is None else not good)
+    assert sign(found, "attacker") is good
+    assert sign(found, "model") is (None if good is None else not good)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_no_number_that_chance_does_not_explain_is_good_news():
     """Every share of 500, against every guess: a tick needs chance within the interval and an upper end near it."""
     for hits, baseline in itertools.product(range(0, 501, 5), (0.002, 0.1, 0.27, 0.5, 0.9)):
         score = share(hits, 500)
-        found = said(grade(score, baseline), "attacker").good
+        found = sign(grade(score, baseline), "attacker")
         if score.low > baseline:
             assert found is not True
         elif found is True:
@@ -101,7 +102,12 @@ def test_nine_tenths_are_what_a_bound_that_protects_allows_at_most():
 
 
 def test_every_grade_has_words_for_everybody():
-    for each, of in itertools.product(Grade, ("attacker", "model", "control")):
-        words, good = said(each, of, against="the {majority}")
-        assert words
-        assert (good is None) or of != "control"
+    words = wording._templates("txt").get_template("reports/templates/grades.txt").module.grade_words
+    shown = {}
+    for each, of in itertools.product(Grade, ("attacker", "allowed", "model", "control")):
+        shown[each, of] = words(each, of, "the {majority}")
+        assert (sign(each, of) is None) or of != "control"
+        assert (sign(each, "attacker") is False) == ("allows" in words(each, "allowed"))
+    assert all(words.strip() == words != "" for words in shown.values())
+    for of in ("attacker", "allowed", "model"):
+        assert len({shown[each, of] for each in Grade}) == len(Grade)

@@ -16,11 +16,11 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate
 from dptext.methods.checks import Check
 from dptext.methods.figures import promise_figure, scores_figure
-from dptext.methods.results import GroupGap, KeptColumn, Measurement, Sample
+from dptext.methods.results import Corpus, GroupGap, KeptColumn, Measurement, Sample
 from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.wording import strength_in_brief
-from dptext.reports.answers import Decision, answers, recommendation
+from dptext.reports.answers import DECISIONS, Decision, Level, Success, answers, recommendation
 from dptext.reports.page import Report
 
 NASTY = '<script>alert("x")</script>&'
@@ -82,6 +82,11 @@ def _report(**more):
     return Report(title=NASTY, statement=_statement(PureDP(4.0)), **more)
 
 
+def _answer(report, topic):
+    [found] = [each for section in answers(report).values() for each in section if each.topic == topic]
+    return found
+
+
 AGREE = DrawTest(agree=True, draws=1000, inputs=2, error=1e-6, found="")
 _VOID = {"meta", "img", "br", "link"}
 
@@ -128,7 +133,7 @@ def test_the_page_is_whole_loads_nothing_and_escapes_everything():
 
 def test_sections_without_content_are_not_there():
     headings = re.findall(r"<h2>(.*?)</h2>", _report().html())
-    assert headings == ["What was promised, in full", "Words on this page"]
+    assert headings == ["Recommendation", "Guarantee", "Details"]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +192,7 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
         command="dptext report x",
     )
     assert report.has_owner_numbers
-    assert report.html().count('<span class="owner">') == 6  # an attack, a model, and four answers
+    assert report.html().count('<span class="owner">') == 9  # an attack, a model, a gap, four answers, two levels
     card = report.card()
     assert "unchanged" not in card
     assert "linkage" not in card
@@ -200,16 +205,16 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
 @pytest.mark.parametrize(
     ("low", "high", "of_release", "says", "good"),
     [
-        (0.2, 0.3, True, "No: a model of private rows serves some groups worse", False),
-        (0.02, 0.08, True, "Nearly: a model of private rows serves some groups a little worse", None),
-        (-0.02, 0.3, True, "but the rows are too few for that", None),
-        (-0.02, 0.05, True, "No difference between groups was shown for a model of private rows.", True),
-        (0.2, 0.3, False, "For one of original rows a difference was shown.", True),
+        (0.2, 0.3, True, "No. A model trained on private rows serves some groups worse", False),
+        (0.02, 0.08, True, "Nearly. A model trained on private rows serves some groups a little worse", None),
+        (-0.02, 0.3, True, "but the rows are too few to exclude one", None),
+        (-0.02, 0.05, True, "No difference between groups was shown for a model trained on private rows.", True),
+        (0.2, 0.3, False, "For a model trained on original rows, a difference was shown.", True),
     ],
 )
 def test_groups_are_judged_by_models_of_the_release(low, high, of_release, says, good):
     gaps = [_gap(low, high, of_release=of_release)] + ([] if of_release else [_gap(-0.02, 0.05)])
-    answer = next(each for each in answers(_report(gaps=gaps)) if "everybody" in each.question)
+    answer = _answer(_report(gaps=gaps), "groups")
     assert says in answer.words
     assert answer.good is good
 
@@ -265,13 +270,12 @@ def test_who_is_told_apart_is_not_hidden_behind_a_share_of_right_answers():
         return AttackScore(attack=attack, measure=measure, score=estimate, baseline=baseline, baseline_name="blind")
 
     of_age = [score("attribute inference of 'age (years)' (linear)", "accuracy", 0.92, 0.98, 0.95)]
-    quiet = answers(_report(attacks=[*of_age, score(of_age[0].attack, "macro-F1", 0.4, 0.6, 0.5)]))
-    loud = answers(_report(attacks=[*of_age, score(of_age[0].attack, "macro-F1", 0.8, 0.9, 0.5)]))
-    found = [
-        next(each for each in some if each.question == "Does it give 'age (years)' away?") for some in (quiet, loud)
-    ]
+    quiet = _report(attacks=[*of_age, score(of_age[0].attack, "macro-F1", 0.4, 0.6, 0.5)])
+    loud = _report(attacks=[*of_age, score(of_age[0].attack, "macro-F1", 0.8, 0.9, 0.5)])
+    found = [_answer(report, "attribute inference of 'age (years)'") for report in (quiet, loud)]
+    assert {each.question for each in found} == {"Does it reveal 'age (years)'?"}
     assert [each.good for each in found] == [None, False]
-    assert "macro-F1 0.85, where somebody who sees nothing has 0.50" in found[1].words
+    assert "macro-F1 0.85, chance level 0.50" in found[1].words
 
 
 @pytest.mark.parametrize("name", ["cost $a^$", "$\\foo$", "\u5e74\n(linear)"])
@@ -284,10 +288,10 @@ def test_no_name_of_a_column_breaks_a_picture(name):
     ("verdict", "says"),
     [
         (_verdict(Outcome.REFUTED, 6.0), "REFUTED: 6 nats"),
-        (_verdict(Outcome.EXACT, 3.9, draws=AGREE), "kept, computed exactly"),
+        (_verdict(Outcome.EXACT, 3.9, draws=AGREE), "Holds, computed exactly"),
         (_verdict(Outcome.EXACT, 3.9), "CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot"),
-        (_verdict(Outcome.CONSISTENT, 2.0), "not refuted: 2 nats"),
-        (_verdict(Outcome.CONSISTENT, 2.0, strongest=3.0), "not tested: these samples can show 3 nats"),
+        (_verdict(Outcome.CONSISTENT, 2.0), "Not refuted: 2 nats"),
+        (_verdict(Outcome.CONSISTENT, 2.0, strongest=3.0), "Not tested: these samples can show 3 nats"),
     ],
 )
 def test_a_verdict_is_no_more_than_it_is(verdict, says):
@@ -298,25 +302,25 @@ def test_a_verdict_is_no_more_than_it_is(verdict, says):
 @pytest.mark.parametrize(
     ("low", "high", "baseline", "row", "answer", "good"),
     [
-        (0.24, 0.30, 0.27, "no more than a guess", "no more than a guess without the release (27)", True),
+        (0.24, 0.30, 0.27, "no better than chance", "no better than chance (chance level: 27)", True),
         (
             0.26,
             0.36,
             0.27,
             "chance explains it, but the rows are too few",
-            "but the rows are too few to exclude 36",
+            "too few to exclude more (chance level: 27, upper end of the interval: 36)",
             None,
         ),
-        (0.29, 0.33, 0.27, "a little more than a guess", "a little more than a guess without the release (27)", None),
-        (0.45, 0.55, 0.27, "more than a guess", "for 50 of 100 private texts; a guess without the release", False),
-        (0.75, 0.85, 0.27, "far more than a guess", "finds the right one for 80 of 100", False),
-        (0.972, 0.986, 0.001, "nearly always right", "nearly always finds the right one: for 98 of 100", False),
+        (0.29, 0.33, 0.27, "a little better than chance", "a little better than chance (chance level: 27)", None),
+        (0.45, 0.55, 0.27, "better than chance", "links 50 of 100 private texts to the right original: better", False),
+        (0.75, 0.85, 0.27, "much better than chance", "links 80 of 100 private texts", False),
+        (0.972, 0.986, 0.001, "nearly always right", "links 98 of 100 private texts to the right original: nea", False),
     ],
 )
 def test_what_is_said_of_an_attack_is_its_grade(low, high, baseline, row, answer, good):
     """In the row, in the answer, and in both signs."""
     report = _report(attacks=[_attack(low, high, baseline)])
-    found = next(each for each in answers(report) if "traced back" in each.question)
+    found = _answer(report, "linkage")
     assert answer in found.words
     assert found.good is good
     sign = {True: "good", None: "plain", False: "bad"}[good]
@@ -328,21 +332,21 @@ def test_what_is_said_of_an_attack_is_its_grade(low, high, baseline, row, answer
 @pytest.mark.parametrize(
     ("low", "high", "row", "good"),
     [
-        (0.45, 0.54, "no better than the majority", False),
-        (0.45, 0.70, "not shown to be better than the majority", None),
-        (0.51, 0.54, "a little better than the majority", None),
-        (0.60, 0.70, "better than the majority", True),
+        (0.45, 0.54, "no better than the baseline", False),
+        (0.45, 0.70, "not shown to be better than the baseline", None),
+        (0.51, 0.54, "a little better than the baseline", None),
+        (0.60, 0.70, "better than the baseline", True),
         (0.97, 0.99, "nearly always right", True),
     ],
 )
 def test_what_is_said_of_use_is_its_grade(low, high, row, good):
     report = _report(utility=[_task(low, high)])
-    found = answers(report)[-1]
-    said = row.replace("the majority", "a blind guess")
-    assert found.words.startswith(f"A model that learns from private rows is {said}: ")
+    found = _answer(report, "use")
+    words = row.replace("the baseline", "chance")
+    assert found.words.startswith(f"A model trained on private rows is {words}: ")
     assert found.good is good
     sign = {True: "good", None: "plain", False: "bad"}[good]
-    assert f'<td class="{sign}">{row.replace("the majority", "without the texts")}' in report.html()
+    assert f'<td class="{sign}">{row}' in report.html()
 
 
 EXACT, STATED, SAMPLED, BLIND = (
@@ -378,7 +382,7 @@ EXACT, STATED, SAMPLED, BLIND = (
 )
 def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence(guarantee, verdicts, words, good):
     report = Report(title="x", statement=_statement(guarantee), verdicts=verdicts)
-    [found] = [each for each in answers(report) if each.question == "Does the promise hold, and does it protect?"]
+    found = _answer(report, "held")
     assert words in found.words
     assert found.good is good
     assert "Is the promise true?" not in report.html()
@@ -387,11 +391,23 @@ def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence(guaran
 @pytest.mark.parametrize(
     ("guarantee", "low", "high", "good", "says"),
     [
-        (PureDP(1.0), 0.504, 0.602, None, "more than a guess, and within what the promise allows"),
-        (PureDP(1.0), 0.60, 0.70, False, "right for 65: more than a guess."),  # more than the noise allows
-        (PureDP(1.0), 0.48, 0.54, True, "right for 51: no more than a guess."),
-        (PureDP(1.0), 0.40, 0.60, None, "too few to exclude more."),
-        (PureDP(20.0), 0.504, 0.602, False, "right for 55: more than a guess."),  # and the promise does not protect
+        (PureDP(1.0), 0.504, 0.602, None, "better than chance, within what the guarantee allows"),
+        (
+            PureDP(1.0),
+            0.60,
+            0.70,
+            False,
+            "right for 65 of 100 pairs: better than chance (chance level: 50).",
+        ),  # more than the noise allows
+        (PureDP(1.0), 0.48, 0.54, True, "right for 51 of 100 pairs: no better than chance (chance level: 50)."),
+        (PureDP(1.0), 0.40, 0.60, None, "too few to exclude more (chance level: 50, upper end of the interval: 60)."),
+        (
+            PureDP(20.0),
+            0.504,
+            0.602,
+            False,
+            "right for 55 of 100 pairs: better than chance (chance level: 50).",
+        ),  # and the promise does not protect
     ],
 )
 def test_who_is_in_it_is_judged_beside_what_a_promise_that_protects_allows(guarantee, low, high, good, says):
@@ -403,7 +419,7 @@ def test_who_is_in_it_is_judged_beside_what_a_promise_that_protects_allows(guara
         baseline_name="chance",
     )
     report = Report(title="x", statement=_statement(guarantee), owner_attacks=[measured], limits={"AUC": 0.566})
-    found = next(each for each in answers(report) if "who is in it" in each.question)
+    found = _answer(report, "membership")
     assert says in found.words
     assert found.good is good
     decision = recommendation(report).decision
@@ -412,7 +428,7 @@ def test_who_is_in_it_is_judged_beside_what_a_promise_that_protects_allows(guara
 
 def test_a_promise_that_a_seed_voids_is_no_good_news():
     report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True), verdicts=[EXACT])
-    found = next(each for each in answers(report) if "hold" in each.question)
+    found = _answer(report, "held")
     assert found.good is False
     assert "A seed was used" in found.words
 
@@ -420,15 +436,15 @@ def test_a_promise_that_a_seed_voids_is_no_good_news():
 @pytest.mark.parametrize(
     ("epsilon", "unchanged", "good", "says"),
     [
-        (20.0, 0, True, "None of the 60 looked at"),
-        (20.0, 284, False, "284 of the 2,000 that were looked at came out word for word"),
-        (8.0, 1, False, "but for capital letters, numbers and addresses."),
-        (2.0, 3, None, "The promise leaves open for each text whether it did."),
+        (20.0, 0, True, "None of the 60 texts that were compared"),
+        (20.0, 284, False, "284 of the 2,000 texts that were compared came out word for word"),
+        (8.0, 1, False, "apart from capital letters, numbers and addresses."),
+        (2.0, 3, None, "The guarantee limits how well a reader of the release can tell which ones."),
     ],
 )
 def test_texts_that_came_out_unchanged_are_bad_news_where_no_promise_protects(epsilon, unchanged, good, says):
     report = Report(title="x", statement=_statement(PureDP(epsilon)), unchanged=(unchanged, 2000 if unchanged else 60))
-    found = next(each for each in answers(report) if "unchanged" in each.question)
+    found = _answer(report, "unchanged")
     assert (found.good, found.owner_only) == (good, True)
     assert says in found.words
     assert "unchanged" not in report.card()
@@ -437,16 +453,16 @@ def test_texts_that_came_out_unchanged_are_bad_news_where_no_promise_protects(ep
 def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
     column = KeptColumn(name=NASTY, reasons=("nearly every row has another value",))
     report = _report(identifying=[column], utility=[_task(0.6, 0.7)])
-    first = answers(report)[0]
+    first = answers(report)["guarantee"][0]
     assert first.good is False
     assert "nearly every row has another value" in first.words
     page, card = report.html(), report.card()
     assert page.index("nearly every row") < page.index("What was done to the texts?")
     assert card.index("nearly every row") < card.index("What was done to the texts?")
     assert NASTY not in page
-    assert "Do not hand it on with the column" in page
+    assert "Do not share this release with the column" in page
     assert "do not match the column" in card.lower()
-    assert not any("column" in each.question for each in answers(_report()))
+    assert not any(each.topic == "identifying" for each in answers(_report())["guarantee"])
 
 
 @pytest.mark.parametrize(
@@ -456,30 +472,30 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
             PureDP(2.0),
             {},
             Decision.HAND_ON,
-            "You may publish this: ",
+            "You may publish this release: ",
             "there is no other release about the same documents",
         ),
-        (PureDP(8.0), {}, Decision.TO_SOME, "not to the public", "do not pass it on"),
+        (PureDP(8.0), {}, Decision.TO_SOME, "not with the public", "Do not pass it on"),
         (
             PureDP(8.0),
             {"owner_attacks": [_attack(0.002, 0.02, 0.001)]},
             Decision.TO_SOME,
-            "the attacks that were tried got little",
-            "do not pass it on",
+            "that no attack clearly succeeded proves nothing",
+            "Do not pass it on",
         ),
         (
             PureDP(8.0),
             {"owner_attacks": [_attack(0.4, 0.5, 0.001)]},
             Decision.TO_SOME,
-            "but texts can be traced back",
-            "do not pass it on",
+            "and private texts can be linked to their originals",
+            "Do not pass it on",
         ),
         (
             PureDP(20.0),
             {"owner_attacks": [_attack(0.97, 0.99, 0.001)]},
             Decision.NOT,
-            "Do not hand this on to anybody who may not see the originals",
-            "Treat this release like the texts it was made from",
+            "Do not share this release with anybody who may not see the original texts",
+            "Treat this release like the texts that it was made from",
         ),
         (PureDP(20.0), {}, Decision.NOT, "no attack was tried", "Treat this release like"),
         (
@@ -493,26 +509,26 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
             PureDP(20.0),
             {"owner_attacks": [_attack(0.0, 0.02, 0.001)], "unchanged": (0, 90)},
             Decision.TO_SOME,
-            "whom you would trust with the originals",
+            "whom you would trust with the original texts",
             "Treat this release like",
         ),
         (
             PureDP(2.0),
             {"attacks": [_attack(0.8, 0.9, attack="attribute inference of 'age' (linear)")]},
             Decision.TO_SOME,
-            "people only who may know 'age' of those who wrote it",
-            "It gives 'age' away",
+            "It reveals 'age': anybody who receives it must be allowed to know that",
+            "It reveals 'age'",
         ),
         (
             PureDP(2.0),
             {"checks": [Check("the data", False, "DIFFERS")]},
             Decision.NOT,
-            "Do not hand on this release",
+            "Do not share this release: its guarantee was refuted.",
             "Do not rely on this release",
         ),
     ],
 )
-def test_what_to_do_with_it_stands_last_and_follows(guarantee, more, decision, says, to_others):
+def test_the_recommendation_is_first_and_follows(guarantee, more, decision, says, to_others):
     report = Report(title="x", statement=_statement(guarantee), **more)
     found = recommendation(report)
     assert found.decision is decision
@@ -520,10 +536,10 @@ def test_what_to_do_with_it_stands_last_and_follows(guarantee, more, decision, s
     assert says in found.words
     assert found.words.count(". ") <= 3
     page, card = report.html(), report.card()
-    assert page.count("What to do with it") == 1
-    assert page.index("What to do with it") > page.index("Does the promise hold")
+    assert page.count("<h2>Recommendation</h2>") == 1
+    assert page.index("<h2>Recommendation</h2>") < page.index("<h2>Guarantee</h2>")
     assert to_others in " ".join(card.split())
-    assert card.index("## What to do with it") > card.index("## Not protected")
+    assert card.index("**Attack success:**") < card.index("## Guarantee")
 
 
 @pytest.mark.parametrize(("licence", "says"), [(None, "(none is stated)"), ("CC0-1.0", "(stated: CC0-1.0)")])
@@ -598,15 +614,15 @@ def test_no_number_of_the_owner_decides_what_a_card_says():
     assert len(set(cards)) == 1
 
 
-_MORE = "\nMore was measured with the original texts; those numbers are the owner's and not on this card.\n"
+_MORE = "More was measured with the original texts; those numbers are the owner's and not on this card.\n\n"
 
 
 def test_a_verdict_beside_a_failed_check_is_not_of_this_file():
     failed = _report(checks=[Check("the promise follows", False, "epsilon differs")], verdicts=[EXACT])
     for shown in (failed.html(), failed.card()):
-        assert "kept, computed exactly" not in shown
+        assert "Holds, computed exactly" not in shown
         assert "KEPT" not in shown
-        assert "not kept by this file" in shown
+        assert "does not hold for this file" in shown
     assert "NOT ABOUT THIS FILE" in failed.html()
 
 
@@ -647,6 +663,81 @@ def test_who_is_not_a_neighbour_is_not_said_to_be_protected():
         condition=Condition(requirements=(Stated("any two texts"), SameLayout(), OneGroup("2 groups")))
     )
     page = Report(title="x", statement=limited).html()
-    strength = re.search(r"How strong is the promise\?.*?guesses the right one", page, re.DOTALL)[0]
+    strength = re.search(r"How strong is the guarantee\?.*?guesses the right one", page, re.DOTALL)[0]
     assert "any two texts are equally likely" not in strength
     assert "words of one group of the public partition" in strength
+
+
+GUARANTEES = {
+    Level.PROTECTS: PureDP(2.0),
+    Level.WEAK: PureDP(8.0),
+    Level.TOO_LARGE: PureDP(20.0),
+    Level.NONE: NoGuarantee("it is a copy"),
+}
+ATTACKS = {
+    Success.NOT_TESTED: [],
+    Success.CHANCE: [_attack(0.45, 0.52)],
+    Success.LITTLE: [_attack(0.45, 0.7)],
+    Success.CLEAR: [_attack(0.7, 0.8)],
+    Success.NEARLY_ALL: [_attack(0.97, 0.99)],
+}
+
+
+def test_every_cell_of_the_recommendation_has_its_decision_and_sentence():
+    """Nothing is to be published without a guarantee that protects, or where an attack clearly succeeds."""
+    sentences = set()
+    for level, guarantee in GUARANTEES.items():
+        for success, attacks in ATTACKS.items():
+            report = Report(title="x", statement=_statement(guarantee), attacks=attacks)
+            found, received = recommendation(report), recommendation(report, to_recipient=True)
+            assert (found.level, found.success, found.decision) == (level, success, DECISIONS[level][success])
+            sentences.add(found.sentences[0])
+            may_publish = level is Level.PROTECTS and success <= Success.LITTLE
+            for each in (found, received):
+                assert (each.decision is Decision.HAND_ON) == may_publish
+                assert bool(re.search("You may|publish|pass it on with", each.words)) == may_publish
+                assert not re.search(r"[a-z]\(|\s[.,;]|[,;.](?=[A-Za-z])", each.words.replace("--", ""))
+            assert received.decision >= found.decision
+            if success >= Success.CLEAR:
+                assert "private texts can be linked to their originals" in found.sentences[0]
+            for more in (
+                {"checks": [Check("the data", False, "DIFFERS")]},
+                {"statement": replace(report.statement, seeded=True)},
+            ):
+                assert recommendation(replace(report, **more)).decision is Decision.NOT
+                assert recommendation(replace(report, **more), to_recipient=True).decision is Decision.NOT
+            kept = replace(report, identifying=[KeptColumn(name="name", reasons=("unique",))])
+            assert recommendation(kept).decision is Decision.NOT
+            assert recommendation(kept, to_recipient=True).decision is not Decision.HAND_ON
+            assert not re.search("You may|publish", recommendation(kept).words)
+    assert len(sentences) == len(Level) * len(Success)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "says", "good"),
+    [
+        (0.05, 0.15, "Selecting texts helps: a model trained on random texts of the pool", True),
+        (-0.02, 0.06, "Selecting texts adds nothing that this test shows: a model trained on random texts", None),
+        (-0.09, -0.02, "labelled by the release, is right more often (", None),
+    ],
+)
+def test_the_page_says_when_selection_adds_nothing(low, high, says, good):
+    value = (low + high) / 2
+
+    def model(what, value, lead=None, texts=None):
+        made = replace(_task(value - 0.02, value + 0.02), what=what, owner_only=True, is_rival=lead is not None)
+        return replace(made, lead=lead and Estimate(*lead, 100, "people"), texts=texts)
+
+    models = [
+        model("trained on the corpus", 0.795, texts=60),
+        model("the release alone: its linear model, no text", 0.78, (0.015, -0.01, 0.03)),
+        model("random texts of the pool, labelled by the release", 0.795 - value, (value, low, high), 60),
+    ]
+    report = _report(utility=models, corpus=Corpus(texts=60, pool=500))
+    found = _answer(report, "selection")
+    assert says in found.words
+    assert found.good is good
+    assert f"{100 * low:.1f} to {100 * high:.1f})" in found.words
+    assert ("the release as a classifier (right for 78 of 100)" in found.words) == (good is None)
+    assert found.words in report.html()
+    assert "andom texts of the pool" not in report.card()

@@ -62,32 +62,30 @@ def test_a_page_of_the_owner_holds_all_of_it(everything):
     assert not everything.refuted
     assert everything.has_owner_numbers
     assert headings(everything) == [
-        "Texts of the corpus",
-        "What an attacker gets",
-        "What it is still good for",
-        "How various are its texts, and how near to real ones?",
-        "Was the promise put to the test?",
-        "What was promised, in full",
-        "Words on this page",
-        "How to make this page again",
+        "Recommendation",
+        "Guarantee",
+        "Attacks",
+        "Utility",
+        "Details",
     ]
     assert set(everything.pictures) == {"audit", "attacks", "utility", "spread"}
     assert "This page is for the owner of the data" in everything.html()
-    assert "Original texts stand in this picture" in everything.html()
+    assert "This picture shows original texts" in everything.html()
 
 
 def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
     found = {each.what.partition(":")[0]: each for each in everything.utility}
     assert list(found) == [
         "trained on the corpus",
-        "trained on real texts",
+        "trained on original texts",
+        "trained on original texts, as many as the corpus has",
         "the release alone",
         "the nearest label name",
         "random texts of the pool, labelled by the release",
         "random texts of the pool, labelled by label names",
         "the corpus with its labels shuffled",
     ]
-    assert [each.is_rival for each in everything.utility] == [False, False, True, True, True, True, True]
+    assert [each.is_rival for each in everything.utility] == [False] * 3 + [True] * 5
     assert all(each.owner_only for each in everything.utility)
     assert found["trained on the corpus"].score.value > 0.9
     assert found["the release alone"].score.value > 0.9
@@ -95,6 +93,15 @@ def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
         assert found[name].score.value > 0.9  # the names lie among their words here
     assert found["the corpus with its labels shuffled"].score.value < found["trained on the corpus"].score.value
     assert "tested on 200 held-out texts" in found["trained on the corpus"].detail
+    assert [each.texts for each in everything.utility] == [60, 400, 60, None, None, 60, 60, 60]
+    assert [name for name, each in found.items() if each.lead] == [
+        "the release alone",
+        "random texts of the pool, labelled by the release",
+    ]
+    said = {each.topic: each for each in answers(everything)["utility"]}
+    assert "A model trained on as many original texts (60) is right for" in said["use"].words
+    assert said["selection"].words.startswith("Selecting texts adds nothing that this test shows: a model")
+    assert "beside" in said["selection"].words
     assert all(each.detail.startswith("macro-F1 ") for each in everything.utility)
 
 
@@ -145,7 +152,7 @@ def test_the_card_is_the_same_whether_originals_had_a_part_or_not(everything, al
     shared, owned = alone.card(), everything.card()
     assert "more was measured" in owned.lower()
     assert "dptext report made.jsonl" in shared
-    more = "\nMore was measured with the original texts; those numbers are the owner's and not on this card.\n"
+    more = "More was measured with the original texts; those numbers are the owner's and not on this card.\n\n"
     assert shared == owned.replace(more, "")
     for word in ("Fréchet", "two-sample", "real texts", "held", "trained on", "guesses the others", "private/"):
         assert word not in owned
@@ -170,7 +177,7 @@ def test_a_corpus_without_labels(folder):
     assert [each.name for each in found.corpus.labels] == ["all texts"]
     assert any("no labels" in each for each in found.notes)
     assert any("no column says who wrote" in each for each in found.notes)
-    assert "Texts of the corpus" in headings(found)
+    assert "<h3>Texts of the corpus</h3>" in found.html()
     assert not found.refuted
 
 
@@ -232,11 +239,10 @@ def test_a_release_without_its_noise_is_refuted(name, tmp_path, monkeypatch):
 
 
 def test_an_honest_release_is_consistent_and_too_few_numbers_show_no_more(folder, alone, everything):
-    question = "Does the promise hold, and does it protect?"
-    [stated] = [each for each in answers(alone) if each.question == question]
+    [stated] = [each for each in answers(alone)["guarantee"] if each.topic == "held"]
     assert stated.words.startswith("CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot show")
     assert stated.good is None
-    [compared] = [each for each in answers(everything) if each.question == question]
+    [compared] = [each for each in answers(everything)["guarantee"] if each.topic == "held"]
     assert (compared.words, compared.good) == (stated.words, None)
     [noise] = [each for each in everything.checks if each.owner_only]
     assert noise.held is None and "too few numbers for a conclusion" in noise.seen

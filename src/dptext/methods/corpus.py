@@ -17,7 +17,7 @@ from dptext.attacks import AttackScore
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.estimates import Estimate, mean_over_runs, paired_difference
 from dptext.evaluation.corpus_quality import MEASURES, compare, nearest_labels
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
@@ -202,44 +202,57 @@ class CorpusExamination(Examination):
             return
         self.say(f"Training models on {len(made):,} texts ...")
         where = "held-out texts" if self._others is not None else "the other half of the original texts"
-        self._add("trained on the corpus", made, test, f"{len(made):,} texts; tested on {len(test):,} {where}")
-        self._add("trained on real texts", learn, test, f"{len(learn):,} original texts")
+        tested = f"tested on {len(test):,} {where}"
+        of_corpus = self._add("trained on the corpus", made, test, tested)
+        self._add("trained on original texts", learn, test, tested)
+        same = chosen_rows(max(len(learn), len(made)), min(len(learn), len(made)), RandomBits(self.asked.seed))
+        if len(learn) > len(made):
+            self._add("trained on original texts, as many as the corpus has", learn.at(same), test, tested)
+        elif len(learn) < len(made):
+            self._add("trained on the corpus, cut to as many texts", made.at(same), test, tested)
         rival: dict[str, Any] = {"is_rival": True}
+        compared = rival | {"beside": of_corpus}
         by_names = partial(nearest_labels, found.features, found.labels)
         weights = found.weigh(test.texts)
-        self._score("the release alone: its linear model, no text", weights.scores.argmax(axis=1), test, **rival)
+        self._score("the release alone: its linear model, no text", weights.scores.argmax(axis=1), test, **compared)
         self._score("the nearest label name: epsilon 0, no private data", by_names(test.texts), test, **rival)
         if self._pool is not None:
             places = chosen_rows(len(self._pool), len(made), self._bits)
             drawn = [self._pool.texts[place] for place in places.tolist()]
             labelled = _Texts(drawn, found.weigh(drawn).scores.argmax(axis=1))
-            self._add("random texts of the pool, labelled by the release", labelled, test, "", **rival)
+            self._add("random texts of the pool, labelled by the release", labelled, test, **compared)
             named = replace(labelled, codes=by_names(drawn))
-            self._add("random texts of the pool, labelled by label names: epsilon 0", named, test, "", **rival)
+            self._add("random texts of the pool, labelled by label names: epsilon 0", named, test, **rival)
         shuffled = made.codes[np.argsort(self._bits.integers(len(made)), kind="stable")]
-        self._add("the corpus with its labels shuffled", replace(made, codes=shuffled), test, "", **rival)
+        self._add("the corpus with its labels shuffled", replace(made, codes=shuffled), test, **rival)
 
-    def _add(self, what: str, learn: _Texts, test: _Texts, detail: str, *, is_rival: bool = False) -> None:
+    def _add(self, what: str, learn: _Texts, test: _Texts, tested: str = "", **more: Any) -> npt.NDArray[Any]:
         answers = trained_answers(learn.texts, learn.codes, test.texts, seed=self.asked.seed)
-        self._score(what, answers, test, detail, is_rival=is_rival)
+        detail = f"{len(learn):,} texts; {tested}" if tested else ""
+        self._score(what, answers, test, detail, texts=len(learn), **more)
+        return answers
 
     def _score(
-        self, what: str, answers: npt.NDArray[Any], test: _Texts, detail: str = "", *, is_rival: bool = False
+        self,
+        what: str,
+        answers: npt.NDArray[Any],
+        test: _Texts,
+        detail: str = "",
+        *,
+        beside: npt.NDArray[Any] | None = None,
+        **more: Any,
     ) -> None:
+        """Add the accuracy of answers; ``beside``: the answers of the model that was trained on the corpus."""
         people = None if test.people is None else np.asarray(test.people)
         accuracy, f1 = (
             measure(name, test.codes, answers, people=people, seed=self.asked.seed) for name in ("accuracy", "macro-F1")
         )
+        if beside is not None:
+            whose = np.arange(len(test)) if people is None else people
+            more["lead"] = paired_difference(beside == test.codes, answers == test.codes, whose)
         by_class = f"macro-F1 {f1.score.value:.3f} ({f1.score.low:.3f} to {f1.score.high:.3f})"
-        self.utility.append(
-            Measurement.of(
-                accuracy,
-                what=what,
-                detail=f"{by_class}; {detail}" if detail else by_class,
-                owner_only=True,
-                is_rival=is_rival,
-            )
-        )
+        detail = f"{by_class}; {detail}" if detail else by_class
+        self.utility.append(Measurement.of(accuracy, what=what, detail=detail, owner_only=True, **more))
 
     def _halves(self, real: _Texts) -> tuple[_Texts, _Texts]:
         """To learn from and to test on: nobody is in both."""

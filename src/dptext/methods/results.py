@@ -1,4 +1,4 @@
-"""What a report found: plain values, and the grade, words and sign of a number beside what a guess reaches.
+"""Results on a page: plain values, and the grade and sign of a number beside its chance level.
 
 Derivation: docs/howto/report.md#reports-grades
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from dptext.attacks.base import AttackScore
 from dptext.estimates import Estimate
@@ -17,11 +17,11 @@ from dptext.evaluation.measures import Measured
 NEAR, HALF, NEARLY = 0.1, 0.5, 0.9
 """Advantages at which grades change."""
 _TIMES = 20.0
-"""So often a guess is about what a promise of 3 nats allows at most."""
+"""This multiple of the chance level is about the most that a guarantee of 3 nats allows."""
 
 
 class Grade(IntEnum):
-    """How far above a guess; ordered."""
+    """How far a number lies above its chance level; ordered."""
 
     GUESS = 0
     UNCLEAR = 1
@@ -36,20 +36,13 @@ class Grade(IntEnum):
         return self >= Grade.LITTLE
 
 
-class Said(NamedTuple):
-    """A grade in words, and whether it is good news; None: neither, which has no sign on a page."""
-
-    words: str
-    good: bool | None
-
-
 def advantage(value: float, baseline: float, *, best: float = 1.0) -> float:
-    """The share of what is missing at the baseline that is reached; 0 where nothing is missing."""
+    """Return the part of the distance from the baseline to the best value; 0 where they are equal."""
     return 0.0 if best == baseline else (value - baseline) / (best - baseline)
 
 
 def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
-    """The grade of a number beside its baseline: the only place that decides one."""
+    """Return the grade of a number beside its baseline. No other code decides one."""
     low, high = sorted(advantage(each, baseline, best=best) for each in (score.low, score.high))
     number = advantage(score.value, baseline, best=best)
     if low <= 0:
@@ -60,49 +53,21 @@ def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
 
 
 Of = Literal["attacker", "allowed", "model", "control"]
-
-_SAID: dict[Of, dict[Grade, Said]] = {
-    "attacker": {
-        Grade.GUESS: Said("no more than a guess", True),
-        Grade.UNCLEAR: Said("chance explains it, but the rows are too few to exclude more", None),
-        Grade.LITTLE: Said("a little more than a guess", None),
-        Grade.MORE: Said("more than a guess", False),
-        Grade.MOST: Said("far more than a guess", False),
-        Grade.NEARLY_ALL: Said("nearly always right", False),
-    },
-    "model": {
-        Grade.GUESS: Said("no better than {against}", False),
-        Grade.UNCLEAR: Said("not shown to be better than {against}", None),
-        Grade.LITTLE: Said("a little better than {against}", None),
-        Grade.MORE: Said("better than {against}", True),
-        Grade.MOST: Said("much better than {against}", True),
-        Grade.NEARLY_ALL: Said("nearly always right", True),
-    },
-    "control": {
-        Grade.GUESS: Said("the attack fails here too: above it says nothing", None),
-        Grade.UNCLEAR: Said("the attack is not shown to work here: above it says nothing", None),
-        Grade.LITTLE: Said("the attack hardly works here: above it says little", None),
-        Grade.MORE: Said("the attack works", None),
-        Grade.MOST: Said("the attack works", None),
-        Grade.NEARLY_ALL: Said("the attack works", None),
-    },
-}
-
-_SAID["allowed"] = {
-    found: Said(f"{words}, and within what the promise allows", None) if good is False else Said(words, good)
-    for found, (words, good) in _SAID["attacker"].items()
-}
+"""An attack, one within what the guarantee allows, a model that is to be useful, an attack on original texts."""
 
 
-def said(found: Grade, of: Of, *, against: str = "a guess") -> Said:
-    """Which words and which sign a grade has, the only place that decides it."""
-    words, good = _SAID[of][found]
-    return Said(words.format(against=against), good)
+def sign(grade: Grade, of: Of) -> bool | None:
+    """Return whether a grade is good news; None: neither. No other code decides it."""
+    if of == "control" or grade in (Grade.UNCLEAR, Grade.LITTLE):
+        return None
+    if of == "model":
+        return grade is not Grade.GUESS
+    return True if grade is Grade.GUESS else None if of == "allowed" else False
 
 
 @dataclass(frozen=True)
 class Stayed:
-    """One kind, in all rows that were looked at."""
+    """How many strings of one kind (names, addresses, numbers) stand in the release as in the original rows."""
 
     kind: str
     pieces: int
@@ -112,7 +77,12 @@ class Stayed:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What the release is still good for, or how good it is for one group."""
+    """Utility of the release, for all rows or for one group.
+
+    Attributes:
+        texts: number of texts that the model was trained on.
+        lead: how much more often the model trained on the corpus is right, on the same texts.
+    """
 
     what: str
     measure: str
@@ -124,16 +94,17 @@ class Measurement:
     detail: str = ""
     owner_only: bool = False
     is_rival: bool = False
+    texts: int | None = None
+    lead: Estimate | None = None
 
     @classmethod
     def of(cls, found: Measured, **more: Any) -> Measurement:
-        """A measure of predictions, as a page shows it."""
         values = {name: getattr(found, name) for name in ("measure", "score", "baseline", "baseline_name", "gain")}
         return cls(**values, **more)
 
     @property
     def grade(self) -> Grade:
-        """How far it is beyond the baseline: by the gain, where that is known."""
+        """The grade of the gain where it was measured, else of the score."""
         best = 0.0 if self.lower_is_better else 1.0
         if self.gain is None:
             return grade(self.score, self.baseline, best=best)
@@ -143,13 +114,12 @@ class Measurement:
 
     @property
     def is_useful(self) -> bool:
-        """Whether it is beyond the baseline with the whole interval."""
         return self.grade.is_shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupGap:
-    """How far the groups lie apart that one model serves."""
+    """Largest gap between the groups that one model serves."""
 
     words: str
     gap: Estimate
@@ -158,7 +128,6 @@ class GroupGap:
 
     @property
     def grade(self) -> Grade:
-        """How large it is; chance, and nothing else, is what is expected where all are served alike."""
         return grade(self.gap, 0.0)
 
     @property
@@ -196,7 +165,7 @@ class LabelOfCorpus:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """One number of how various texts are."""
+    """One measure of the variety of texts."""
 
     what: str
     corpus: str = ""
@@ -208,7 +177,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """What a synthetic corpus holds."""
+    """Contents of a synthetic corpus."""
 
     texts: int
     pool: int | None

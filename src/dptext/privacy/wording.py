@@ -185,7 +185,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = True) -> tuple[str, bool | None]:
     """How strong a promise is, for somebody who knows nothing of differential privacy; False where it is not."""
-    bounded = _is_bounded(statement)
+    bounded = is_bounded(statement)
     kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
     any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
     values = {"bounded": bounded, "kind": kind, "any_two": any_two, "follow": attacks_follow}
@@ -195,7 +195,7 @@ def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = Tru
 
 def is_unprotected(statement: PrivacyStatement) -> bool:
     """Return whether a guarantee is too weak to protect on its own."""
-    return not _is_bounded(statement) or Strength.of_promise(statement) is Strength.TOO_LARGE
+    return not is_bounded(statement) or Strength.of_promise(statement) is Strength.TOO_LARGE
 
 
 def warn_unprotected(statement: PrivacyStatement) -> None:
@@ -212,7 +212,7 @@ def warn_unprotected(statement: PrivacyStatement) -> None:
 _WARNINGS: set[str] = set()
 
 
-def _is_bounded(statement: PrivacyStatement) -> bool:
+def is_bounded(statement: PrivacyStatement) -> bool:
     """Whether anything bounds what an output gives away."""
     guarantee = statement.guarantee
     return not isinstance(guarantee, NoGuarantee) and (
@@ -234,7 +234,7 @@ draw; not refuted by samples; too few samples to refute; no audit."""
 
 def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
     """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other."""
-    bounded, strength = _is_bounded(statement), Strength.of_promise(statement)
+    bounded, strength = is_bounded(statement), Strength.of_promise(statement)
     words = filled("privacy/templates/held.txt", statement=statement, how=how, looked_at=looked_at, bounded=bounded)
     words = " ".join(words.split()).replace(" ,", ",")
     if how == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
@@ -314,7 +314,7 @@ def before_vectors(device: Any) -> str:
     """Return the guarantee of an encoder with its randomizer, to print before a release."""
     statement = device.statement
     strength = strength_sentence(statement)
-    return _block("before_vectors", device=device, bounded=_is_bounded(statement), strength=strength)
+    return _block("before_vectors", device=device, bounded=is_bounded(statement), strength=strength)
 
 
 def strength_sentence(statement: PrivacyStatement) -> str:

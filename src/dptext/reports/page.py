@@ -10,25 +10,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dptext.attacks.base import AttackScore
-from dptext.audits.verdict import Outcome, Verdict
+from dptext.audits.verdict import Verdict
 from dptext.errors import ParameterError
 from dptext.methods.checks import Check
 from dptext.methods.findings import Picture
 from dptext.methods.results import (
     Corpus,
+    Grade,
     GroupGap,
     KeptColumn,
     Measurement,
+    Of,
     Relinking,
     Sample,
     Stayed,
     grade,
     main_scores,
-    said,
+    sign,
 )
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import (
-    UNCOMPARED,
     explanation_html,
     facts_of,
     filled,
@@ -37,7 +38,16 @@ from dptext.privacy.wording import (
     percent_at_most,
     protected,
 )
-from dptext.reports.answers import answers, is_exact, is_uncompared, judged, kind_of, recommendation
+from dptext.reports.answers import (
+    Level,
+    Recommendation,
+    answers,
+    is_ceiling,
+    is_exact,
+    is_uncompared,
+    judge,
+    recommendation,
+)
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
@@ -157,33 +167,31 @@ class Report(Showing):
         )
 
     def html(self) -> str:
-        """The page."""
+        """Return the page."""
         marked = [*((each, True) for each in self.owner_attacks), *((each, False) for each in self.attacks)]
+        rows = [(_row(each, each.attack, *judge(self, each), is_owners), each) for each, is_owners in marked]
         main = {id(each) for each in (*main_scores(self.owner_attacks), *main_scores(self.attacks))}
         return filled(
             "reports/templates/page.html",
             report=self,
-            answers=answers(self),
-            recommended=recommendation(self),
-            protected=protected(self.statement),
-            not_protected=not_protected(self.statement),
-            samples=[(each.before, self._shown(each)) for each in self.samples],
-            attacks=[_attack_row(self, each, owner) for each, owner in marked if id(each) in main],
-            more_attacks=[_attack_row(self, each, owner) for each, owner in marked if id(each) not in main],
-            controls=[_control_row(each) for each in main_scores(self.controls)],
+            samples=[(each.before, self._tokens_after(each)) for each in self.samples],
+            attacks=[row for row, each in rows if id(each) in main],
+            more_attacks=[row for row, each in rows if id(each) not in main],
+            controls=[
+                _row(each, each.attack, grade(each.score, each.baseline), "control", owner_only=True)
+                for each in main_scores(self.controls)
+            ],
             bank=of_bank(self.statement),
-            utility=[_measured_row(each, _BLIND if self.corpus else _NO_TEXTS) for each in self.utility],
-            fairness=[_measured_row(each) for each in self.fairness],
+            utility=[_row(each, each.what, each.grade, "model", each.owner_only) for each in self.utility],
+            fairness=[_row(each, each.what, each.grade, "model", each.owner_only) for each in self.fairness],
             explanation=explanation_html(self.statement),
-            headline=self._headline,
-            sign=self._sign,
-            percent=_percent,
-            percent_at_most=percent_at_most,
+            verdict_sign=self._sign,
             base64=lambda picture: base64.b64encode(picture).decode(),
+            **_shown(self, recommendation(self)),
         )
 
-    def _shown(self, sample: Sample) -> list[tuple[str, bool]]:
-        """The tokens of a text after, and whether each is a new word."""
+    def _tokens_after(self, sample: Sample) -> list[tuple[str, bool]]:
+        """Return the tokens of a text after the mechanism, and whether each is a new word."""
         if of_bank(self.statement):
             return [(sample.after, False)]
         known = {token.text.lower() for token in split(sample.before)}
@@ -191,25 +199,19 @@ class Report(Showing):
         return [(token.text, token.kind is Kind.WORD and token.text not in known) for token in split(sample.after)]
 
     def card(self) -> str:
-        """The same in Markdown, short, for the folder that is shared: without what only its owner should see."""
+        """Return a short page in Markdown to share, without the numbers that only the owner should see."""
         shared = self.shared()
         return filled(
             "reports/templates/card.md",
             report=shared,
             has_owner_numbers=self.has_owner_numbers,
             statement=self.statement,
-            answers=answers(shared),
-            recommended=recommendation(shared, to_recipient=True),
             samples=shared.samples,
-            protected=protected(self.statement),
-            not_protected=not_protected(self.statement),
             attacks=[(each.attack, each) for each in shared.attacks],
             utility=[(each.what, each) for each in shared.utility],
             fairness=[(each.what, each) for each in shared.fairness],
             fence="`" * (2 + max(map(len, re.findall("`+", shared.command)), default=1)),  # longer than any in a name
-            headline=self._headline,
-            percent=_percent,
-            percent_at_most=percent_at_most,
+            **_shown(shared, recommendation(shared, to_recipient=True)),
         )
 
     def _in_brief(self) -> Facts:
@@ -221,24 +223,6 @@ class Report(Showing):
 
     def _in_full(self) -> Facts:
         return facts_of(self.statement)
-
-    def _headline(self, verdict: Verdict) -> str:
-        """A verdict in a line; one that a check of the file gainsays is not about this file."""
-        shown = f"{verdict.loss:.3g} nats were shown where {verdict.allowed:.3g} are promised."
-        if verdict.refuted:
-            return f"REFUTED: {shown}"
-        if self.refuted:
-            return "not kept by this file, by the checks above: what was audited is another promise than its own."
-        if is_uncompared(verdict):
-            return f"CONSISTENT: {UNCOMPARED}"
-        if verdict.outcome is Outcome.EXACT:
-            return (
-                f"kept, computed exactly: the pair that comes closest gives away {verdict.loss:.3g} nats where "
-                f"{verdict.allowed:.3g} are promised."
-            )
-        if verdict.refutable:
-            return f"not refuted: {shown}"
-        return f"not tested: these samples can show {verdict.strongest:.3g} nats, {verdict.allowed:.3g} are promised."
 
     def _sign(self, verdict: Verdict) -> bool | None:
         if self.refuted:
@@ -279,42 +263,45 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
     return shlex.join(kept)
 
 
-_NO_TEXTS, _BLIND = "without the texts", "a blind guess"
+def _shown(report: Report, recommended: Recommendation) -> dict[str, Any]:
+    """Return what page and card show alike."""
+    found = answers(report)
+    held = next(each.good for each in found["guarantee"] if each.topic == "held")
+    levels = {
+        "guarantee": held if recommended.level in (Level.PROTECTS, Level.NONE, Level.TOO_LARGE) else None,
+        "attack": next((each for each in found["attacks"] if each.topic == (recommended.attack or "membership")), None),
+        "utility": [each for each in found["utility"] if each.topic != "groups"],
+    }
+    return {
+        "answers": found,
+        "recommended": recommended,
+        "levels": levels,
+        "protected": protected(report.statement),
+        "not_protected": not_protected(report.statement),
+        "percent": _percent,
+        "percent_at_most": percent_at_most,
+    }
 
 
-def _attack_row(report: Report, score: AttackScore, owner_only: bool) -> dict[str, Any]:
-    words, good = judged(report, score)
-    if kind_of(score) == "membership" and is_exact(score):
-        words, good = "the most that the stated noise allows", None
-    return _row(score, score.attack, words, good, owner_only)
-
-
-def _control_row(score: AttackScore) -> dict[str, Any]:
-    return _row(score, score.attack, *said(grade(score.score, score.baseline), "control"), owner_only=True)
-
-
-def _measured_row(found: Measurement, against: str = _NO_TEXTS) -> dict[str, Any]:
-    words, good = said(found.grade, "model", against=against)
-    row = _row(found, found.what, words, None if found.is_rival else good, found.owner_only)
-    return row | {"measure": f"{found.measure} (lower is better)"} if found.lower_is_better else row
-
-
-def _row(
-    found: AttackScore | Measurement, name: str, words: str, good: bool | None, owner_only: bool
-) -> dict[str, Any]:
-    """A result beside its baseline, as the tables of the page show it."""
-    shown = _percent if found.measure == "accuracy" or found.measure.startswith("share ") else _three_digits
+def _row(result: AttackScore | Measurement, name: str, grade: Grade, of: Of, owner_only: bool) -> dict[str, Any]:
+    """Return a result beside its baseline, as the tables of the page show it."""
+    shown = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
+    is_lower = isinstance(result, Measurement) and result.lower_is_better
+    is_rival = isinstance(result, Measurement) and result.is_rival
+    ceiling = of in ("attacker", "allowed") and is_ceiling(result)
     return {
         "kind": next((kind for kind in _KINDS if name.startswith(kind)), ""),
         "name": name,
-        "measure": found.measure,
-        "number": shown(found.score.value),
-        "interval": "exact" if is_exact(found) else f"{shown(found.score.low)} to {shown(found.score.high)}",
-        "baseline": shown(found.baseline),
-        "baseline_name": found.baseline_name,
-        "words": words,
-        "detail": found.detail,
-        "good": good,
+        "measure": f"{result.measure} (lower is better)" if is_lower else result.measure,
+        "number": shown(result.score.value),
+        "interval": "exact" if is_exact(result) else f"{shown(result.score.low)} to {shown(result.score.high)}",
+        "baseline": shown(result.baseline),
+        "baseline_name": result.baseline_name,
+        "grade": grade,
+        "of": of,
+        "is_ceiling": ceiling,
+        "detail": result.detail,
+        "good": None if is_rival or ceiling else sign(grade, of),
         "owner_only": owner_only,
     }
 
