@@ -25,7 +25,7 @@ from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Audit
 from dptext.methods.files import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.methods.findings import ReportConfig
-from dptext.methods.registry import METHODS, audit_release, method_of
+from dptext.methods.registry import METHODS, method_of, open_release
 from dptext.methods.results import Measurement, grade
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
@@ -96,8 +96,9 @@ class _Audited:
 
 
 def _audited(path: Path, inputs: dict[str, Any], output: options.Output) -> _Audited:
-    output.say(f"Auditing {path.name} ...")
-    method, audit = audit_release(path, **inputs)
+    method, files = open_release(path, **inputs)
+    output.say(f"Auditing {files.statement.mechanism} ...")
+    audit = method.check(files)
     beside = _IN_A_FOLDER if path.is_dir() and (path / _IN_A_FOLDER).exists() else data_and_statement(path)[1].name
     return _Audited(audit, beside, method.audited)
 
