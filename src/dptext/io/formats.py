@@ -313,7 +313,7 @@ def _validate_header(header: list[str], broken: BadRow | None, required: Names, 
             raise DataError(
                 f"{name}: expected a column {column!r}, the header has "
                 f"{describe_columns(column, header, wanted=required)}; name the right column"
-                + (", or the separator (--separator)" if other else "")
+                + (", or the separator (separator=)" if other else "")
             )
     return header
 
