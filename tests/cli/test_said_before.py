@@ -217,7 +217,7 @@ def test_a_pure_epsilon_is_that_of_calibrate(work, public, capsys):
     made = PrivacyStatement.from_json(Path("out.jsonl.privacy.json").read_text())
     assert made.parameters["threshold"] == 3.0
     assert main(["privatize", "in.jsonl", "-o", "o.jsonl", "-q", *options, "--mechanism", "madlib"]) == 2
-    assert "the mechanism madlib has no --pure-epsilon" in capsys.readouterr().err
+    assert "the mechanism madlib has no pure_epsilon" in capsys.readouterr().err
     assert main(["privatize", "in.jsonl", "-o", "o.jsonl", "-q", *options, "--set", "threshold=1"]) == 2
     assert "give one of them" in capsys.readouterr().err
 
