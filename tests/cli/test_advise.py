@@ -83,7 +83,7 @@ def advised_once(monkeypatch):
 @pytest.mark.parametrize("answers", [(), *ANSWERS])
 @pytest.mark.usefixtures("advised_once")
 def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
-    code, out, err = run("advise", "notes.jsonl", "--json", "--seed", "1", *answers)
+    code, out, err = run("advise", "notes.jsonl", "--json", *answers)
     assert code == 0
     found = json.loads(out)
     assert found["for_the_owner_only"]
@@ -91,7 +91,7 @@ def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
         for command in way["commands"]:
             assert parsed(command).params
     assert SECRET not in out + err
-    code, out, err = run("advise", "notes.jsonl", "--seed", "1", *answers)
+    code, out, err = run("advise", "notes.jsonl", *answers)
     assert code == 0
     assert max(map(len, (out + err).split("\n"))) <= 80
     assert SECRET not in out + err
@@ -186,9 +186,7 @@ def on_a_terminal(arguments, typed, folder, path):
 
 @pytest.mark.slow
 def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes, path):
-    code, said = on_a_terminal(
-        ["advise", "notes.jsonl", "--seed", "1"], ["1\n", "\n", "nonsense\n", "local\n"], notes.parent, path
-    )
+    code, said = on_a_terminal(["advise", "notes.jsonl"], ["1\n", "\n", "nonsense\n", "local\n"], notes.parent, path)
     assert code == 0
     assert "Who gets it?" in said
     assert "texts of a bank" in said

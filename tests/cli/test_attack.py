@@ -59,7 +59,7 @@ def scores_of(text):
 
 
 def test_linkage_of_a_weak_release_succeeds_and_of_a_strong_one_fails(release, run):
-    code, out, err = run("attack", "linkage", *release(40), "--informed", "--json", "--seed", 1)
+    code, out, err = run("attack", "linkage", *release(40), "--informed", "--json")
     assert code == 0, err
     found = scores_of(out)
     first = "share linked at first guess"
@@ -68,14 +68,14 @@ def test_linkage_of_a_weak_release_succeeds_and_of_a_strong_one_fails(release, r
     layout = found["linkage (layout alone)", first]
     assert layout["baseline"] == 1 / 60
     assert not layout["succeeded"]  # all texts have one layout
-    code, out, _ = run("attack", "linkage", *release(0.01), "--informed", "--json", "--seed", 1)
+    code, out, _ = run("attack", "linkage", *release(0.01), "--informed", "--json")
     for each in json.loads(out)["scores"]:
         assert each["score"]["value"] < 0.3
     assert found.keys() == scores_of(out).keys()
 
 
 def test_recovery_says_what_the_best_attacker_gets(release, run):
-    code, out, err = run("attack", "recovery", *release(3), "--json", "--seed", 1)
+    code, out, err = run("attack", "recovery", *release(3), "--json")
     assert code == 0, err
     found = scores_of(out)
     best, trusting = (
@@ -84,11 +84,11 @@ def test_recovery_says_what_the_best_attacker_gets(release, run):
     assert best["score"]["of"] == "people"
     assert best["score"]["count"] == 60
     assert 0 < trusting["score"]["value"] < 1
-    code, out, _ = run("attack", "recovery", *release(40), "--json", "--seed", 1)
+    code, out, _ = run("attack", "recovery", *release(40), "--json")
     assert scores_of(out)["word recovery (Bayes-optimal)", "share of words recovered"]["score"]["value"] > 0.99
-    code, out, _ = run("attack", "recovery", *release(0.01), "--json", "--seed", 1)
+    code, out, _ = run("attack", "recovery", *release(0.01), "--json")
     assert not any(each["succeeded"] for each in json.loads(out)["scores"])
-    code, out, _ = run("attack", "recovery", *release(5), "--user", "author", "--json", "--seed", 1)
+    code, out, _ = run("attack", "recovery", *release(5), "--user", "author", "--json")
     assert {each["score"]["count"] for each in json.loads(out)["scores"]} == {12}
 
 
@@ -111,7 +111,7 @@ def test_an_attribute_of_texts_and_of_vectors(run, tmp_path):
     side = ["left", "right"] * 40
     rows = [{"text": f"cat dog {word} {n}", "side": word, "who": n // 4} for n, word in enumerate(side)]
     (tmp_path / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, out, err = run("attack", "attribute", "texts.jsonl", "--label", "side", "--attacker", "linear", "--json")
+    code, out, err = run("attack", "attribute", "texts.jsonl", "--label", "side", "--json")
     assert code == 0, err
     assert [each["measure"] for each in json.loads(out)["scores"]] == ["accuracy", "macro-F1", "AUC"]
     assert all(each["succeeded"] for each in json.loads(out)["scores"])
@@ -119,7 +119,7 @@ def test_an_attribute_of_texts_and_of_vectors(run, tmp_path):
     points[::2] += 2
     table = arrow.table({"vector": points.tolist(), "side": side, "who": [n // 4 for n in range(80)]})
     parquet.write_table(table, tmp_path / "vectors.parquet")
-    asked = ("attack", "attribute", "vectors.parquet", "--label", "side", "--attacker", "linear", "--seed", 1)
+    asked = ("attack", "attribute", "vectors.parquet", "--label", "side")
     code, out, err = run(*asked, "--user", "who", "--json")
     assert code == 0, err
     accuracy = json.loads(out)["scores"][0]
@@ -140,10 +140,10 @@ def test_no_text_is_ever_shown(release, run):
     for arguments in (
         ("linkage", *release(3), "--informed"),
         ("recovery", *release(3)),
-        ("attribute", "out.jsonl", "--label", "side", "--attacker", "linear"),
+        ("attribute", "out.jsonl", "--label", "side"),
         ("recovery", "in.jsonl", "in.jsonl"),
-        ("attribute", "in.jsonl", "--label", "text", "--attacker", "linear"),
+        ("attribute", "in.jsonl", "--label", "text"),
     ):
-        _, out, err = run("attack", *arguments, "--seed", 1)
+        _, out, err = run("attack", *arguments)
         shown.append(out + err)
     assert not any(SECRET in each or SECRET.lower() in each for each in shown)

@@ -37,7 +37,7 @@ def folder(tmp_path_factory, glove):
 
 def attack(run, folder, name, *more):
     pairs = [] if "--pairs" in more else ["--pairs", folder / "pairs.csv"]
-    return run("attack", "neighbours", folder / name, *pairs, "--seed", 1, *more)
+    return run("attack", "neighbours", folder / name, *pairs, *more)
 
 
 def scores_of(out):

@@ -41,8 +41,8 @@ def change(path, **fields):
     "options",
     [
         ["--epsilon", "5"],
-        ["--epsilon", "5", "--document-epsilon", "30", "--max-words", "3"],
-        ["--epsilon", "5", "--unknown", "uniform"],
+        ["--epsilon", "5", "--set", "document_epsilon=30", "--set", "max_words=3"],
+        ["--epsilon", "5", "--set", "unknown=uniform"],
     ],
 )
 def test_an_honest_release_is_kept(release, run, options):
@@ -58,12 +58,12 @@ def test_an_honest_release_is_kept(release, run, options):
 
 def test_madlib_is_sampled(release, run):
     out = release("--epsilon", "1", "--mechanism", "madlib")
-    code, text, _ = run("audit", out, "--word", "the", "--word", "of", "--samples", "2000", "--seed", "1")
+    code, text, _ = run("audit", out, "--word", "the", "--word", "of", "--samples", "2000")
     assert code == 0
     assert "NOT REFUTED" in text
     assert "No way was found" in text
     out = release("--epsilon", "400", "--mechanism", "madlib")
-    code, text, _ = run("audit", out, "--word", "the", "--word", "of", "--samples", "2000", "--seed", "1")
+    code, text, _ = run("audit", out, "--word", "the", "--word", "of", "--samples", "2000")
     assert code == 0
     assert "NOT TESTED" in text
     assert "Nothing was learnt about the promise" in text

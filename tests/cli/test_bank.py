@@ -59,7 +59,7 @@ def test_documents_are_cut_into_sentences(work, run):
 def test_how_near_texts_come_is_said_of_the_bank_and_of_a_public_sample(work, run):
     sample = ["The tea was dear.", "My room is late."]
     write("sample.jsonl", sample)
-    _, out, err = run("bank", "pool.jsonl", "-o", "bank", "--like", "sample.jsonl", "--json", *USED)
+    _, out, err = run("bank", "pool.jsonl", "-o", "bank", "--json", *USED)
     found = json.loads(out)["similarity"]
     made = dptext.TextBank.load("bank")
     assert list(found) == ["texts_like_the_bank", "texts_of_the_sample"]
@@ -90,7 +90,7 @@ def test_a_bank_is_thinned_and_replaced_when_it_is_asked_for(work, run):
     assert run("bank", "pool.jsonl", "-o", "bank", "-q", *USED) == (0, "", "")
     code, _, err = run("bank", "pool.jsonl", "-o", "bank", *USED)
     assert (code, "'bank' is there already" in err) == (2, True)
-    assert run("bank", "pool.jsonl", "-o", "bank", "--thin", "1", "--force", *USED)[0] == 0
+    assert run("bank", "pool.jsonl", "-o", "bank", "--force", *USED)[0] == 0
     assert 3 <= len(dptext.TextBank.load("bank")) <= 9
     assert dptext.TextBank.load("bank").name == "a public pool, thinned"
 

@@ -17,9 +17,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_epsilon_that_keeps_a_target_is_named_with_what_holds(run, folder):
-    code, out, err = run(
-        *("calibrate", "--bank", folder / "bank", "--relinking", 0.1, "--people", 60, "--like", folder / "public.txt")
-    )
+    code, out, err = run(*("calibrate", "--bank", folder / "bank", "--relinking", 0.1, "--people", 60 / "public.txt"))
     assert code == 0, err
     said = " ".join(out.split())
     found = dptext.calibrate(bank(), relinking=0.1, people=60)

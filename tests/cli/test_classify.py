@@ -64,46 +64,35 @@ def test_labels_are_predicted_row_by_row_next_to_kept_columns(work, release, run
     assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "out.jsonl"]  # no statement, no temporary file
 
 
-def test_the_labels_and_probabilities_are_those_of_the_library(work, release, run):
-    how = ("classify", "--distribution", release, "in.jsonl", "--with-text", "--probabilities", "-q", "--json")
-    code, out, err = run(*how, "-o", "out.jsonl")
-    columns = ["predicted_topic", "probability_drinks", "probability_rules", "text"]
+def test_the_labels_are_those_of_the_library(work, release, run):
+    code, out, err = run("classify", "--distribution", release, "in.jsonl", "-q", "--json", "-o", "out.jsonl")
     assert (code, err) == (0, "")
-    assert json.loads(out) == {"documents": COUNT, "skipped": 0, "out": "out.jsonl", "columns": columns}
-    found, distribution = rows("out.jsonl"), dptext.TextDistribution.load(release)
-    assert [list(each) for each in found] == [columns] * COUNT
-    texts = [each["text"] for each in found]
-    assert texts == [each["text"] for each in rows("in.jsonl")]
-    assert [each["predicted_topic"] for each in found] == distribution.predict(texts).tolist()
-    probabilities = [[each["probability_drinks"], each["probability_rules"]] for each in found]
-    assert probabilities == distribution.predict_proba(texts).round(6).tolist()
+    assert json.loads(out) == {"documents": COUNT, "out": "out.jsonl", "columns": ["predicted_topic"]}
+    texts = [each["text"] for each in rows("in.jsonl")]
+    predicted = [each["predicted_topic"] for each in rows("out.jsonl")]
+    assert predicted == dptext.TextDistribution.load(release).predict(texts).tolist()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl.gz", ".parquet", ".txt"])
 def test_every_format_is_written(work, release, run, suffix):
     pytest.importorskip("pyarrow")
-    kept = () if suffix == ".txt" else ("--keep", "topic", "--with-text", "--probabilities")
+    kept = () if suffix == ".txt" else ("--keep", "topic")
     code, _, err = run("classify", "--distribution", release, "in.jsonl", "-o", f"out{suffix}", *kept)
     assert code == 0, err
-    keep = ["topic", "text"] if kept else []
+    keep = ["topic"] if kept else []
     found = list(dptext.read_documents(f"out{suffix}", text="predicted_topic", keep=keep))
     assert [each.text for each in found] == ["drinks", "rules"] * (COUNT // 2)
-    assert all(each.text == each.attributes["topic"] and MARKER in each.attributes["text"] for each in found if kept)
+    assert all(each.text == each.attributes["topic"] for each in found if kept)
 
 
-def test_rows_without_a_text_get_no_label_and_broken_ones_are_listed(work, release, run):
-    Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\nbroken\n{"text": "law"}\n')
-    how = ("classify", "--distribution", release, "gaps.jsonl", "-o", "out.jsonl", "--probabilities")
+def test_rows_without_a_text_get_no_label_and_broken_ones_stop_the_command(work, release, run):
+    how = ("classify", "--distribution", release, "gaps.jsonl", "-o", "out.jsonl")
+    Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\nbroken\n')
     code, _, err = run(*how)
-    assert code == 1
-    assert "row 3" in err
-    assert not Path("out.jsonl").exists()
-    code, _, err = run(*how, "--on-error", "skip")
-    assert code == 0
-    assert "Left out 1 rows that could not be read: they are listed in out.jsonl.rejects.jsonl." in err
+    assert (code, "row 3" in err, Path("out.jsonl").exists()) == (1, True, False)
+    Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\n{"text": "law"}\n')
+    assert run(*how)[0] == 0
     assert [each["predicted_topic"] for each in rows("out.jsonl")] == ["drinks", None, "rules"]
-    assert rows("out.jsonl")[1]["probability_drinks"] is None
-    assert [each["first"] for each in rows("out.jsonl.rejects.jsonl")] == [3]
 
 
 def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, release, run):
@@ -127,6 +116,6 @@ def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, relea
 def test_encoding_and_separator_of_the_input_are_used(work, release, run):
     Path("in.csv").write_bytes("text;who\ncup of tea;José\n".encode("cp1252"))
     code, _, err = run("classify", "--distribution", release, "in.csv", "-o", "out.jsonl", "--keep", "who",
-                       "--encoding", "windows-1252", "--separator", ";")  # fmt: skip
+                       "--encoding", "windows-1252")  # fmt: skip
     assert code == 0, err
     assert rows("out.jsonl") == [{"predicted_topic": "drinks", "who": "José"}]

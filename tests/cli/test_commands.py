@@ -144,11 +144,11 @@ BAD_INPUT = {
     "epsilon NaN": ("in.jsonl", None, ["--epsilon", "nan"], 2, "epsilon must be a finite number above 0, got nan"),
     "epsilon infinite": ("in.jsonl", None, ["--epsilon", "inf"], 2, "epsilon must be a finite number above 0, got inf"),
     "epsilon a word": ("in.jsonl", None, ["--epsilon", "much"], 2, "Invalid value for '--epsilon'"),
-    "beta": ("in.jsonl", None, ["--beta", "1"], 2, "beta must be a number above 0 and below 1"),
-    "threshold": ("in.jsonl", None, ["--threshold", "1000"], 2, "use a threshold of at most"),
-    "half a budget": ("in.jsonl", None, ["--max-words", "10"], 2, "give both or none"),
+    "beta": ("in.jsonl", None, ["--set", "beta=1"], 2, "beta must be a number above 0 and below 1"),
+    "threshold": ("in.jsonl", None, ["--set", "threshold=1000"], 2, "use a threshold of at most"),
+    "half a budget": ("in.jsonl", None, ["--set", "max_words=10"], 2, "give both or none"),
     "limit": ("in.jsonl", None, ["--limit", "1"], 2, "limit must be an integer of at least 2"),
-    "mechanism": ("in.jsonl", None, ["--mechanism", "magic"], 2, "'magic' is not one of"),
+    "mechanism": ("in.jsonl", None, ["--mechanism", "magic"], 2, "mechanism must be one of"),
     "unknown option": ("in.jsonl", None, ["--colour", "red"], 2, "No such option"),
 }
 

@@ -39,7 +39,7 @@ def hide(run, *more, name="in.jsonl"):
     usual = ["--encoder", "small.txt", "--epsilon", 8] if "--encoder" not in more else ["--epsilon", 8]
     usual += [] if "--train" in more else ["--yes"]
     return run(
-        "encode", name, "-o", "out.parquet", "--hide", "gender", "--task", "topic", "--dimension", 4, "--epochs", 2,
+        "encode", name, "-o", "out.parquet", "--hide", "gender", "--task", "topic",
         *usual, *more,
     )  # fmt: skip
 
@@ -61,7 +61,7 @@ def test_without_public_rows_and_a_terminal_it_wants_a_yes(work, run, more):
 
 def test_without_public_rows_it_asks_before_it_trains(work, run, monkeypatch):
     asked = []
-    monkeypatch.setattr("dptext.cli.encode.can_ask", lambda: True)
+    monkeypatch.setattr("dptext.cli.hide.can_ask", lambda: True)
     monkeypatch.setattr("dptext.cli.encode.confirm", lambda question, **_: asked.append(question))
     code, out, err = run(*NO_TRAIN, "--encoder", "small.txt")
     assert (code, out) == (1, "")
@@ -92,7 +92,7 @@ def test_without_public_rows_it_says_loudly_who_is_not_protected(work, run):
 
 
 def test_public_rows_are_trained_on_and_named(work, run):
-    code, _, err = hide(run, "--train", "public.jsonl", "--seed", 3, "--alpha", 0.5)
+    code, _, err = hide(run, "--train", "public.jsonl", "--seed", 3)
     assert code == 0, err
     assert "Training on 80 public rows" in err
     assert "NOT PROTECTED" not in err
@@ -100,7 +100,7 @@ def test_public_rows_are_trained_on_and_named(work, run):
     assert statement().parameters["encoder_trained_on_public"] is True
     assert statement().neighbours == "any two texts"
     first = Path("out.parquet").read_bytes()
-    assert hide(run, "--train", "public.jsonl", "--seed", 3, "--alpha", 0.5, "--force")[0] == 0
+    assert hide(run, "--train", "public.jsonl", "--seed", 3, "--force")[0] == 0
     assert Path("out.parquet").read_bytes() == first
 
 

@@ -66,5 +66,5 @@ def test_the_list_is_never_written_over(run, work):
     (work / "out.csv").write_text(f"{SECRET}\n")
     code, _, said = privatize(run, "--redact-list", "out.csv")
     assert code == 2, said
-    assert "is the list of what to redact" in said
+    assert "is the redaction list" in said
     assert (work / "out.csv").read_text() == f"{SECRET}\n"

@@ -61,7 +61,7 @@ class _Reader(HTMLParser):
 def test_a_page_and_a_card(release, run, tmp_path):
     code, out, err = run(
         *("report", "out.jsonl", "-o", "page.html", "--original", "in.jsonl", "--label", "side", "--attribute", "side"),
-        *("--attacker", "linear", "--card", "README.md", "--title", "<b>ours</b>", "--seed", 7, "--json"),
+        *("--attacker", "linear", "--card", "README.md", "--seed", 7, "--json"),
     )
     assert code == 0, err
     assert "for the owner of the data" in err
@@ -127,7 +127,7 @@ def test_a_refuted_promise_is_exit_code_3_and_the_page_says_so(release, run, tmp
     beside.write_text(statement.replace(guarantee=dptext.PureDP(1.0)).to_json())
     code, out, err = run("report", "out.jsonl", "-o", "page.html", "-q")
     assert (code, out) == (3, "")
-    assert "refuted: the statement of out.jsonl" in err
+    assert "refuted: the guarantee of out.jsonl" in err
     assert "was refuted" in (tmp_path / "page.html").read_text()
 
 

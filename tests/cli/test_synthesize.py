@@ -125,7 +125,7 @@ def test_one_label_is_enough_for_a_script_and_it_reads_no_count(synthesize):
 
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
 def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkeypatch, answer, code):
-    monkeypatch.setattr("dptext.cli.synthesize.can_ask", lambda: True)
+    monkeypatch.setattr("dptext.cli.labels.can_ask", lambda: True)
     monkeypatch.setattr("dptext.cli.console.can_ask", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{answer}\n"))
     found, out, err = synthesize(*MADE, how=with_labels("drinks,Rules"))
@@ -363,9 +363,9 @@ def test_a_pool_far_from_the_label_descriptions_is_said_before_the_release(synth
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["in.jsonl", "-n", "5"], "-o OUT"),
-        (["in.jsonl", "-o", "made.jsonl"], "-n 5000"),
-        (["-o", "made.jsonl", "-n", "5"], "name private files"),
+        (["in.jsonl", "-n", "5"], "--out OUT"),
+        (["in.jsonl", "-o", "made.jsonl"], "--count N is required"),
+        (["-o", "made.jsonl", "-n", "5"], "IN is required"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--unit", "document"], "leave --user out"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--label", "stars"], "needs its public labels"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--label", "topic", "--labels", "a"], "got one twice"),

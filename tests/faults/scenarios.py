@@ -68,9 +68,9 @@ def _with_ledger(prepare: Callable[[Path], None]) -> Callable[[Path], None]:
 
 _VECTORS = "../../../vectors.txt"
 _PRIVATIZE = ("--quiet", "--vectors", _VECTORS, "--epsilon", "4", "--keep", "id!")
-_ENCODE = ("--quiet", "--encoder", _VECTORS, "--epsilon", "4", "--dimension", "3")
+_ENCODE = ("--quiet", "--encoder", _VECTORS, "--epsilon", "4")
 _EMBED = ("--quiet", "--vectors", _VECTORS, "--epsilon", "8", "--user", "author", "--public-users", "1000")
-_SKIP_GRAM = ("--method", "skip-gram", "--steps", "3", "--sampling-rate", "1", "--pairs", "10")
+_SKIP_GRAM = ("--method", "skip-gram", "--steps", "3", "--sampling-rate", "1")
 _SYNTHESIZE = (
     *("--quiet", "--features", _VECTORS, "--epsilon", "4", "--user", "author", "--public-users", "1000"),
     *("--label", "topic", "--labels", "a,b", "--public", "pool.txt", "-n", "5"),

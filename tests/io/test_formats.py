@@ -145,7 +145,7 @@ def test_another_separator_is_asked_for_or_given(tmp_path):
     assert_error(DataError, lambda: read(path), "expected a column 'text'")
     assert read(path, separator=":") == ["one, two"]
     raw(path, "review;a,n\nx;y,1\n")
-    assert_error(DataError, lambda: read(path), "name the right column, or the separator (--separator)")
+    assert_error(DataError, lambda: read(path), "name the right column, or the separator (separator=)")
     raw(path, "text,n;m\nx,1\n")  # the comma gives the column: nothing else is tried
     assert read(path) == ["x"]
     for separator in ("", ";;", "\n", '"'):

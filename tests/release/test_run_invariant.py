@@ -76,7 +76,7 @@ def command(request, tmp_path):
     if request.param == "privatize":
         options = ["--vectors", "vectors.txt", "--keep", "n!", "-o", "out.jsonl"]
     else:
-        options = ["--encoder", "vectors.txt", "--dimension", "3", "-o", "out.parquet"]
+        options = ["--encoder", "vectors.txt", "-o", "out.parquet"]
     return [request.param, "in.jsonl", *options, "--epsilon", "4", "--ledger", "budget.ledger", "--quiet"]
 
 

@@ -40,7 +40,7 @@ def test_a_file_goes_through_and_its_statement_leads_back(name, glove, tmp_path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--mechanism", "madlib", "--beta", "0.1"], "the mechanism madlib has no --beta: leave it out"),
+        (["--mechanism", "madlib", "--set", "beta=0.1"], "the mechanism madlib has no beta"),
         (["--mechanism", "vickrey", "--set", "size=3"], "the mechanism vickrey has no size: leave it out (it has t)"),
         (["--set", "t"], "--set expects NAME=VALUE, each name once, got 't'"),
         (["--mechanism", "vickrey", "--set", "unsafe_as_published=1"], "has no unsafe_as_published"),

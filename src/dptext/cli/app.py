@@ -10,14 +10,19 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from typer.core import TyperCommand
 
 from dptext.cli.console import ReaderLeftError, Stopped, say, say_error
+from dptext.cli.options import EPSILON_REQUIRED, output_option, run_option
 from dptext.errors import DptextError, ProtectionWarning
 from dptext.progress import switch_off
 
@@ -27,20 +32,34 @@ INPUT_OUTPUT = 4
 # Typer carries a copy of click in some versions and imports it in others: its own BadParameter knows which.
 UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
 
-_COMMANDS = {  # each command and its module
+_COMMANDS = {  # command: module
     "demo": "demo", "advise": "choose", "synthesize": "synthesize", "classify": "classify", "privatize": "privatize",
-    "bank": "bank", "encode": "encode", "embed": "embed", "explain": "records", "audit": "inspect",
-    "report": "inspect", "calibrate": "calibrate", "attack": "attack", "ledger": "records", "playground": "choose",
+    "bank": "bank", "encode": "encode", "embed": "embed", "explain": "explain", "audit": "audit", "report": "report",
+    "calibrate": "calibrate", "attack": "attack_folders", "ledger": "ledger", "playground": "choose",
 }  # fmt: skip
+_EVERYWHERE = ("as_json", "quiet", "verbose")
+
+
+class Command(TyperCommand):
+    """A command that also takes the options of the program itself: --json, --quiet and --verbose."""
+
+    _shared: tuple[Any, ...] | None = None
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        own: list[Any] = [*super().get_params(ctx)]
+        own[-1].rich_help_panel = "Run"  # --help
+        if self._shared is None:
+            self._shared = tuple(copy(each) for each in ctx.find_root().command.params if each.name in _EVERYWHERE)
+            for option in self._shared:
+                option.expose_value = False  # their callbacks note them
+        return [*own[:-1], *self._shared, own[-1]]
 
 
 def program(arguments: Sequence[str] = ()) -> typer.Typer:
     """Return the program with the command that the arguments begin with, which starts faster alone, or with all."""
     app = typer.Typer(
         name="dptext",
-        help="Differentially private text: private data out, and a statement beside it that says what was promised.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -48,9 +67,11 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
     for name in arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS:
         command = getattr(import_module(f"dptext.cli.{_COMMANDS[name]}"), name)
         if isinstance(command, typer.Typer):
+            for each in command.registered_commands:
+                each.cls = Command
             app.add_typer(command)
         else:
-            app.command(name)(command)
+            app.command(name, cls=Command)(command)
     return app
 
 
@@ -60,12 +81,39 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _remember(context: typer.Context, option: typer.CallbackParam, value: bool) -> bool:
+    """Note that --json or --quiet is there, before or after the name of the command."""
+    if value:
+        context.meta[str(option.name)] = True
+    return value
+
+
+def _set_verbose(wanted: bool) -> bool:
+    if wanted:
+        logger = logging.getLogger("dptext")
+        logger.setLevel(logging.DEBUG)
+        if not logger.handlers:
+            logger.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
+    return wanted
+
+
 def _common(
-    _version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
-    ),
+    *,
+    _version: Annotated[
+        bool, run_option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    as_json: Annotated[
+        bool, output_option("--json", callback=_remember, help="Print the result as JSON on standard output.")
+    ] = False,
+    quiet: Annotated[bool, run_option("--quiet", "-q", callback=_remember, help="Print errors only.")] = False,
+    verbose: Annotated[bool, run_option("--verbose", "-v", callback=_set_verbose, help="Log every step.")] = False,
 ) -> None:
-    pass
+    """Release texts with differential privacy.
+
+    Every release has a privacy statement: who is protected, and how strongly.
+
+    Example: dptext demo
+    """
 
 
 @contextmanager
@@ -86,12 +134,14 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 def _say_fault(error: Exception) -> None:
-    """What nobody foresaw, in one line: where it was, never what it says."""
+    """Print where an unexpected error was raised, but not its message, which may hold a text."""
     frames = traceback.extract_tb(error.__traceback__)
     package = Path(__file__).parents[1]
     ours = [each for each in frames if package in Path(each.filename).parents]
     where = f"{Path(ours[-1].filename).relative_to(package)}, line {ours[-1].lineno}"
-    say_error(f"a fault of the program ({where}): {type(error).__name__}; please report it, --verbose says more")
+    say_error(
+        f"a fault of the program ({where}): {type(error).__name__}; please report it (dptext --verbose shows more)"
+    )
     for each in frames if logging.getLogger("dptext").isEnabledFor(logging.DEBUG) else ():
         say(f"  {each.filename}, line {each.lineno}, in {each.name}")
 
@@ -123,7 +173,9 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
         where = f"; see: {context.command_path} --help" if context is not None else ""
-        message = error.format_message().replace("Value error, ", "").rstrip(".")  # pydantic's prefix
+        message = error.format_message().rstrip(".")
+        if message.startswith("Missing option '--epsilon'"):
+            message, where = EPSILON_REQUIRED, ""
         if message:  # a group of commands prints its help alone
             say_error(f"{message}{where}")
         return int(error.exit_code)

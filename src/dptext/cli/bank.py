@@ -1,4 +1,4 @@
-"""``dptext bank``: public texts in, a folder out from whose texts `dptext privatize --mechanism bank` draws."""
+"""``dptext bank``: make a bank of public texts, from which `dptext privatize --mechanism bank` draws."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
+from dptext.cli.options import method_option, output_option
 from dptext.errors import ParameterError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
-from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
+from dptext.noise.subset_selection import SubsetSelection, best_size
 from dptext.sentences.bank import TextBank, check_place
 
 _EPSILONS = (4.0, 8.0, 12.0)  # of one draw
-_WIDTH = 22
 
 
 @options.collected
@@ -28,108 +28,80 @@ def bank(
         tuple[str, ...],
         typer.Argument(metavar="POOL...", help="Public files, folders or patterns, chosen without regard to IN."),
     ],
-    out: Path,
     text: options.Text = "text",
-    sentences: bool = False,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|PATH",
-            help=f"By what texts are similar: {', '.join(NAMES)}, or the path of word vectors or of a sentence model. "
-            f"Default: {DEFAULT_IN_WORDS}.",
-        ),
-    ] = None,
-    thin: float | None = None,
-    like: tuple[str, ...] = (),
-    name: Annotated[str | None, typer.Option(help="What statement and card call the source of the texts.")] = None,
+    out: Annotated[Path, output_option("--out", "-o", metavar="FOLDER", help="Output folder.")],
+    name: Annotated[str | None, output_option(help="Name of the public texts in the statement and the card.")] = None,
     licence: options.Licence = None,
     force: options.Force = False,
+    sentences: Annotated[
+        bool, method_option("--sentences", help="Cut documents into sentences, as private documents will be cut.")
+    ] = False,
+    encoder: Annotated[
+        str | None,
+        method_option(
+            metavar="NAME|PATH",
+            help=f"Text similarity: {', '.join(NAMES)}, or the path of word vectors or of a sentence model.",
+            show_default=DEFAULT_IN_WORDS,
+        ),
+    ] = None,
     output: options.Output,
 ) -> None:
-    """Make a bank of public texts, which private ones become (privatize --mechanism bank), and say how near it comes.
+    """Make a bank of public texts for sentence replacement.
 
-    Nothing is promised to those who wrote POOL: its texts come out as they are.
+    The table shows how similar replacements are to their originals. The texts of POOL are published unchanged; their
+    authors are not protected.
 
-    Args:
-        out (--out -o FOLDER): A new folder (--force: or one that this command wrote).
-        sentences: Cut documents into sentences, as private ones are cut. Without it each text is one of the bank.
-        thin (EPSILON): Keep the texts that stand best for others at this epsilon of a draw: more similar, less varied.
-        like (FILE): Public texts of the kind of the private ones, to see how near the bank comes to them (may be
-            repeated). Never private ones.
+    Example: dptext bank reviews.jsonl -o public --sentences --licence CC0-1.0
     """
     target = check_place(out, replace=force)
     with stopped_with_notes(), progress_bar("reading public texts", quiet=output.quiet) as bar:
         documents = Pool([Path(each) for each in public], text=text, name=name, licence=licence)
         if any(target in path.resolve().parents for path in documents.files):
             raise ParameterError(f"{str(out)!r} holds a file of POOL, which would be deleted: choose another folder")
-        sample = Pool([Path(each) for each in like], text=text) if like else None
-        texts, sample = (each.sentences() if sentences and each is not None else each for each in (documents, sample))
-        assert texts is not None
+        texts = documents.sentences() if sentences else documents
         count = len(texts)
         made = TextBank(texts, encoder=encoder, progress=lambda done: bar.step(min(done, count), count, "public texts"))
-        if thin is not None:
-            made = made.thinned(thin)
         made.save(out, replace=force)
-        kinds = {"texts like the bank's": made.profile}
-        if sample is not None:
-            kinds["texts of the sample"] = made.profile_of(sample)
-    for line in _said(made, documents, texts, out, sentences=sentences):
-        output.say(line)
-    for line in _table(made, kinds):
-        output.say(line)
-    output.say(f"Use it: dptext privatize IN -o OUT --mechanism bank --bank {shlex.quote(str(out))} --epsilon 8")
+    repeated, empty = documents.repeated + (texts.repeated if sentences else 0), documents.empty
+    similarity = _similarity(made)
     if output.as_json:
-        similarity = {name.replace("'s", "").replace(" ", "_"): _as_data(made, each) for name, each in kinds.items()}
         counts = {"texts": len(made), "repeated": texts.repeated, "empty": texts.empty}
-        print_json({"out": str(out), **counts, **made.parameters(), "similarity": similarity})
-
-
-def _said(made: TextBank, documents: Pool, texts: Pool, out: Path, *, sentences: bool) -> list[str]:
-    lines = []
+        print_json({"out": str(out), **counts, **made.parameters(), "similarity": {"texts_like_the_bank": similarity}})
     if sentences:
-        lines.append(f"Cut {len(documents):,} documents into {texts.given:,} sentences.")
-    lines.append(
-        f"Wrote {len(made):,} texts to {out}, similar by {made.features.name} ({made.features.dimension:,} numbers)."
-    )
-    left_out = {
-        "that were there before": documents.repeated + (texts.repeated if sentences else 0),
-        "empty": documents.empty,
-        "that stand worst for others": len(texts) - len(made),
-    }
-    parts = [f"{count:,} {what}" for what, count in left_out.items() if count]
-    if parts:
-        lines.append(f"Left out: {', '.join(parts)}.")
+        output.say(f"Cut {len(documents):,} documents into {texts.given:,} sentences.")
+    size = f"{len(made):,} texts ({made.features.name}, {made.features.dimension:,} dimensions)"
+    output.say(f"Wrote a bank of {size} to {out}.")
+    if repeated or empty:
+        output.say(f"Left out {repeated:,} repeated and {empty:,} empty texts.")
     if made.licence is None:
-        lines.append("Warning: no licence is named (--licence), and texts of the bank come out word for word.")
-    return lines
+        output.say("Warning: --licence is missing, and texts of the bank are published word for word.")
+    output.say("\n".join(_table(similarity)))
+    output.say(f"Use it: dptext privatize IN -o OUT --mechanism bank --bank {shlex.quote(str(out))} --epsilon 8")
 
 
-def _table(made: TextBank, kinds: dict[str, Profile]) -> list[str]:
-    """How similar what comes out is to what went in, by public texts alone."""
-    heads = ["any text", "nearest", *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)]
-    lines = ["", "Similarity of what comes out to what goes in (1: the same), by public texts alone:", ""]
-    lines.append(" " * _WIDTH + "".join(f"{each:>11}" for each in heads))
-    for name, profile in kinds.items():
-        found = _as_data(made, profile)
-        numbers = [found["any"], found["nearest"], *(each["similarity"] for each in found["draws"])]
-        lines.append(
-            f"  {name:<{_WIDTH - 2}}" + "".join(f"{each + 0.0:>11.2f}" for each in np.round(numbers, 2).tolist())
-        )
-    draws = _as_data(made, made.profile)["draws"]
-    for name, cells in (
-        ("one of so many", [f"{each['size']:,}" for each in draws]),
-        ("in so many draws", [f"{each['share']:.0%}" for each in draws]),
-    ):
-        lines.append(f"  {name:<{_WIDTH - 2}}" + "".join(f"{each:>11}" for each in ("", "", *cells)))
-    lines += ["", "Epsilon is that of one draw: of a document, divided by its sentences (--max-sentences)."]
-    return lines
+def _table(similarity: dict[str, Any]) -> list[str]:
+    draws = similarity["draws"]
+    numbers = np.round([similarity["any"], similarity["nearest"], *(draw["similarity"] for draw in draws)], 2) + 0.0
+    rows = {
+        "": ["any text", "nearest", *(f"epsilon {draw['epsilon']:g}" for draw in draws)],
+        "similarity": [f"{number:.2f}" for number in numbers.tolist()],
+        "nearest texts": ["", "", *(f"{draw['size']:,}" for draw in draws)],
+        "share of draws": ["", "", *(f"{draw['share']:.0%}" for draw in draws)],
+    }
+    return [
+        "\nSimilarity of a replacement to its original (1: equal), for texts like the bank's:\n",
+        *(f"  {name:<16}" + "".join(f"{cell:>11}" for cell in cells) for name, cells in rows.items()),
+        f"\nAt epsilon {draws[0]['epsilon']:g}, {draws[0]['share']:.0%} of draws fall among the "
+        f"{draws[0]['size']:,} most similar texts. Epsilon is per draw: a document's",
+        "epsilon is divided by its number of sentences (--max-sentences).",
+    ]
 
 
-def _as_data(made: TextBank, profile: Profile) -> dict[str, Any]:
-    draws = []
+def _similarity(made: TextBank) -> dict[str, Any]:
+    profile, draws = made.profile, []
     for epsilon in _EPSILONS:
-        size = min(best_size(epsilon, made.profile), profile.candidates - 1)
+        size = min(best_size(epsilon, profile), profile.candidates - 1)
         share = size * SubsetSelection(len(made), size, epsilon).probabilities[0]
         draws.append({"epsilon": epsilon, "size": size, "share": share, "similarity": profile.expected(size, epsilon)})
-    first, last = (float(profile.cumulative[each] / profile.ranks[each]) for each in (0, -1))
-    return {"any": last, "nearest": first, "draws": draws}
+    nearest, average = (float(profile.cumulative[index] / profile.ranks[index]) for index in (0, -1))
+    return {"any": average, "nearest": nearest, "draws": draws}

@@ -7,7 +7,6 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,80 +14,74 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import can_ask, print_json, say, stdout
+from dptext.cli.options import input_option, method_option, privacy_option, run_option
 from dptext.errors import DptextError
 from dptext.methods.questions import QUESTIONS, Holder, Purpose, Question, Recipient
 
 _WIDEST = 100
 
 
-@dataclass(frozen=True, kw_only=True)
-class Looked:
-    """Which rows, and which of their columns is what."""
-
-    sources: Annotated[
-        tuple[str, ...], typer.Argument(metavar="IN...", help="Private files, folders or patterns: looked at, for you.")
-    ]
-    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The text. Default: guessed.")] = None
-    user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Who wrote a text, and so who is protected. Default: guessed.")
-    ] = None
-    label: Annotated[
-        tuple[str, ...], typer.Option(metavar="COLUMN", help="A label (may be repeated). Default: guessed.")
-    ] = ()
-    in_format: options.InFormat = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What is planned. What is left open is asked for on a terminal; without an answer nothing is ruled out.
-
-    Attributes:
-        purpose: What for: texts to read, a classifier, word vectors of the domain, vectors that devices send, or what
-            many people write (and everything else).
-        trust: central: somebody may hold all texts; local: nobody, each owner or device protects itself.
-    """
-
-    purpose: Purpose | None = None
-    recipient: Annotated[Recipient | None, typer.Option(help="Who gets it.")] = None
-    trust: Holder | None = None
-
-
 @options.collected
 def advise(
     *,
-    looked: Looked,
-    plan: Plan,
-    public: tuple[str, ...] = (),
-    public_text: Annotated[str, typer.Option(metavar="COLUMN", help="Their column.")] = "text",
-    public_label: str | None = None,
-    seed: options.AnalysisSeed = None,
+    sources: options.Sources,
+    text: Annotated[
+        str | None, input_option(metavar="COLUMN", help="Column that holds the text.", show_default="guessed")
+    ] = None,
+    label: Annotated[
+        tuple[str, ...],
+        input_option(metavar="COLUMN", help="Column that holds a label (repeatable).", show_default="guessed"),
+    ] = (),
+    public: Annotated[
+        tuple[str, ...],
+        input_option(
+            metavar="FILE", help="Public texts for previews and commands (repeatable).", show_default="bundled ones"
+        ),
+    ] = (),
+    public_text: options.PublicText = "text",
+    public_label: options.PublicLabel = None,
+    user: Annotated[
+        str | None,
+        privacy_option(
+            metavar="COLUMN",
+            help="Column that names the author, whom the guarantee protects.",
+            show_default="guessed",
+        ),
+    ] = None,
+    trust: Annotated[
+        Holder | None,
+        privacy_option(help="central: one party may hold all texts; local: every owner or device protects its own."),
+    ] = None,
+    recipient: Annotated[Recipient | None, privacy_option(help="Who receives the release.")] = None,
+    purpose: Annotated[
+        Purpose | None,
+        method_option(
+            help="Purpose: texts to read, a classifier, word vectors, vectors sent by devices, or statistics."
+        ),
+    ] = None,
     output: options.Output,
 ) -> None:
-    """Which way suits these texts: what each would promise, be good for and give away, and the command. Writes nothing.
+    """Compare the release methods for a file, with the command to run.
 
-    It looks at columns and sizes of the private rows, for their owner alone.
+    Print the guarantee, utility and attack success of each method, for the owner of the data. Nothing is written. On a
+    terminal, it asks for --purpose, --recipient and --trust if they are missing.
 
-    Args:
-        public (FILE): Public texts for previews and commands (may be repeated). Default: bundled ones.
-        public_label (COLUMN): Their column of public labels, to predict the accuracy of a corpus.
+    Example: dptext advise notes.csv --purpose read --recipient public --trust central
     """
-    answers = {question.name: getattr(plan, question.name) for question in QUESTIONS}
+    answers: dict[str, Any] = {"purpose": purpose, "recipient": recipient, "trust": trust}
     if not (output.as_json or output.quiet) and can_ask():
-        answers |= _asked([each for each in QUESTIONS if answers[each.name] is None])
-    from dptext.methods import advise as comparison  # loads every method: the help does without
+        answers |= _asked([question for question in QUESTIONS if answers[question.name] is None])
+    from dptext.advice import advice  # slow to import: the help does without
 
-    given: Any = answers
-    found = comparison.advise(
-        [Path(each) for each in looked.sources],
-        text=looked.text,
-        user=looked.user,
-        label=looked.label or None,
-        public=[Path(each) for each in public] or None,
+    found = advice.advise(
+        [Path(name) for name in sources],
+        text=text,
+        user=user,
+        label=label or None,
+        public=[Path(name) for name in public] or None,
         public_text=public_text,
         public_label=public_label,
-        suffix=looked.in_format,
-        seed=seed,
-        **given,
+        **answers,
     )
     console = stdout()
     width = min(console.width, _WIDEST) if console.is_terminal else comparison.WIDTH
@@ -96,39 +89,39 @@ def advise(
 
 
 def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
-    """The answers to questions on a terminal: a number, a name, or nothing."""
-    found: dict[str, str | None] = {}
+    """Ask questions on a terminal; an answer is a number, a name, or nothing."""
+    answers: dict[str, str | None] = {}
     for question in questions:
         names = list(question.choices)
         say(question.text)
         for number, (name, meaning) in enumerate(question.choices.items(), 1):
             say(f"  {number}  {name:<11} {meaning}")
-        while question.name not in found:
+        while question.name not in answers:
             sys.stderr.write(f"--{question.name} (1 to {len(names)}; Enter: not decided): ")
             sys.stderr.flush()
-            line = sys.stdin.readline()
-            given = line.strip().casefold()
-            if not given:
-                found[question.name] = None
-            elif given in names:
-                found[question.name] = given
-            elif given.isascii() and given.isdigit() and 1 <= int(given) <= len(names):
-                found[question.name] = names[int(given) - 1]
+            answer = sys.stdin.readline().strip().casefold()
+            if not answer:
+                answers[question.name] = None
+            elif answer in names:
+                answers[question.name] = answer
+            elif answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(names):
+                answers[question.name] = names[int(answer) - 1]
         say("")
-    return found
+    return answers
 
 
 @options.collected
 def playground(
     *,
-    port: Annotated[int | None, typer.Option(help="Of 127.0.0.1; a free one without it.")] = None,
-    opens: bool = False,
+    port: Annotated[int | None, run_option(metavar="N", help="Port of 127.0.0.1.", show_default="a free one")] = None,
+    opens: Annotated[bool, run_option("--open", help="Also open the page in the browser.")] = False,
     output: options.Output,
 ) -> None:
-    """Try the ways on a text in the browser, on this machine alone: a teaching aid, not a release.
+    """Try the release methods on a text in the browser, on this machine only.
 
-    Args:
-        opens (--open): Open the page in the browser, too; while it starts, its command line shows the address.
+    It is a teaching aid, not a release.
+
+    Example: dptext playground --open
     """
     from dptext.playground.model import SETTINGS, Playground
     from dptext.playground.server import Server
@@ -142,7 +135,7 @@ def playground(
     output.say("Only this machine reaches it, with this address. Ctrl-C stops it.")
 
     def warm() -> None:
-        """What takes long is read while the browser opens; an error comes again when the page asks."""
+        """Load what takes long while the browser opens; an error comes again when the page asks."""
         with suppress(DptextError):
             first = next(iter(SETTINGS))
             model.show(first, model.samples[0][1], SETTINGS[first].epsilons[2], draws=1)

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from dptext.cli import options
 from dptext.cli.console import print_json, stdout
+from dptext.cli.options import output_option, privacy_option
 from dptext.errors import MissingExtraError, ParameterError, StorageError
 from dptext.evaluation.corpus_quality import nearest_labels
 from dptext.features.pool import Pool
@@ -54,12 +55,17 @@ _NEAR, _WORDS = 4.0, 12
 @options.collected
 def demo(
     *,
-    epsilon: Annotated[float, typer.Option(help="Nats: what a user may lose.")] = 1.0,
-    folder: Annotated[Path, typer.Option(help="Where the sample and what is made of it go.")] = Path("dptext-demo"),
+    folder: Annotated[
+        Path, output_option(metavar="FOLDER", help="Output folder for the sample and the corpus.")
+    ] = Path("dptext-demo"),
+    epsilon: Annotated[float, privacy_option(help="Privacy budget (epsilon) per user.")] = 1.0,
     seed: options.Seed = None,
     output: options.Output,
 ) -> None:
-    """Make readable synthetic texts from a bundled sample; show them, their use and the promise."""
+    """Make a synthetic corpus from a bundled sample, and show its guarantee and utility.
+
+    Example: dptext demo --epsilon 1
+    """
     sample = _Sample(folder)
     sample.place()
     intents = sorted({each.intent for each in sample.people})

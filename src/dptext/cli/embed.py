@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-import typer
-
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
-from dptext.cli.outputs import as_input, begin
-from dptext.embeddings.cooccurrence import WINDOW, Cooccurrence
-from dptext.embeddings.participation import Unit, personal_participation
-from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vectors
+from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
+from dptext.cli.outputs import as_input, begin, check_columns
+from dptext.cli.plans import plan_vectors
+from dptext.embeddings.cooccurrence import Cooccurrence
+from dptext.embeddings.dpsgd.participation import Unit, personal_participation
+from dptext.embeddings.plan import ReleasePlan
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import check_target
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, find_files, read_documents
@@ -34,31 +34,37 @@ from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 Model: TypeAlias = Cooccurrence | SkipGram
+_WORDS_PER_USER = 100
 _SHOWN = 20  # times in a training, what was spent is worked out: each takes some tenths of a second
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectionOptions:
-    """Who is protected, and how well.
+    """Who is protected, and how strongly."""
 
-    Attributes:
-        user (COLUMN): The column that says who wrote a text: who is protected.
-        unit: What is protected: a user; or a document, or (skip-gram) a pair of words, no promise to a person.
-        level (COLUMN): A public column that says how strictly a user wants to be protected.
-        levels (NAME=EPSILON,...): What these levels are (instead of --epsilon).
-        default_level (NAME): The level of users who chose none. Default: the strictest.
-        public_users (N): A public number that the users do not exceed, to check delta; for skip-gram about as many as
-            there are, by which sums are divided. Never a count.
-    """
-
-    user: str | None = None
-    unit: Unit = "user"
-    epsilon: Annotated[float | None, typer.Option(help="Nats: what a user may lose (or --levels).")] = None
-    delta: Annotated[float, typer.Option(help="Delta: added to the bound on every probability.")] = 1e-6
-    level: str | None = None
-    levels: tuple[str, ...] = ()
-    default_level: str | None = None
-    public_users: int | None = None
+    user: options.User = None
+    unit: Annotated[Unit, privacy_option(help="Privacy unit: a user, a document, or (skip-gram) a pair of words.")] = (
+        "user"
+    )
+    epsilon: Annotated[float | None, privacy_option(help="Privacy budget (epsilon) per user (or --levels).")] = None
+    delta: options.Delta = 1e-6
+    level: Annotated[
+        str | None,
+        privacy_option(
+            metavar="COLUMN",
+            help="Public column with the privacy level of each user. Users without one get the strictest.",
+        ),
+    ] = None
+    levels: Annotated[
+        tuple[str, ...], privacy_option(metavar="NAME=EPSILON,...", help="Epsilon of each level, instead of --epsilon.")
+    ] = ()
+    new_words: Annotated[
+        float | None,
+        privacy_option(
+            metavar="EPSILON", help="First learn words that no public list holds; this budget is added (extra opendp)."
+        ),
+    ] = None
+    public_users: options.PublicUsers = None
 
     def check(self, method: str) -> None:
         options.check_user(self.unit, self.user)
@@ -67,159 +73,109 @@ class ProtectionOptions:
         if self.levels and self.epsilon is not None:
             raise ParameterError("--levels hold the epsilons: leave --epsilon out")
         if not self.levels and self.epsilon is None:
-            raise ParameterError(
-                "say what a user may lose: --epsilon 8 (nats), or --level COLUMN --levels strict=1,open=8; dptext "
-                "advise FILE says what that would be good for, --plan how many people it takes"
-            )
+            raise ParameterError(options.EPSILON_REQUIRED)
         if bool(self.levels) != (self.level is not None):
-            raise ParameterError("--level COLUMN says which level a user has, --levels what it means: give both")
-        if self.default_level is not None and not self.levels:
-            raise ParameterError("--default-level is one of the --levels: give these too")
+            raise ParameterError("--level COLUMN and --levels NAME=EPSILON,... belong together: give both")
+
+    def check_new_words(self, *, seed: int | None, checkpoint: Path | None) -> None:
+        if self.new_words is None:
+            return
+        if self.unit != "user":
+            raise ParameterError(f"--new-words protects users: leave out --new-words or --unit {self.unit}")
+        if seed is not None:
+            raise ParameterError("the noise on new words takes no seed: leave out --new-words or --seed")
+        if checkpoint is not None:
+            raise ParameterError("every run draws new words afresh: leave out --checkpoint or --new-words")
 
     @property
     def budgets(self) -> Any:
         return parse_levels(self.levels) if self.levels else self.epsilon
 
-
-@dataclass(frozen=True, kw_only=True)
-class NewWordsOptions:
-    """The learning of words that no public list holds.
-
-    Attributes:
-        new_words (EPSILON): Learn words first that no public list holds; this budget comes on top (opendp).
-        words_per_user: How many new words a user may bring. Default: 100.
-    """
-
-    new_words: float | None = None
-    new_words_delta: Annotated[float | None, typer.Option(help="The delta for that. Default: --delta.")] = None
-    words_per_user: int | None = None
-
-    def check(self, *, unit: Unit, seed: int | None) -> None:
-        if self.new_words is None:
-            if self.new_words_delta is not None or self.words_per_user is not None:
-                raise ParameterError(
-                    "--new-words-delta and --words-per-user belong to --new-words EPSILON: give it too"
-                )
-            return
-        if self.words_per_user is not None and self.words_per_user < 1:
-            raise ParameterError(f"--words-per-user must be at least 1, got {self.words_per_user}")
-        if unit != "user":
-            raise ParameterError(
-                f"new words are learned under a promise to users: leave out --new-words or --unit {unit}"
-            )
-        if seed is not None:
-            raise ParameterError("the noise on new words takes no seed: leave out --new-words or --seed")
-
-    def budget(self, delta: float) -> ApproxDP | None:
-        if self.new_words is None:
-            return None
-        return ApproxDP(self.new_words, delta if self.new_words_delta is None else self.new_words_delta)
+    @property
+    def budget_of_words(self) -> ApproxDP | None:
+        return None if self.new_words is None else ApproxDP(self.new_words, self.delta)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Those of skip-gram alone, by the names that `SkipGram` has for them.
+    """How vectors are learned."""
 
-    Attributes:
-        sampling_rate (RATE): The chance of a user to take part in a step of skip-gram. Default: 0.05.
-        dimension: Start skip-gram at random in so many dimensions, with the words of --vectors alone.
-        trained_words (N): The most frequent words that skip-gram trains. Default: 5000.
-        pairs: Pairs of words of a user in a step of skip-gram. Default: 500.
-        checkpoint (FILE): Keep where skip-gram has come to: private, deleted at the end.
-    """
+    method: Annotated[
+        Literal["co-occurrences", "skip-gram"],
+        method_option(help="One noisy release of co-occurrences, or DP-SGD for many users (extra skipgram)."),
+    ] = "co-occurrences"
+    vectors: options.Vectors = "glove-6b-50d"
+    limit: options.Limit = 50_000
+    steps: Annotated[int, method_option(metavar="N", help="Skip-gram: number of training steps.")] = 1000
+    sampling_rate: Annotated[
+        float, method_option(metavar="RATE", help="Skip-gram: chance that a user takes part in a step.")
+    ] = 0.05
+    checkpoint: Annotated[
+        Path | None,
+        run_option(metavar="FILE", help="Skip-gram: checkpoint for --resume. It is private, and deleted at the end."),
+    ] = None
 
-    steps: Annotated[int | None, typer.Option(help="Of skip-gram. Default: 1000.")] = None
-    sampling_rate: float | None = None
-    dimension: int | None = None
-    trained_words: int | None = None
-    pairs: int | None = None
-    checkpoint: Path | None = None
-
-    @property
-    def given(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
-    def check(self, method: str, *, resume: bool, new_words: bool) -> None:
-        flags = [*options.given_flags(self), *["--resume"] * resume]
-        if flags and method != "skip-gram":
-            raise ParameterError(f"{', '.join(flags)}: for --method skip-gram, which goes step by step; give that too")
+    def check(self, *, resume: bool) -> None:
+        flags = [*options.given_flags(self, "steps", "sampling_rate", "checkpoint"), *["--resume"] * resume]
+        if flags and self.method != "skip-gram":
+            raise ParameterError(f"{', '.join(flags)} is for --method skip-gram: add that, or leave it out")
         if resume and self.checkpoint is None:
-            raise ParameterError("--resume goes on from a checkpoint: say which, --checkpoint FILE")
-        if self.checkpoint is not None and new_words:
-            raise ParameterError(
-                "new words are drawn anew in each run, so no run goes on with those of another: leave out --checkpoint "
-                "or --new-words"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Texts(options.Inputs):
-    """Which texts are learned from; --plan takes none."""
-
-    sources: options.Sources = ()
+            raise ParameterError("--resume needs the checkpoint of the interrupted run: --checkpoint FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """What is known before a budget is spent: public numbers and public texts.
-
-    Attributes:
-        public (FILE): For --plan: public texts that play people's (may be repeated); --user names a column of theirs.
-    """
+    """What is known before a budget is spent: public numbers and public texts."""
 
     plan: options.Plan = False
     people: options.People = None
-    public: tuple[Path, ...] = ()
+    public: Annotated[
+        tuple[Path, ...],
+        input_option(metavar="FILE", help="Public texts to simulate users with, for --plan (repeatable)."),
+    ] = ()
 
 
 @options.collected
 def embed(
     *,
-    texts: Texts,
-    out: str | None = None,
-    planning: PlanOptions,
-    method: Literal["co-occurrences", "skip-gram"] = "co-occurrences",
+    texts: options.OptionalInputs,
+    out: Annotated[str | None, output_option("--out", "-o", metavar="FOLDER", help="Output folder.")] = None,
     protection: ProtectionOptions,
-    vectors: options.Vectors = "glove-6b-50d",
-    limit: options.Limit = 50_000,
-    new: NewWordsOptions,
-    window: int | None = None,
     training: TrainingOptions,
-    word2vec: Literal["binary", "text", "none"] = "binary",
+    planning: PlanOptions,
     run: options.Run,
     processes: options.Processes = 1,
     ledger: options.Ledger = None,
     yes: options.Yes = False,
     output: options.Output,
 ) -> None:
-    """Learn word vectors from texts of people, and write a FOLDER that can be shared: vectors, statement, card.
+    """Learn word vectors from private texts, and write a folder that can be shared.
 
-    All files of IN together make one release.
+    The folder holds vectors (also vectors.bin for gensim), a privacy statement and a card. All files of IN together
+    make one release.
 
-    Args:
-        out (--out -o FOLDER): A new folder (--force: or one that this command wrote).
-        method: One noisy release; or skip-gram, step by step, for many users (extra skipgram).
-        window: How many words on either side count as context. Default: 10; for skip-gram 5.
-        word2vec: A copy for gensim: vectors.bin, vectors.txt, or none.
+    Example: dptext embed notes.csv -o vectors --text note --user author --epsilon 8
     """
     if planning.plan:
-        _plan(planning, method, texts, protection, vectors, limit, window, training, output)
+
+        def skip_gram_plan(public: WordVectors) -> SkipGramPlan:
+            plan, _ = _planned(public, protection, training)
+            assert isinstance(plan, SkipGramPlan)
+            return plan
+
+        plan_vectors(planning, texts, protection, training, skip_gram_plan, output)
         return
     if planning.people is not None or planning.public:
-        raise ParameterError("--people and --public belong to --plan: give it too, or leave them out")
+        raise ParameterError("--people and --public are for --plan: add --plan, or leave them out")
     if not texts.sources or out is None:
-        raise ParameterError("name the texts and where vectors go: dptext embed IN -o FOLDER; or --plan")
+        raise ParameterError("IN and --out FOLDER are required (unless --plan is given)")
     files = [path for path, _ in find_files(texts.sources, any_format=texts.in_format is not None)]
-    protection.check(method)
-    new.check(unit=protection.unit, seed=run.seed)
-    training.check(method, resume=run.resume, new_words=new.new_words is not None)
-    twice = {
-        "--new-words": new.new_words is not None,
-        "--ledger": ledger is not None,
-    }
-    if any(map(is_pipe, files)) and any(twice.values()):
-        given = next(name for name, there in twice.items() if there)
-        raise ParameterError(f"{given} reads the input twice, and what went through a pipe is gone: name files as IN")
+    protection.check(training.method)
+    protection.check_new_words(seed=run.seed, checkpoint=training.checkpoint)
+    training.check(resume=run.resume)
+    if any(map(is_pipe, files)) and (protection.new_words is not None or ledger is not None):
+        name = "--new-words" if protection.new_words is not None else "--ledger"
+        raise ParameterError(f"{name} reads the input twice, which a pipe does not allow: name files as IN")
     if ledger is not None:
         _check_ledger(protection.unit, run, training)
     charges = Charges(ledger, protection.user if ledger is not None else None)
@@ -230,15 +186,19 @@ def embed(
         check_target(training.checkpoint, replace=run.resume, apart_from=never, by="go on from it with --resume")
 
     def read() -> DocumentReader:
-        kept = [] if protection.level is None else [protection.level]
         return read_documents(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
 
-    reader = read()  # what can fail fails before the work starts
-    public = load_vectors(vectors, limit=limit)
-    copy: Word2VecFormat | None = None if word2vec == "none" else word2vec
-    check_copy(public.words, copy)
-    plan, start = _planned(method, public, protection, training, window)
-    more = new.budget(protection.delta)
+    kept = [] if protection.level is None else [protection.level]
+    check_columns(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
+    reader = read()
+    public = load_vectors(training.vectors, limit=training.limit)
+    copy: Word2VecFormat | None = "binary"
+    try:
+        check_copy(public.words, copy)
+    except DataError:  # words with spaces: gensim cannot read them
+        copy = None
+    plan, start = _planned(public, protection, training)
+    more = protection.budget_of_words
     promises = _promises(plan, more, seeded=run.seed is not None)
     head, *further = _announced(plan, public)
     promise = before_embedding(
@@ -261,7 +221,7 @@ def embed(
             charges.reserve(release_id, guarantee, read(), **terms)
         vocabulary = None
         if more is not None:
-            vocabulary = _learn(charges.watched(read()), more, new, public, processes, quiet=output.quiet)
+            vocabulary = _learn(charges.watched(read()), more, public, processes, quiet=output.quiet)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeltaWarning)  # said already
             model = start(
@@ -281,7 +241,6 @@ def embed(
 def _learn(
     reader: DocumentReader,
     budget: ApproxDP,
-    asked: NewWordsOptions,
     public: WordVectors,
     processes: int,
     *,
@@ -294,7 +253,7 @@ def _learn(
             reader,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            words_per_user=100 if asked.words_per_user is None else asked.words_per_user,
+            words_per_user=_WORDS_PER_USER,
             known=public.vocabulary,
             processes=processes,
         )
@@ -331,25 +290,19 @@ def parse_levels(given: Sequence[str]) -> dict[str, float]:
 
 
 def _planned(
-    method: str,
     public: WordVectors,
     protection: ProtectionOptions,
     training: TrainingOptions,
-    window: int | None,
 ) -> tuple[ReleasePlan, Callable[..., Model]]:
     """All that is decided before a text is read, and what makes the model: called with new words and how it is run."""
     how: dict[str, Any] = {"unit": protection.unit, "level": protection.level, "delta": protection.delta}
-    how |= {} if window is None else {"window": window}
     epsilon = protection.budgets
-    if method != "skip-gram":
-        how |= {"epsilon": epsilon, "default_level": protection.default_level}
+    if training.method != "skip-gram":
+        how["epsilon"] = epsilon
         return Cooccurrence(public, **how).plan(), partial(Cooccurrence, public, **how)
-    costs: dict[str, Any] = {"steps": 1000, "sampling_rate": 0.05}
-    for name, value in training.given.items():
-        if name != "checkpoint":
-            (costs if name in costs else how)[name] = value
+    costs: dict[str, Any] = {"steps": training.steps, "sampling_rate": training.sampling_rate}
     if isinstance(epsilon, dict):
-        epsilon = personal_participation(epsilon, delta=protection.delta, default=protection.default_level, **costs)
+        epsilon = personal_participation(epsilon, delta=protection.delta, **costs)
     plan = SkipGram(public, epsilon=epsilon, public_users=protection.public_users, **how, **costs).plan()
     import dptext.embeddings.training  # noqa: F401  # needs numba: said before anything is read
 
@@ -406,85 +359,6 @@ def _fit(
                     "with --resume to go on"
                 )
             raise
-
-
-# -- what a budget buys ----------------------------------------------------------------------------------------
-
-
-def _plan(
-    asked: PlanOptions,
-    method: str,
-    texts: Texts,
-    protection: ProtectionOptions,
-    vectors: str,
-    limit: int,
-    window: int | None,
-    training: TrainingOptions,
-    output: options.Output,
-) -> None:
-    if texts.sources:
-        raise ParameterError("--plan reads no private text: leave out IN")
-    if asked.people is None:
-        raise ParameterError("--plan needs a public number of people: --people 1000 (never a count of IN)")
-    if protection.levels:
-        raise ParameterError("--plan is for one epsilon, or for several beside one another: leave out --levels")
-    public = load_vectors(vectors, limit=limit)
-    if method == "skip-gram":
-        if protection.epsilon is None or protection.unit == "pair":
-            raise ParameterError("--plan of skip-gram needs --epsilon, and people or documents as its unit")
-        plan, _ = _planned(method, public, protection, training, window)
-        assert isinstance(plan, SkipGramPlan)
-        found = plan.signal(asked.people)
-        if output.as_json:
-            print_json(found.as_dict())
-        else:
-            typer.echo(str(found))
-        return
-    if not asked.public:
-        raise ParameterError("--plan needs public texts that play people's: --public FILE")
-    reach = WINDOW if window is None else window
-    # the table has epsilons of its own
-    release = Cooccurrence(
-        public, epsilon=protection.epsilon or 1.0, unit=protection.unit, delta=protection.delta, window=reach
-    ).plan()
-    unit = "document" if protection.user is None else "user"
-    expected = expected_vectors(
-        release,
-        read_documents(asked.public, text=texts.text, user=protection.user, **texts.layout),
-        people=asked.people,
-        epsilon=protection.epsilon,
-        unit=unit,
-    )
-    if output.as_json:
-        print_json([each.as_dict() for each in expected])
-    else:
-        for line in _table(expected, asked.people, protection.unit, "text" if unit == "document" else "author"):
-            typer.echo(line)
-
-
-def _table(found: Sequence[ExpectedVectors], people: int, unit: str, one: str) -> list[str]:
-    lines = [
-        f"With {people:,} {unit}s who write as much as one {one} of the public ones (nothing",
-        "private was read): what their texts add to the public vectors, and how much of",
-        "it comes through the noise.",
-        "",
-        f"                     with this   {unit}s until   {unit}s until",
-        "  epsilon     sigma     number       anything           half",
-    ]
-    for each in found:
-        least, half = (f"{n:,}" if n is not None else "never" for n in (each.least, each.half))
-        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{each.passed:>11.0%}{least:>15}{half:>15}")
-    nothing = [each for each in found if each.least is None or people < each.least]
-    if len(nothing) == len(found):
-        lines += ["", "Noise would hide all of it: the vectors would be the public ones again."]
-    elif nothing:
-        most = max(each.epsilon for each in nothing)
-        lines += [
-            "",
-            f"Up to epsilon {most:g} noise would hide all of it: the vectors would be the public",
-            "ones again.",
-        ]
-    return lines
 
 
 # -- what is promised ------------------------------------------------------------------------------------------

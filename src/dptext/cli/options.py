@@ -1,21 +1,15 @@
-"""The options that several commands share, each defined once, and their collection into objects."""
+"""The options that several commands share, each declared once, and the objects that commands receive them in."""
 
 from __future__ import annotations
 
-import logging
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
-from functools import wraps
-from inspect import Parameter, Signature, cleandoc, signature
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
-from rich.console import Console
-from rich.logging import RichHandler
 
 from dptext.cli.console import print_json, say
 from dptext.errors import ParameterError
@@ -28,140 +22,18 @@ if TYPE_CHECKING:
     from dptext.features.pool import Pool
     from dptext.release.mechanism import TextMechanism
 
-
-# -- from options to objects -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """The values of an option where a registry decides them, in its ``Annotated``; else a ``Literal`` says them."""
-
-    values: Iterable[str]
-
-
-def collected(command: Callable[..., None]) -> Callable[..., None]:
-    """A command as typer takes it: with every single option as a parameter, those without which it cannot run first.
-
-    Docstrings may describe options: ``name (--flags METAVAR): help`` under ``Args:``, in a dataclass ``Attributes:``.
-    """
-    options: list[Parameter] = []
-    objects: dict[str, tuple[Any, list[str]]] = {}
-    hints = get_type_hints(command, include_extras=True)
-    for parameter in signature(command).parameters.values():
-        kind = hints[parameter.name]
-        parts = _parameters(kind) if is_dataclass(kind) else [_described(parameter, kind, _documented(command)[1])]
-        objects[parameter.name] = kind if is_dataclass(kind) else _itself, [part.name for part in parts]
-        options += parts
-    options.sort(key=lambda option: option.default is not Parameter.empty)
-    defaults = {option.name: option.default for option in options}
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        values = {name: _plain(value, defaults[name]) for name, value in given.items()}
-        command(**{name: build(**{part: values[part] for part in names}) for name, (build, names) in objects.items()})
-
-    shown: Any = run
-    shown.__signature__ = Signature(list(map(_shown_to_typer, options)))
-    shown.__annotations__, shown.__doc__ = {}, _documented(command)[0]
-    return run
-
-
-def _itself(**option: Any) -> Any:
-    [value] = option.values()
-    return value
-
-
-def _parameters(kind: Any) -> list[Parameter]:
-    hints = get_type_hints(kind, include_extras=True)
-    described = {name: about for base in kind.__mro__[::-1] for name, about in _documented(base)[1].items()}
-    return [_described(option, hints[option.name], described) for option in signature(kind).parameters.values()]
-
-
-def _documented(owner: Any) -> tuple[str, dict[str, tuple[list[str], str]]]:
-    """A docstring without its section of options, and the flags and the help of each of these."""
-    text, *sections = re.split(r"\n\n(?:Args|Attributes):\n", cleandoc(owner.__doc__ or ""), maxsplit=1)
-    entries = [" ".join(entry.split()) for section in sections for entry in re.split(r"\n(?= {4}\w)", section)]
-    matches = [match for entry in entries if (match := re.fullmatch(r"(\w+)(?: \(([^)]+)\))?: (.*)", entry))]
-    return text, {name: ((flags or "").split(), about) for name, flags, about in (match.groups() for match in matches)}
-
-
-def _described(parameter: Parameter, kind: Any, described: Mapping[str, tuple[list[str], str]]) -> Parameter:
-    if get_origin(kind) is not Annotated:
-        words, about = described[parameter.name]
-        flags = [word for word in words if word.startswith("-")]
-        metavar = next((word for word in words if word not in flags), None)
-        if kind is bool and not flags:
-            flags = [f"--{parameter.name.replace('_', '-')}"]
-        kind = Annotated[kind, typer.Option(*flags, metavar=metavar, help=about)]
-    return parameter.replace(annotation=kind)
-
-
-def _shown_to_typer(option: Parameter) -> Parameter:
-    """With an enumeration in place of choices, and a list in place of a tuple: typer knows no others."""
-    kind, *about = get_args(option.annotation)
-    [how] = [each for each in about if not isinstance(each, OneOf)]
-    inner: Any = kind
-    if NoneType in get_args(kind):
-        [inner] = (each for each in get_args(kind) if each is not NoneType)
-    choices = [each.values for each in about if isinstance(each, OneOf)]
-    if get_origin(inner) is Literal:
-        choices.append(get_args(inner))
-    default = option.default
-    if choices:
-        enumeration: Any = StrEnum
-        inner = enumeration(option.name, {each: each for each in choices[0]})
-        default = default if default in (None, Parameter.empty) else inner(default)
-    elif get_origin(inner) is tuple:
-        item: Any = get_args(inner)[0]
-        inner, default = list[item], None if default == () else default
-    shown: Any = Annotated
-    annotation = shown[inner | None if default is None else inner, how]
-    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _plain(value: Any, default: Any) -> Any:
-    if value is None:
-        return () if default == () else None
-    if isinstance(value, StrEnum):
-        return value.value
-    return tuple(value) if isinstance(value, list) else value
-
-
-def flag(name: str) -> str:
-    """The flag of an option, by the name of its parameter."""
-    return "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-
-
-def given_flags(group: Any, *names: str) -> list[str]:
-    """The flags of those options of a group (by default all) whose values are not the default ones."""
-    parts = [part for part in fields(group) if not names or part.name in names]
-    return [flag(part.name) for part in parts if getattr(group, part.name) != part.default]
-
-
-# -- what is said ----------------------------------------------------------------------------------------------
-
-
-def _set_verbose(wanted: bool) -> bool:
-    if wanted:
-        logger = logging.getLogger("dptext")
-        logger.setLevel(logging.DEBUG)
-        if not logger.handlers:
-            logger.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
-    return wanted
-
-
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", callback=_set_verbose, help="Say what is being done.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+PANELS = ("Input", "Output", "Privacy", "Method", "Run")
+input_option, output_option, privacy_option, method_option, run_option = (
+    partial(typer.Option, rich_help_panel=panel) for panel in PANELS
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """How a command answers: what it prints."""
+    """What a command prints: decided by the options --json and --quiet, which every command has (`app.Command`)."""
 
-    as_json: JsonOption = False
-    quiet: QuietOption = False
-    _verbose: VerboseOption = False
+    as_json: bool = False
+    quiet: bool = False
 
     def say(self, text: str) -> None:
         say(text, quiet=self.quiet)
@@ -174,22 +46,116 @@ class Output:
             show()
 
 
-# -- what is read ----------------------------------------------------------------------------------------------
+# -- from options to objects -----------------------------------------------------------------------------------
+
+
+def collected(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with one parameter per option, as typer needs it, from one that takes options in dataclasses."""
+    options: list[Parameter] = []
+    builders: dict[str, Callable[..., Any]] = {}
+    hints = get_type_hints(command, include_extras=True)
+    for parameter in signature(command).parameters.values():
+        kind = hints[parameter.name]
+        if kind is Output:
+            builders[parameter.name] = lambda context, _values: Output(
+                **{name: context.meta.get(name, False) for name in ("as_json", "quiet")}
+            )
+        elif is_dataclass(kind):
+            parts = _parameters(kind)
+            builders[parameter.name] = partial(_built, kind, [part.name for part in parts])
+            options += parts
+        else:
+            builders[parameter.name] = partial(_value, parameter.name)
+            options.append(parameter.replace(annotation=kind))
+    defaults = {option.name: option.default for option in options}
+
+    @wraps(command)
+    def run(context: typer.Context, **values: Any) -> None:
+        values = {
+            name: tuple(values[name] or ()) if default == () or isinstance(values[name], list) else values[name]
+            for name, default in defaults.items()
+        }
+        command(**{name: build(context, values) for name, build in builders.items()})
+
+    described: Any = run
+    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    described.__signature__ = Signature([context, *map(_for_typer, sorted(options, key=_panel))])
+    described.__annotations__ = {}
+    described.__doc__ = "\n\n".join(" ".join(part.split()) for part in (command.__doc__ or "").split("\n\n"))
+    return run
+
+
+def _built(kind: Any, names: list[str], _context: typer.Context, values: dict[str, Any]) -> Any:
+    return kind(**{name: values[name] for name in names})
+
+
+def _value(name: str, _context: typer.Context, values: dict[str, Any]) -> Any:
+    return values[name]
+
+
+def _parameters(kind: Any) -> list[Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    return [each.replace(annotation=hints[each.name]) for each in signature(kind).parameters.values()]
+
+
+def _panel(option: Parameter) -> int:
+    panel = get_args(option.annotation)[1].rich_help_panel
+    return PANELS.index(panel) if panel in PANELS else -1
+
+
+def _for_typer(option: Parameter) -> Parameter:
+    """Replace a tuple by a list: typer knows no tuples of any length."""
+    kind, about = get_args(option.annotation)
+    default = option.default
+    if get_origin(kind) is tuple:
+        item: Any = get_args(kind)[0]
+        kind, default = (list[item] | None, None) if default == () else (list[item], default)
+    annotated: Any = Annotated
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotated[kind, about])
+
+
+def flag(name: str) -> str:
+    """Return the flag of an option by the name of its parameter."""
+    return {"settings": "--set", "in_format": "--format"}.get(name, f"--{name.replace('_', '-')}")
+
+
+def given_flags(group: Any, *names: str) -> list[str]:
+    """Return the flags of those options of a group (by default all) whose values are not the default ones."""
+    parts = [part for part in fields(group) if not names or part.name in names]
+    return [flag(part.name) for part in parts if getattr(group, part.name) != part.default]
+
+
+# -- input -----------------------------------------------------------------------------------------------------
 
 Sources = Annotated[
     tuple[str, ...],
-    typer.Argument(metavar="IN...", help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input."),
+    typer.Argument(
+        metavar="IN...", help=f"Private files ({NAMES_OF_FORMATS}), folders or patterns; - for standard input."
+    ),
 ]
-Text = Annotated[str, typer.Option(help="The column that holds the text.")]
+Text = Annotated[str, input_option(metavar="COLUMN", help="Column that holds the text.")]
+TextOfRelease = Annotated[
+    str | None,
+    input_option("--text", metavar="COLUMN", help="Column that holds the text.", show_default="from the statement"),
+]
+User = Annotated[
+    str | None, privacy_option(metavar="COLUMN", help="Column that names the author, whom the guarantee protects.")
+]
 InFormat = Annotated[
-    str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
+    str | None, input_option("--format", metavar="SUFFIX", help="Input format (.jsonl, .csv) if the name has none.")
 ]
 Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Encoding of IN if it is not UTF-8, for example windows-1252.")
+    str | None, input_option(metavar="NAME", help="Input encoding if it is not UTF-8, such as windows-1252.")
 ]
-Separator = Annotated[
-    str | None, typer.Option(metavar="CHARACTER", help="Field separator of a .csv file if it is not the comma.")
+Keep = Annotated[
+    tuple[str, ...],
+    output_option(
+        metavar="COLUMN",
+        help="Column to publish unchanged (repeatable); other columns are dropped. Write COLUMN! to confirm a column "
+        "that looks like an identifier.",
+    ),
 ]
+SkipOption = Annotated[OnError, input_option(help="Unreadable row: stop, or skip it and list it in OUT.rejects.jsonl.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,228 +166,134 @@ class Inputs:
     text: Text = "text"
     in_format: InFormat = None
     encoding: Encoding = None
-    separator: Separator = None
 
     @property
     def layout(self) -> dict[str, Any]:
-        return {"suffix": self.in_format, "encoding": self.encoding, "separator": self.separator}
+        return {"suffix": self.in_format, "encoding": self.encoding}
+
+
+OptionalSources = Annotated[
+    tuple[str, ...],
+    typer.Argument(
+        metavar="IN", help=f"Private files ({NAMES_OF_FORMATS}), folders or patterns; - for standard input."
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionalInputs(Inputs):
+    """Which texts a command reads, if it reads any."""
+
+    sources: OptionalSources = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Inputs):
-    """Which rows a command reads, and what it keeps of them.
+    """Which rows a command reads, and which of their columns it publishes."""
 
-    Attributes:
-        keep (NAME): A column to keep as it is (may be repeated); it is exposed. All others are dropped. One that looks
-            like an identifier is kept if NAME! says that it is meant (so a name that ends in ! takes one more).
-        keep_identifying: Keep columns that look like identifiers without NAME!.
-        on_error: A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.
-    """
-
-    keep: tuple[str, ...] = ()
-    keep_identifying: bool = False
-    on_error: OnError = "fail"
+    keep: Keep = ()
+    on_error: SkipOption = "fail"
 
     def __post_init__(self) -> None:
-        plain = tuple(each.removesuffix("!") for each in self.keep)
-        doubted = () if self.keep_identifying else tuple(each for each in self.keep if not each.endswith("!"))
-        object.__setattr__(self, "keep", plain)
-        self.__dict__["_in_doubt"] = doubted
+        unconfirmed = tuple(name for name in self.keep if not name.endswith("!"))
+        object.__setattr__(self, "keep", tuple(name.removesuffix("!") for name in self.keep))
+        self.__dict__["_unconfirmed"] = unconfirmed
 
     @property
-    def in_doubt(self) -> tuple[str, ...]:
-        doubted: tuple[str, ...] = self.__dict__["_in_doubt"]
-        return doubted
+    def unconfirmed(self) -> tuple[str, ...]:
+        """Columns to keep that were not confirmed by ``!``."""
+        names: tuple[str, ...] = self.__dict__["_unconfirmed"]
+        return names
 
     @property
     def reading(self) -> dict[str, Any]:
         return {"text": self.text, "keep": self.keep, "on_error": self.on_error, **self.layout}
 
 
-def check_user(unit: str, user: str | None) -> None:
-    """Whether the column of users is named where users are protected, and only there."""
-    if unit == "user" and user is None:
-        raise ParameterError(
-            "say who wrote a text, and so who is protected: --user COLUMN (or protect single documents, which is "
-            "no promise to a person: --unit document)"
-        )
-    if unit != "user" and user is not None:
-        raise ParameterError(
-            f"--unit {unit} promises nothing to a user: leave --user out, or protect users (--unit user)"
-        )
+# -- output ----------------------------------------------------------------------------------------------------
 
+Force = Annotated[bool, output_option("--force", help="Replace an existing output or an interrupted run.")]
 
-# -- how a release is conducted --------------------------------------------------------------------------------
+# -- privacy ---------------------------------------------------------------------------------------------------
 
-Seed = Annotated[int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")]
-Engine = Annotated[
-    Literal["local", "spark"],
-    typer.Option(help="What does the work: this machine, or Spark on paths that its cluster sees."),
+Delta = Annotated[float, privacy_option(help="Delta of the (epsilon, delta)-DP guarantee.")]
+PublicUsers = Annotated[
+    int | None,
+    privacy_option(
+        metavar="N",
+        help="Public upper bound on the number of users, used to check delta. Do not count the private data.",
+    ),
 ]
-Processes = Annotated[int, typer.Option(help="How many processes work; the output does not depend on it.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Go on without asking.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an output that is there, or an interrupted run of it.")]
 Ledger = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="A ledger that charges every row, or every user, or refuses the release."),
+    privacy_option(metavar="FILE", help="Ledger that charges this release, or refuses it (see dptext ledger)."),
+]
+Seed = Annotated[
+    int | None, privacy_option(help="Repeatable noise, for tests and papers only. A seed voids the guarantee.")
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """How a run that writes a release is conducted."""
+EPSILON_REQUIRED = "--epsilon is required: run `dptext advise FILE` to choose a method and an epsilon"
 
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False
-    seed: Seed = None
-    force: Force = False
+
+def check_user(unit: str, user: str | None) -> None:
+    """Raise unless the column of users is named exactly where users are protected."""
+    if unit == "user" and user is None:
+        raise ParameterError(
+            "--user COLUMN is required: it names the author, whom the guarantee protects. To protect single texts "
+            "instead, use --unit document"
+        )
+    if unit != "user" and user is not None:
+        raise ParameterError(f"--unit {unit} protects no users: leave --user out, or use --unit user")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """What charges the rows.
-
-    Attributes:
-        user (COLUMN): Who wrote a text: their texts add up, and what that comes to is said to you alone. A ledger
-            charges them (else the text itself).
-    """
+    """Which ledger charges the rows, and by which column."""
 
     ledger: Ledger = None
-    user: str | None = None
-
-
-# -- public word vectors, mechanisms ---------------------------------------------------------------------------
-
-Vectors = Annotated[
-    str, typer.Option(metavar="NAME|PATH", help=f"Public word vectors: {', '.join(KNOWN_VECTORS)}, file or folder.")
-]
-MovedVectors = Annotated[
-    str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
-]
-Limit = Annotated[int, typer.Option(help="Use this many of the most frequent words.")]
-Metric = Annotated[str | None, typer.Option(help="TEM: euclidean, angular, manhattan, chebyshev or poincare.")]
-PureEpsilon = Annotated[
-    float | None, typer.Option(help="TEM: the worst case of a word; the threshold follows from it.")
-]
-Beta = Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")]
-
-Settings = dict[str, str | float | int | None]
-
-
-def parse_settings(settings: Iterable[str]) -> Settings:
-    """``["t=0.5"]`` as ``{"t": 0.5}``: what ``--set`` says."""
-    found: Settings = {}
-    for setting in settings:
-        name, sign, value = setting.partition("=")
-        if not sign or not name or name in found:
-            raise ParameterError(f"--set expects NAME=VALUE, each name once, got {setting!r}")
-        found[name] = _number(value)
-    return found
-
-
-def _number(value: str) -> str | float | int:
-    for kind in (int, float):
-        try:
-            number = kind(value)
-        except ValueError:
-            continue
-        return number if abs(number) < _LARGEST_INTEGER or kind is float else float(value)
-    return value
-
-
-_LARGEST_INTEGER = 2**63
-
-
-# -- what a budget buys, before it is spent ------------------------------------------------------------------------
-
-Plan = Annotated[bool, typer.Option("--plan", help="Say what a budget buys with so many people (--people), and stop.")]
-People = Annotated[
-    int | None, typer.Option(metavar="N", help="For --plan: a public number of people. Never a count of IN.")
-]
-
-
-# -- synthetic corpora -----------------------------------------------------------------------------------------
-
-
-PoolBehind = Annotated[
-    tuple[str, ...],
-    typer.Option(metavar="POOL", help="Of a synthetic corpus: the public texts behind it (may be repeated)."),
-]
-
-
-def _validate_licence(licence: str | None) -> str | None:
-    if licence == LICENCE:
-        raise ParameterError(f"--licence {LICENCE} is a placeholder: replace it by the licence of the public texts")
-    return licence
-
-
-Licence = Annotated[
-    str | None,
-    typer.Option(callback=_validate_licence, help="Licence of the public texts, shown in the statement and the card."),
-]
-PublicText = Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SyntheticInputs:
-    """What stands behind a synthetic corpus: all of it is public."""
-
-    public: PoolBehind = ()
-    public_text: PublicText = "text"
-    distribution: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Of a synthetic corpus: its description (default: FILE.distribution)."),
+    user: Annotated[
+        str | None,
+        privacy_option(
+            metavar="COLUMN",
+            help="Column that names the author: report the guarantee for all texts of one person, and charge authors "
+            "in the ledger instead of texts.",
+        ),
     ] = None
-
-    def pool(self) -> Pool | None:
-        from dptext.features.pool import Pool  # not every command starts with it
-
-        return Pool([Path(each) for each in self.public], text=self.public_text) if self.public else None
-
-
-# -- texts of a bank ------------------------------------------------------------------------------------------
-
-BankBehind = Annotated[
-    Path | None, typer.Option("--bank", metavar="FOLDER", help="Of texts of a bank: the folder of the bank.")
-]
-
-# -- attacks and audits ----------------------------------------------------------------------------------------
-
-Folds = Annotated[int, typer.Option(help="Into how many parts rows are cut for training and test.")]
-Samples = Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")]
-AnalysisSeed = Annotated[int | None, typer.Option(help="Make the same random choices again.")]
 
 
 RedactedList = Annotated[
     Path | None,
-    typer.Option(
-        "--redact-list",
-        metavar="FILE",
-        help="Terms to look for, one a line; of texts that were redacted by a list, that list.",
-    ),
+    input_option("--redact-list", metavar="FILE", help="Redaction list that was used for PRIVATE (one term per line)."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RedactionOptions:
-    """What is recognised, and by what.
+    """Which identifiers are replaced before the mechanism runs."""
 
-    Attributes:
-        redact: First replace addresses, phone numbers, cards, long numbers and dates, found by patterns, by
-            placeholders such as <email>. Patterns find no names. Recognition promises nothing.
-        redact_presidio: Also replace names, places and other entities that Presidio recognises in English texts (extra
-            presidio). Implies --redact.
-        redact_list (FILE): Also redact these terms: UTF-8, one a line. No statement says which.
-    """
-
-    redact: bool = False
-    redact_presidio: bool = False
-    redact_list: Path | None = None
+    redact: Annotated[
+        bool,
+        privacy_option(
+            "--redact",
+            help="First replace e-mail addresses, phone and card numbers and dates by placeholders. Names are not "
+            "recognised, and recognition is no guarantee.",
+        ),
+    ] = False
+    redact_presidio: Annotated[
+        bool,
+        privacy_option(
+            "--redact-presidio", help="Also replace the names and places that Presidio recognises in English texts."
+        ),
+    ] = False
+    redact_list: Annotated[
+        Path | None,
+        privacy_option("--redact-list", metavar="FILE", help="Also replace the terms in this file (one per line)."),
+    ] = None
 
     def check_apart(self, outs: Iterable[Path]) -> None:
         if self.redact_list is not None and self.redact_list.resolve() in (out.resolve() for out in outs):
-            raise ParameterError(
-                f"{self.redact_list.name!r} is the list of what to redact: choose another name for OUT"
-            )
+            raise ParameterError(f"{self.redact_list.name!r} is the redaction list: choose another name for OUT")
 
     def around(self, mechanism: TextMechanism) -> TextMechanism:
         if not (self.redact or self.redact_presidio or self.redact_list):
@@ -435,3 +307,123 @@ class RedactionOptions:
             words=() if self.redact_list is None else read_terms(self.redact_list),
             analyzer=PRESIDIO if self.redact_presidio else None,
         )
+
+
+# -- method ----------------------------------------------------------------------------------------------------
+
+Vectors = Annotated[
+    str, method_option(metavar="NAME|PATH", help=f"Public word vectors: {', '.join(KNOWN_VECTORS)}, a file or folder.")
+]
+Limit = Annotated[int, method_option(metavar="N", help="Number of the most frequent words to use.")]
+SetOption = Annotated[
+    tuple[str, ...],
+    method_option("--set", metavar="NAME=VALUE", help="Further argument of the mechanism's Python class (repeatable)."),
+]
+
+Settings = dict[str, str | float | int | None]
+_LARGEST_INTEGER = 2**63
+
+
+def parse_settings(settings: Iterable[str]) -> Settings:
+    """Return ``["t=0.5"]`` (the values of ``--set``) as ``{"t": 0.5}``."""
+    parsed: Settings = {}
+    for setting in settings:
+        name, sign, value = setting.partition("=")
+        if not sign or not name or name in parsed:
+            raise ParameterError(f"--set expects NAME=VALUE, each name once, got {setting!r}")
+        parsed[name] = _number(value)
+    return parsed
+
+
+def _number(value: str) -> str | float | int:
+    for kind in (int, float):
+        try:
+            number = kind(value)
+        except ValueError:
+            continue
+        return number if abs(number) < _LARGEST_INTEGER or kind is float else float(value)
+    return value
+
+
+# -- public texts, and what a release was made with ------------------------------------------------------------
+
+
+def _validate_licence(licence: str | None) -> str | None:
+    if licence == LICENCE:
+        raise ParameterError(f"--licence {LICENCE} is a placeholder: replace it by the licence of the public texts")
+    return licence
+
+
+Licence = Annotated[
+    str | None,
+    output_option(callback=_validate_licence, help="Licence of the public texts, shown in the statement and the card."),
+]
+PublicText = Annotated[str, input_option(metavar="COLUMN", help="Column of the public files that holds the text.")]
+PublicLabel = Annotated[
+    str | None, input_option(metavar="COLUMN", help="Column of public labels, to predict or compare accuracy.")
+]
+PublicOfRelease = Annotated[
+    tuple[str, ...],
+    input_option("--public", metavar="POOL", help="Synthetic corpus: public pool it was drawn from (repeatable)."),
+]
+DistributionOfRelease = Annotated[
+    Path | None,
+    input_option(
+        "--distribution",
+        metavar="FOLDER",
+        help="Synthetic corpus: its released distribution.",
+        show_default="FILE.distribution",
+    ),
+]
+VectorsOfRelease = Annotated[
+    str | None,
+    input_option("--vectors", metavar="NAME|PATH", help="Word replacement: the public word vectors, if they moved."),
+]
+BankOfRelease = Annotated[
+    Path | None, input_option("--bank", metavar="FOLDER", help="Sentence replacement: the folder of the bank.")
+]
+ANALYSIS_SEED = 0  # of attacks, audits and reports: the same command gives the same numbers
+Samples = Annotated[int, run_option(metavar="N", help="Outputs per input where an audit has to sample.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticInputs:
+    """The public pool and the distribution that a synthetic corpus was drawn from."""
+
+    public: PublicOfRelease = ()
+    public_text: PublicText = "text"
+    distribution: DistributionOfRelease = None
+
+    def pool(self) -> Pool | None:
+        from dptext.features.pool import Pool  # few commands need it
+
+        return Pool([Path(name) for name in self.public], text=self.public_text) if self.public else None
+
+
+# -- run -------------------------------------------------------------------------------------------------------
+
+Engine = Annotated[
+    Literal["local", "spark"],
+    run_option(help="Execution engine: this machine, or Spark (paths must be visible to the cluster)."),
+]
+Processes = Annotated[int, run_option(metavar="N", help="Number of processes. The output does not depend on it.")]
+Yes = Annotated[bool, run_option("--yes", "-y", help="Do not ask for confirmation.")]
+Plan = Annotated[
+    bool,
+    run_option(
+        "--plan",
+        help="Predict the quality for a number of users (--people) without reading the private data, then exit.",
+    ),
+]
+People = Annotated[
+    int | None, run_option(metavar="N", help="Public number of users for --plan. Do not count the private data.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How a run that writes a release is conducted."""
+
+    resume: Annotated[bool, run_option("--resume", help="Resume an interrupted run.")] = False
+    seed: Seed = None
+    force: Force = False

@@ -1,5 +1,4 @@
-"""Private files from the command line: which output each input has, what is checked before any work, file after file,
-and what was done."""
+"""Files of a release from the command line: where outputs go, the checks before any work, and the report afterwards."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ from dptext.text.identifiers import Column, columns_of
 
 @dataclass(frozen=True)
 class Place:
-    """Inputs, and the one output that their rows go to."""
+    """Input files, and the one output that their rows go to."""
 
     files: TextFiles
     out: Path
@@ -41,36 +40,34 @@ class Place:
         return [Path(each) for each in self.files.sources]
 
 
-def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Place]:
-    """One place for all inputs if OUT names a file or a pipe, one for each if it names a folder."""
+def places(rows: options.Rows, out: str, *, suffix: str | None = None) -> list[Place]:
+    """Return one place for all inputs if OUT is a file or a pipe, and one per input if it is a folder."""
     files = find_files(rows.sources, any_format=rows.in_format is not None)
     target = Path(out)
-    for suffix in (rows.in_format, out_format):
-        if suffix is not None:
-            file_format(Path(f"x{suffix}"))
-    together = TextFiles(paths=[path for path, _ in files], **rows.reading)
+    if rows.in_format is not None:
+        file_format(Path(f"x{rows.in_format}"))
     if target == STANDARD:
         return [Place(together, target)]
     if not (out.endswith("/") or target.is_dir() or not target.suffix):
         written_format(target)
         return [Place(together, target)]
     if os.path.lexists(target) and not target.is_dir():
-        raise ParameterError(f"{out!r} is no folder, and no file of a known format: name another one as OUT")
-    found: dict[Path, Path] = {}
+        raise ParameterError(f"{out!r} is no folder, and no file of a known format: choose another name for OUT")
+    by_output: dict[Path, Path] = {}
     for path, relative in files:
-        if target.resolve() in path.resolve().parents and any(Path(each).is_dir() for each in rows.sources):
+        if target.resolve() in path.resolve().parents and any(Path(name).is_dir() for name in rows.sources):
             continue  # an earlier output in a folder within the folder of inputs
         if path == STANDARD:
-            raise ParameterError("standard input cannot go to a folder: name a file")
-        name = target / (relative if out_format is None else _renamed(relative, out_format))
+            raise ParameterError("standard input cannot go to a folder: name a file as OUT")
+        name = target / (relative if suffix is None else _renamed(relative, suffix))
         if not file_format(name).is_written:
             name = _renamed(name, ".jsonl")
-        if name in found:
-            raise ParameterError(f"two inputs would go to {str(name)!r}: privatize them one by one")
-        found[name] = path
-    if not found:
-        raise ParameterError("all inputs lie in the folder of outputs: name another one")
-    return [Place(TextFiles(paths=path, **rows.reading), name, is_in_folder=True) for name, path in found.items()]
+        if name in by_output:
+            raise ParameterError(f"two inputs would go to {str(name)!r}: process them one by one")
+        by_output[name] = path
+    if not by_output:
+        raise ParameterError("all inputs lie in the output folder: choose another folder as OUT")
+    return [Place([path], name, is_in_folder=True) for name, path in by_output.items()]
 
 
 def _renamed(path: Path, suffix: str) -> Path:
@@ -86,66 +83,59 @@ def check_places(
     charge: options.Charge,
     check_out: Callable[[Path], object],
 ) -> None:
-    """Let what can fail do so before the work starts; a pipe can be opened once only."""
-    every = [each for place in to for each in place.sources]
+    """Raise before any work if an output cannot be written, or an input or one of its columns is missing."""
+    every = [source for place in to for source in place.sources]
     for place in to:
-        if len(every) == 1 and not is_pipe(every[0]):
-            place.files.open(charge.user)  # the release goes on with this reader
-        elif not any(map(is_pipe, place.sources)):
-            place.files.read(charge.user).close()
-        if place.out == STANDARD:
-            continue
-        check_out(place.out)
-        check_output(
-            every, place.out, force=run.force or run.resume, ledger=charge.ledger, makes_folder=place.is_in_folder
-        )
+        if place.out != STANDARD:
+            check_out(place.out)
+            force = run.force or run.resume
+            check_output(every, place.out, force=force, ledger=charge.ledger, makes_folder=place.is_in_folder)
+    check_columns(every, **rows.reading | {"user": charge.user})
+    begins = [source for place in to if not is_begun(place, run) for source in place.sources]
+    if rows.unconfirmed and begins:
+        check_kept(columns_of(begins, only=rows.unconfirmed, **rows.layout))
 
 
-def check_columns(to: Sequence[Place], rows: options.Rows, run: options.Run) -> None:
-    """Refuse to keep columns that look like identifiers, before a mechanism is loaded or a question asked."""
-    begins = [each for place in to if not is_begun(place, run) for each in place.sources]
-    if rows.in_doubt and begins:
-        check_kept(columns_of(begins, only=rows.in_doubt, **rows.layout))
+def check_columns(files: Sequence[Path], **reading: Any) -> None:
+    """Raise if a file cannot be read, or a column is missing: read the first rows. A pipe can be read once only."""
+    read_documents([file for file in files if not is_pipe(file)], **reading).close()
+    for file in files:
+        if not is_pipe(file):
+            with closing(read_documents(file, **reading)) as reader, suppress(NoDocumentsError):
+                next(reader, None)
 
 
 def check_kept(columns: Iterable[Column]) -> None:
-    """Refuse to keep columns that look like identifiers, unless somebody said that they are meant."""
-    found = [each for each in columns if each.identifies]
-    if not found:
-        return
-    listed = "; ".join(f"{each.name!r} ({', and '.join(each.reasons)})" for each in found)
-    meant = " ".join(f"--keep {shlex.quote(f'{each.name}!')}" for each in found)
-    which, them, are = (
-        ("this column as it is", "it", "it is")
-        if len(found) == 1
-        else ("these columns as they are", "them", "they are")
-    )
-    raise ParameterError(
-        f"--keep would write {which}, beside texts that are to be private: {listed}. Leave {them} out, or say that "
-        f"{are} meant: {meant} (or --keep-identifying)"
-    )
+    """Raise if a column to keep looks like an identifier."""
+    identifying = [column for column in columns if column.identifies]
+    if identifying:
+        listed = "; ".join(f"{column.name!r} ({', and '.join(column.reasons)})" for column in identifying)
+        names = [shlex.quote(column.name) for column in identifying]
+        confirmed = " ".join(f"--keep {shlex.quote(f'{column.name}!')}" for column in identifying)
+        raise ParameterError(
+            f"--keep {' --keep '.join(names)} would be published unchanged next to the private texts, and looks like "
+            f"an identifier: {listed}. Leave it out, or confirm it: {confirmed}"
+        )
 
 
-def begin(
-    promise: str, caution: str, *, yes: bool, asks: bool, output: options.Output, what: str = "Nothing was"
-) -> None:
-    """Say what is promised before anything is written, and ask whether to go on where it is not to be relied upon."""
+def begin(promise: str, caution: str, *, yes: bool, asks: bool, output: options.Output) -> None:
+    """Print the guarantee before anything is written, and ask whether to go on where it protects too little."""
     output.say(promise)
     if not caution:
         return
     output.say(caution)
     if asks and not confirm("Write it all the same?", yes=yes, quiet=output.quiet):
-        output.say(f"{what} written.")
+        output.say("Nothing was written.")
         raise typer.Exit(1)
 
 
 def as_input(source: str) -> str:
-    """An input as another command takes it; what came through a pipe is gone."""
+    """Return an input as an argument of another command; what came through a pipe is gone."""
     return "FILE" if source == "-" else shlex.quote(source)
 
 
 def is_begun(place: Place, run: options.Run) -> bool:
-    """Whether a run goes on that was begun before, or has nothing left to do."""
+    """Return whether a resumed run was begun before, or has nothing left to do."""
     return run.resume and place.out != STANDARD and (Job.is_open(place.out) or place.out.exists())
 
 
@@ -153,13 +143,13 @@ def release_all(
     to: Sequence[Place],
     done: Collection[Path],
     release: Callable[[Place, Callable[[DocumentReader, int], None]], Release],
-    what: str,
+    noun: str,
     output: options.Output,
     *,
     user: str | None = None,
     warning: Callable[[Tally], str | None] = lambda _: None,
 ) -> None:
-    """Release place after place, with a progress bar on a terminal, and say what was done."""
+    """Release place after place, with a progress bar on a terminal, and print what was written."""
     releases: list[Release] = []
     with stopped_with_notes(), progress_bar("privatizing", quiet=output.quiet) as bar, _noted(releases, len(to)):
         for place in to:
@@ -174,19 +164,24 @@ def release_all(
                 if not place.is_in_folder:
                     raise
                 output.say(f"{place.sources[0]} holds no documents: left out.")
-    to_one = "" if user is None else of_one(releases, user, uncounted=len(done))
-    for each in releases:
-        _say_what_was_done(each, what, output, warning(each.tally), to_one if len(releases) == 1 else "")
+    for_one = "" if user is None else of_one(releases, user, uncounted=len(done))
+    for made in releases:
+        if made.resumed:
+            output.say(f"Resumed after {made.resumed:,} documents.")
+        say_written(made.documents, noun, made.out, output, skipped=made.skipped)
+        counted = came_out(made.statement, made.tally, made.documents)
+        say_to_owner(counted, warning(made.tally), output, for_one=for_one if len(releases) == 1 else "")
+        output.say(f"Explained by: dptext explain {made.out}")
     if len(releases) != 1:
-        say_to_owner("", None, output, to_one=to_one)
+        say_to_owner("", None, output, for_one=for_one)
     if output.as_json:
-        found = [_as_data(each) for each in releases]
-        print_json(found[0] if len(found) == 1 else found)
+        data = [_as_data(made) for made in releases]
+        print_json(data[0] if len(data) == 1 else data)
 
 
 @contextmanager
 def _noted(releases: Sequence[Release], count: int) -> Iterator[None]:
-    """An error at one file of many says that others are out already."""
+    """Add to an error at one file of many that others are released already."""
     try:
         yield
     except BaseException as error:
@@ -205,36 +200,34 @@ def _make_folder(folder: Path) -> None:
 
 
 def of_one(releases: Sequence[Release], user: str, *, uncounted: int = 0) -> str:
-    """What the person with the most texts is promised for all of theirs in some releases, for the owner alone."""
-    counted = [each.people for each in releases if each.people is not None]
+    """Return the guarantee for all texts of the person with the most of them, for the owner of the data alone."""
+    counted = [made.people for made in releases if made.people is not None]
     uncounted += len(releases) - len(counted)
     if not counted:
         return for_person(None, None, user=user) if uncounted else ""
     most = sum(counted[1:], counted[0]).most
-    return for_person(promise_to(most, [each.statement for each in releases]), most, user=user, uncounted=uncounted)
+    return for_person(promise_to(most, [made.statement for made in releases]), most, user=user, uncounted=uncounted)
 
 
-def _say_what_was_done(release: Release, what: str, output: options.Output, note: str | None, to_one: str) -> None:
-    out = release.out
-    if release.resumed:
-        output.say(f"Went on after {release.resumed:,} documents that were done already.")
-    output.say(f"Wrote {release.documents:,} {what} to {out} and what was promised to {statement_path(out)}.")
-    if release.skipped:
-        listed = rejects_path(out)
-        output.say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.")
-    say_to_owner(came_out(release.statement, release.tally, release.documents), note, output, to_one=to_one)
-    output.say(f"Explained by: dptext explain {out}")
+def say_written(documents: int, noun: str, out: Path, output: options.Output, *, skipped: int) -> None:
+    output.say(f"Wrote {documents:,} {noun} to {out} and the privacy statement to {statement_path(out)}.")
+    say_skipped(skipped, out, output)
 
 
-def say_to_owner(counted: str, note: str | None, output: options.Output, *, to_one: str = "") -> None:
-    """What was counted in the private texts, which no statement holds."""
-    lines = [each for each in (counted, to_one) if each]
+def say_skipped(skipped: int, out: Path, output: options.Output) -> None:
+    if skipped:
+        output.say(f"Skipped {skipped:,} unreadable rows; they are listed in {rejects_path(out)}.")
+
+
+def say_to_owner(counted: str, note: str | None, output: options.Output, *, for_one: str = "") -> None:
+    """Print what was counted in the private texts, which no statement holds."""
+    lines = [line for line in (counted, for_one) if line]
     if note is not None:
         lines += textwrap.wrap(f"{note[:1].upper()}{note[1:]}.", 79, subsequent_indent="  ")
     if lines:
         output.say("\n".join(["For you alone (it is in no statement):", *lines]))
 
 
-def _as_data(release: Release) -> dict[str, Any]:
-    counts = {"documents": release.documents, "skipped": release.skipped}
-    return counts | {"out": str(release.out), "statement": json.loads(release.statement.to_json())}
+def _as_data(made: Release) -> dict[str, Any]:
+    counts = {"documents": made.documents, "skipped": made.skipped}
+    return counts | {"out": str(made.out), "statement": json.loads(made.statement.to_json())}

@@ -1,21 +1,19 @@
-"""``dptext privatize``: a file of texts in, private texts and their statement out, on this machine or by Spark."""
+"""``dptext privatize``: replace the texts of a file, on this machine or by Spark."""
 
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
+from dptext.checks import choice
 from dptext.cli import options, outputs
 from dptext.cli.console import print_json, stopped_with_notes
-from dptext.cli.options import RedactionOptions
+from dptext.cli.options import method_option, output_option, privacy_option
 from dptext.errors import ParameterError
 from dptext.io.artifacts import file_digest
 from dptext.io.batches import STANDARD, is_pipe
@@ -27,140 +25,95 @@ from dptext.release.privatize import privatize_file
 from dptext.release.release import promise_to
 from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
-from dptext.words.mechanism import UnknownWords, WordMechanism
+from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS, options_of
 
 BANK = "bank"
-_WITH_A_NAME = ("metric", "beta", "threshold", "pure_epsilon", "document_epsilon", "max_words")
-_SETTINGS = {
-    name: [option for option in options_of(each) if option not in _WITH_A_NAME] for name, each in MECHANISMS.items()
-} | {BANK: ["size"]}
-_BY_SET = ", ".join(f"{', '.join(settings)} ({name})" for name, settings in _SETTINGS.items() if settings)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordOptions:
-    """Those of mechanisms that replace words.
-
-    Attributes:
-        document_epsilon: TEM: a pure budget for a document (with --max-words).
-        max_words: TEM, SubsetSelection: how many words of a document are looked at, which bounds what it costs; later
-            ones become <unk>.
-    """
-
-    vectors: options.Vectors = "glove-6b-50d"
-    limit: options.Limit = 50_000
-    metric: options.Metric = None
-    beta: options.Beta = None
-    threshold: Annotated[float | None, typer.Option(help="TEM: distances count up to here.")] = None
-    pure_epsilon: options.PureEpsilon = None
-    document_epsilon: float | None = None
-    max_words: int | None = None
-    unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
-
-    def build(self, name: str, epsilon: float, settings: options.Settings) -> WordMechanism:
-        given = {option: getattr(self, option) for option in _WITH_A_NAME} | settings
-        given = {option: value for option, value in given.items() if value is not None}
-        build: Any = MECHANISMS[name]
-        _check_known(name, given, options_of(build))
-        vectors = load_vectors(self.vectors, limit=self.limit)
-        mechanism: WordMechanism = build(vectors, epsilon=epsilon, unknown=self.unknown, **given)
-        return mechanism
-
-
-@dataclass(frozen=True, kw_only=True)
-class BankOptions:
-    """Those of a bank of public texts.
-
-    Attributes:
-        bank (FOLDER): bank: public texts, as dptext bank writes them.
-        unit: bank: what --epsilon is for, each sentence or a document with all of them.
-        max_sentences: bank: how many sentences of a document are replaced. With --unit document always so many come
-            out; without it one text stands for a document.
-    """
-
-    bank: Path | None = None
-    unit: Literal["sentence", "document"] = "sentence"
-    max_sentences: int | None = None
-
-    def build(self, epsilon: float, settings: options.Settings, sources: Iterable[Path]) -> TextMechanism:
-        from dptext.sentences.bank import TextBank  # with all that makes vectors of texts: words do without
-        from dptext.sentences.rewriter import BankRewriter
-
-        _check_known(BANK, settings, _SETTINGS[BANK])
-        if self.bank is None:
-            raise ParameterError(
-                "say which public texts there are to choose from: --bank FOLDER (dptext bank writes one)"
-            )
-        bank = TextBank.load(self.bank)
-        for source in sources:
-            if bank.files and source.is_file() and file_digest(source) in bank.files:
-                raise ParameterError(
-                    f"the bank was made of {str(source)!r}, so that its texts would come out as they are: make a bank "
-                    "of public texts, chosen without regard to IN"
-                )
-        more: Any = settings
-        return BankRewriter(bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, **more)
-
-    def check_apart(self, out: str) -> None:
-        if self.bank is not None and self.bank.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
-            raise ParameterError(f"{out!r} lies in the folder of the bank, which must stay as it is: choose another")
-
-
-def _check_known(name: str, given: Collection[str], known: Collection[str]) -> None:
-    foreign = sorted(set(given) - set(known))
-    if foreign:
-        names = ", ".join(options.flag(each) if each in _WITH_A_NAME else each for each in foreign)
-        has = ", ".join(sorted(known)) or "no options"
-        raise ParameterError(f"the mechanism {name} has no {names}: leave it out (it has {has})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismOptions:
-    """What replaces texts, and with what budget.
+    """The mechanism that replaces texts, and its budget."""
 
-    Attributes:
-        epsilon: Nats per unit of distance between two words (subsetselection, custext: nats for a word; bank: for a
-            sentence or a document, as --unit says). There is no usual one: dptext advise, dptext calibrate.
-    """
-
-    epsilon: float | None = None
+    epsilon: Annotated[
+        float,
+        privacy_option(
+            help="Privacy budget: per unit of distance between two words, per word (subsetselection, custext), or per "
+            "sentence or document (bank, see --unit)."
+        ),
+    ]
+    unit: Annotated[
+        Literal["sentence", "document"],
+        privacy_option(help="Bank: --epsilon covers one sentence, or a document with all its sentences."),
+    ] = "sentence"
+    max_sentences: Annotated[
+        int | None,
+        privacy_option(
+            metavar="N",
+            help="Bank: number of sentences replaced per document. With --unit document the output always has N.",
+        ),
+    ] = None
     mechanism: Annotated[
         str,
-        options.OneOf((*MECHANISMS, BANK)),
-        typer.Option(help="How words are replaced; or bank, for sentences and documents (with --bank)."),
-    ] = "tem"
-    settings: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help=f"A further option of a mechanism: {_BY_SET}. May be repeated."
+        method_option(
+            metavar="NAME", help=f"Word replacement ({', '.join(MECHANISMS)}), or sentence replacement ({BANK})."
         ),
-    ] = ()
+    ] = "tem"
+    vectors: options.Vectors = "glove-6b-50d"
+    limit: options.Limit = 50_000
+    bank: Annotated[
+        Path | None, method_option(metavar="FOLDER", help="Bank of public texts, written by dptext bank.")
+    ] = None
+    settings: options.SetOption = ()
 
-    def size(self, bank: BankOptions, source: str) -> float:
-        if self.epsilon is not None:
-            return self.epsilon
-        folder = "FOLDER" if bank.bank is None else shlex.quote(str(bank.bank))
-        of_bank = f" --bank {folder}" if self.mechanism == BANK else ""
-        raise ParameterError(
-            "say how much may be lost, --epsilon NUMBER: there is no usual one. Which way and which size fit these "
-            f"texts: dptext advise {outputs.as_input(source)}. What an epsilon does: dptext calibrate{of_bank}"
+    def check(self, out: str) -> None:
+        """Raise if options do not fit together."""
+        name = choice("mechanism", self.mechanism.lower(), (*MECHANISMS, BANK))
+        of_words, of_bank_only = ("vectors", "limit"), ("bank", "unit", "max_sentences")
+        flags = options.given_flags(self, *(of_words if name == BANK else of_bank_only))
+        if flags:
+            kind = "word replacement" if name == BANK else f"--mechanism {BANK}"
+            raise ParameterError(f"{', '.join(flags)} is for {kind}, not for --mechanism {name}: leave it out")
+        if name == BANK:
+            if self.bank is None:
+                raise ParameterError("--bank FOLDER is required: make a bank of public texts with `dptext bank`")
+            if self.bank.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
+                raise ParameterError(f"{out!r} lies in the folder of the bank: choose another name for OUT")
+
+    def build(self, sources: Sequence[Path]) -> TextMechanism:
+        name, settings = self.mechanism.lower(), options.parse_settings(self.settings)
+        if name == BANK:
+            return self._build_bank(settings, sources)
+        build: Any = MECHANISMS[name]
+        _check_known(name, settings, (*options_of(build), "unknown"))
+        mechanism: TextMechanism = build(
+            load_vectors(self.vectors, limit=self.limit), epsilon=self.epsilon, **{"unknown": "unk"} | settings
         )
+        return mechanism
 
-    def build(self, words: WordOptions, bank: BankOptions, sources: Sequence[Path]) -> TextMechanism:
-        epsilon = self.size(bank, str(sources[0]))
-        settings = options.parse_settings(self.settings)
-        others: WordOptions | BankOptions = words if self.mechanism == BANK else bank
-        given = options.given_flags(others)
-        if given and self.mechanism == BANK:
-            raise ParameterError(f"{', '.join(given)}: for mechanisms that replace words; leave it out with a bank")
-        if given:
-            raise ParameterError(
-                f"{', '.join(given)}: for --mechanism {BANK}, not for {self.mechanism}; give that, or leave it out"
-            )
-        if self.mechanism == BANK:
-            return bank.build(epsilon, settings, sources)
-        return words.build(self.mechanism, epsilon, settings)
+    def _build_bank(self, settings: options.Settings, sources: Iterable[Path]) -> TextMechanism:
+        from dptext.sentences.bank import TextBank  # word mechanisms do without
+        from dptext.sentences.rewriter import BankRewriter
+
+        assert self.bank is not None
+        _check_known(BANK, settings, ["size"])
+        bank = TextBank.load(self.bank)
+        for source in sources:
+            if bank.files and source.is_file() and file_digest(source) in bank.files:
+                raise ParameterError(
+                    f"the bank was made from {str(source)!r}, so its texts would come out unchanged: make a bank of "
+                    "public texts, chosen without regard to IN"
+                )
+        further: Any = settings
+        return BankRewriter(bank, epsilon=self.epsilon, unit=self.unit, max_sentences=self.max_sentences, **further)
+
+
+def _check_known(name: str, settings: Collection[str], known: Collection[str]) -> None:
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise ParameterError(
+            f"the mechanism {name} has no {', '.join(unknown)}: --set takes {', '.join(sorted(known))}"
+        )
 
 
 @options.collected
@@ -168,113 +121,118 @@ def privatize(
     *,
     rows: options.Rows,
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="OUT", help="A file; a folder (one file for each IN); - for a pipe.")
+        str, output_option("--out", "-o", metavar="OUT", help="Output file; a folder (one file per IN); - for a pipe.")
     ],
-    what: MechanismOptions,
-    words: WordOptions,
-    bank: BankOptions,
-    redact: RedactionOptions,
-    run: options.Run,
-    processes: options.Processes = 1,
-    engine: options.Engine = "local",
-    out_format: Annotated[
-        str | None, typer.Option("--out-format", metavar="SUFFIX", help="Format of a pipe, or of files in a folder.")
+    statement: Annotated[
+        Path | None, output_option(metavar="FILE", help="Where the statement goes if OUT is a pipe.")
     ] = None,
-    statement: Annotated[Path | None, typer.Option(help="Where the statement goes when OUT is a pipe.")] = None,
+    method: MechanismOptions,
+    redact: options.RedactionOptions,
     charge: options.Charge,
+    run: options.Run,
+    engine: options.Engine = "local",
+    processes: options.Processes = 1,
     yes: options.Yes = False,
     output: options.Output,
 ) -> None:
-    """Replace the texts of a corpus, word by word or by public ones (bank), and write OUT and OUT.privacy.json."""
-    bank.check_apart(out)
-    what.size(bank, rows.sources[0])  # before anything is read
+    """Replace the words or sentences of private texts.
+
+    Write OUT, and the privacy statement OUT.privacy.json. Guarantees are per word, sentence or document; they add up
+    over the texts of one person.
+
+    Example: dptext privatize notes.csv -o private.csv --text note --mechanism bank --bank public --epsilon 8
+    """
+    method.check(out)
     if engine == "spark":
-        foreign = {"resume": run.resume, "statement": statement, "out-format": out_format}
-        foreign |= {"processes": processes != 1, "on-error skip": rows.on_error == "skip"}
-        foreign |= {"encoding": rows.encoding, "separator": rows.separator}
-        _check_for_spark(rows, out, foreign)
-        mechanism = redact.around(what.build(words, bank, [*map(Path, rows.sources)]))
+        _check_for_spark(rows, out, run, statement, processes)
+        mechanism = redact.around(method.build([*map(Path, rows.sources)]))
         _privatize_on_spark(rows, out, mechanism, run, charge, output, yes=yes)
         return
-    to = outputs.places(rows, out, out_format=out_format)
-    piped = to[0].out == STANDARD
-    if charge.ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):
-        raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
-    if piped and statement is None:
-        raise ParameterError("a pipe has no place for the statement: say where with --statement FILE")
-    if piped and run.resume:
-        raise ParameterError("what went through a pipe is gone: --resume needs a file as OUT")
-    if not piped and statement is not None:
-        raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
-    outputs.check_places(to, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
+    to = outputs.places(rows, out)
+    sources = [source for place in to for source in place.sources]
+    _check_pipes(to[0].out == STANDARD, any(map(is_pipe, sources)), statement, run, charge)
     redact.check_apart(place.out for place in to)
-    sources = [each for place in to for each in place.sources]
+    outputs.check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
     if statement is not None:
         check_statement_file(sources, statement, force=run.force)
-    outputs.check_columns(to, rows, run)
-    mechanism = redact.around(what.build(words, bank, sources))
-    done = {
-        place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
-    }
+    mechanism = redact.around(method.build(sources))
+    done = {place.out for place in to if run.resume and is_released(place.out, mechanism.statement, rows.keep)}
     asks = not all(outputs.is_begun(place, run) for place in to)
-    _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
-    how = asdict(run) | asdict(charge) | {"processes": processes}
+    _begin(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
+    settings = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
         outputs.release_all(
             to,
             done,
-            lambda place, progress: privatize_file(place.files, place.out, mechanism, progress=progress, **how),
+            lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **settings),
             "private documents",
             output,
             user=charge.user,
             warning=mechanism.warning,
         )
         return
-    kind = out_format or rows.in_format or file_format(to[0].sources[0]).kind
+    kind = rows.in_format or file_format(sources[0]).kind
     with stopped_with_notes():
-        sent = privatize_file(to[0].files, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **how)
-    output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
+        sent = privatize_file(sources, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **settings)
+    output.say(f"Wrote {sent.documents:,} private documents to the pipe and the privacy statement to {statement}.")
     if sent.skipped:
-        output.say(f"Left out {sent.skipped:,} rows that could not be read.")
+        output.say(f"Skipped {sent.skipped:,} unreadable rows.")
     counted = wording.came_out(sent.statement, sent.tally, sent.documents)
-    to_one = "" if charge.user is None else outputs.of_one([sent], charge.user)
-    outputs.say_to_owner(counted, mechanism.warning(sent.tally), output, to_one=to_one)
+    for_one = "" if charge.user is None else outputs.of_one([sent], charge.user)
+    outputs.say_to_owner(counted, mechanism.warning(sent.tally), output, for_one=for_one)
 
 
-def _say_before(
+def _check_pipes(
+    writes_pipe: bool, reads_pipe: bool, statement: Path | None, run: options.Run, charge: options.Charge
+) -> None:
+    if charge.ledger is not None and (writes_pipe or reads_pipe):
+        raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
+    if writes_pipe and statement is None:
+        raise ParameterError("a pipe has no place for the statement: add --statement FILE")
+    if writes_pipe and run.resume:
+        raise ParameterError("a pipe cannot be resumed: name a file as OUT")
+    if not writes_pipe and statement is not None:
+        raise ParameterError("--statement is for a pipe; beside a file it is named OUT.privacy.json: leave it out")
+
+
+def _begin(
     mechanism: TextMechanism, source: str, charge: options.Charge, *, yes: bool, asks: bool, output: options.Output
 ) -> None:
-    """What is promised, what it does to words of running text, and whether it protects; and ask where it does not."""
+    """Print the guarantee and its effect on words of running text; ask where it protects too little."""
     if output.quiet:
         return
-    from dptext.calibration.deniability import in_short  # only here
+    from dptext.calibration.deniability import in_short
 
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
-    found = in_short(inner) if isinstance(inner, WordMechanism) else None
-    promise = [mechanism.promise_before_start(), *([] if found is None else [wording.in_running_text(found)])]
-    promise += [] if charge.user is None else [wording.before_people(charge.user)]
-    promise += [] if charge.ledger is None else filter(None, [wording.before_ledger(mechanism.statement.guarantee)])
+    effect = in_short(inner) if isinstance(inner, WordMechanism) else None
+    lines = [mechanism.promise_before_start(), *([] if effect is None else [wording.in_running_text(effect)])]
+    lines += [] if charge.user is None else [wording.before_people(charge.user)]
+    lines += [] if charge.ledger is None else filter(None, [wording.before_ledger(mechanism.statement.guarantee)])
     caution = wording.cautioned(
         first=wording.unprotected_from(mechanism),
-        most_stay=found is not None and found.most_stay,
+        most_stay=effect is not None and effect.most_stay,
         source=outputs.as_input(source),
-        parts="sentences" if found is None else "words",
+        parts="sentences" if effect is None else "words",
     )
-    outputs.begin("\n".join(promise), caution, yes=yes, asks=asks, output=output)
+    outputs.begin("\n".join(lines), caution, yes=yes, asks=asks, output=output)
 
 
-def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]) -> None:
-    """Refuse what Spark has no use for, before anything is loaded."""
-    asked = [f"--{name}" for name, value in foreign.items() if value]
-    if asked:
+# -- Spark -----------------------------------------------------------------------------------------------------
+
+
+def _check_for_spark(rows: options.Rows, out: str, run: options.Run, statement: Path | None, processes: int) -> None:
+    given = {"resume": run.resume, "statement": statement, "processes": processes != 1, "encoding": rows.encoding}
+    given |= {"on-error skip": rows.on_error == "skip"}
+    flags = [f"--{name}" for name, value in given.items() if value]
+    if flags:
         raise ParameterError(
-            f"Spark has no {', '.join(asked)}: leave it out (a run that was stopped left nothing and starts again; "
-            "Spark's own configuration says how many work)"
+            f"Spark does not support {', '.join(flags)}: leave it out (an interrupted run leaves nothing behind; "
+            "Spark's configuration sets the number of workers)"
         )
     if "-" in (out, *rows.sources):
-        raise ParameterError("Spark reads and writes no pipes: name paths that the cluster sees")
+        raise ParameterError("Spark reads and writes no pipes: name paths that the cluster can see")
     if not out.rstrip("/").endswith(".parquet"):
-        raise ParameterError(f"Spark writes a folder of parquet: expected a name that ends in .parquet, got {out!r}")
+        raise ParameterError(f"Spark writes a folder of parquet: OUT must end in .parquet, got {out!r}")
 
 
 def _privatize_on_spark(
@@ -292,18 +250,18 @@ def _privatize_on_spark(
     with stopped_with_notes(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
-        outputs.check_kept(look_at_columns(frame, rows.in_doubt))
-        _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=True, output=output)
+        outputs.check_kept(look_at_columns(frame, rows.unconfirmed))
+        _begin(mechanism, rows.sources[0], charge, yes=yes, asks=True, output=output)
         release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
         ledger = None if charge.ledger is None else str(charge.ledger)
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
     beside = f"{out.rstrip('/')}.privacy.json"
-    output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
-    most, to_one = release.most_texts, ""
+    output.say(f"Wrote private documents to {out} (a folder of parquet) and the privacy statement to {beside}.")
+    most, for_one = release.most_texts, ""
     if charge.user is not None:
-        to_one = wording.for_person(None if most is None else promise_to(most, [statement]), most, user=charge.user)
+        for_one = wording.for_person(None if most is None else promise_to(most, [statement]), most, user=charge.user)
     # the note on its counts is in the log already
-    outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, to_one=to_one)
+    outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, for_one=for_one)
     output.say(f"Explained by: dptext explain {beside}")
     if output.as_json:
         print_json({"out": out, "statement": json.loads(statement.to_json())})

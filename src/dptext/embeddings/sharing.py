@@ -148,7 +148,7 @@ def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
         if word2vec is not None:
             check_words(words)
     except DataError as error:
-        raise DataError(f"{error}, or make no copy for gensim (--word2vec none, word2vec=None)") from None
+        raise DataError(f"{error}, or make no copy for gensim (word2vec=None)") from None
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:

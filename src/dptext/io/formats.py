@@ -248,7 +248,7 @@ def _validate_header(header: list[str], required: Names, name: str) -> list[str]
             raise DataError(
                 f"{name}: expected a column {column!r}, the header has "
                 f"{describe_columns(column, header, wanted=required)}; name the right column"
-                + (", or the separator (--separator)" if other else "")
+                + (", or the separator (separator=)" if other else "")
             )
     return header
 
