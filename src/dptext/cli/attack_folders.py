@@ -31,7 +31,7 @@ from dptext.cli.options import input_option
 from dptext.embeddings.refinement import public_base
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.methods.files import FolderKind, folder_kind, read_rows
-from dptext.reports.file_audit import audit_embeddings
+from dptext.methods.registry import audit_release
 from dptext.synthesis.distribution import read_description
 from dptext.text.tokens import fold
 from dptext.vectors.formats import load_vectors
@@ -115,7 +115,8 @@ def membership_command(
 
 def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
     """Of vectors that were learned: what their noise allows; the sum that an attack would start from is not there."""
-    statement, _, verdict = audit_embeddings(folder)
+    audit = audit_release(folder)[1]
+    statement, verdict = audit.statement, audit.verdict
     said, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
     # words that were learned, or a level that was sent: they tell something too
     has_more = any(name.startswith("promise_of_") for name in said) or bool(said.get("epsilon_for_level"))

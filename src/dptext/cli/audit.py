@@ -5,29 +5,24 @@ from __future__ import annotations
 import json
 import textwrap
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dptext.audits.sampled import samples_needed
-from dptext.audits.verdict import Verdict
+from dptext.audits.losses import samples_needed
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.cli.explain import IN_A_FOLDER
 from dptext.cli.options import method_option
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
 from dptext.io.documents import find_files, first_rows
-from dptext.methods.bank import is_of_bank, rewriter_from_statement
-from dptext.methods.checks import Check
+from dptext.methods.base import Audit
 from dptext.methods.files import FolderKind, folder_kind, other_than_audited, private_files
+from dptext.methods.registry import METHODS, method_of, open_release
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, kept_as_it_was, read_statement
-from dptext.reports import file_audit
-from dptext.synthesis.distribution import is_described, read_description
-from dptext.words.registry import mechanism_from_statement
 
 _WIDTH = 79
 
@@ -51,12 +46,18 @@ class AuditOptions(options.SyntheticInputs):
     def sampling(self) -> dict[str, Any]:
         return {"samples": self.samples, "seed": options.ANALYSIS_SEED}
 
-    def fitting(self, statement: PrivacyStatement) -> AuditOptions:
-        """Return the options without those for other kinds of files, for one file of a folder."""
-        of_bank = is_of_bank(statement)
-        if of_bank or is_described(statement) or file_audit.is_of_vectors(statement):
-            return replace(self, vectors=None, words=(), bank=self.bank if of_bank else None)
-        return replace(self, bank=None)
+    def inputs(self) -> dict[str, Any]:
+        """Return the fields of `ReleaseFiles`."""
+        return {
+            **({} if self.text is None else {"text": self.text}),
+            "vectors": self.vectors,
+            "words": self.words,
+            "bank": self.bank,
+            "public": [Path(path) for path in self.public],
+            "public_text": self.public_text,
+            "distribution": self.distribution,
+            **self.sampling,
+        }
 
 
 @options.collected
@@ -86,36 +87,26 @@ def audit(
         return _audit_files(private_files(folder), asked, output)
     if kind in (FolderKind.BANK, FolderKind.OTHER):
         raise ParameterError(other_than_audited(folder, kind))
-    if kind is FolderKind.ONE_FILE:
-        result = _audit_file(file, asked, output)
-    else:
-        name, check, of = {
-            FolderKind.DESCRIPTION: ("distribution", file_audit.audit_description, "people"),
-            FolderKind.VECTORS: ("word vectors", file_audit.audit_embeddings, "learned"),
-        }.get(kind, ("encoder", partial(file_audit.audit_device, **asked.sampling), "vectors"))
-        output.say(f"Auditing the {name} ...")
-        result = _Audited(*check(folder), folder / IN_A_FOLDER, of)
+    result = _audited(folder, asked.inputs(), output)
     output.answer(result.as_json, lambda: _print(result))
     if result.refuted:
-        raise RefusedError(f"refuted: the guarantee of {result.beside.name} does not hold")
+        raise RefusedError(f"refuted: the guarantee of {result.beside} does not hold")
     return None
 
 
 @dataclass(frozen=True)
 class _Audited:
-    statement: PrivacyStatement
-    checks: list[Check]
-    verdict: Verdict
-    beside: Path
+    audit: Audit
+    beside: str
     of: str
 
     @property
     def refuted(self) -> bool:
-        return self.verdict.refuted or any(check.held is False for check in self.checks)
+        return self.audit.refuted
 
     def as_json(self) -> dict[str, Any]:
-        checks = [{"check": check.name, "held": check.held, "seen": check.seen} for check in self.checks]
-        return {"refuted": self.refuted, "checks": checks, "verdict": json.loads(self.verdict.to_json())}
+        checks = [{"check": check.name, "held": check.held, "seen": check.seen} for check in self.audit.checks]
+        return {"refuted": self.refuted, "checks": checks, "verdict": json.loads(self.audit.verdict.to_json())}
 
 
 def text_column(data: Path, statement: PrivacyStatement) -> str:
@@ -125,37 +116,13 @@ def text_column(data: Path, statement: PrivacyStatement) -> str:
     return next((name for name in columns if kept_as_it_was(name) not in statement.exposed), "text")
 
 
-def _audit_file(file: Path, asked: AuditOptions, output: options.Output) -> _Audited:
-    data, beside = data_and_statement(file)
-    statement = read_statement(beside)
-    if not is_described(statement) and (asked.public or asked.distribution):
-        raise ParameterError("the file is no synthetic corpus: leave --public and --distribution out")
-    if not is_of_bank(statement) and asked.bank is not None:
-        raise ParameterError("the file holds no texts of a bank: leave --bank out")
-    of_vectors = file_audit.is_of_vectors(statement)
-    if (asked.words or asked.vectors) and (is_of_bank(statement) or is_described(statement) or of_vectors):
-        raise ParameterError("--word and --vectors are for word replacement, and the file was made otherwise")
-    text = asked.text or ("" if of_vectors else text_column(data, statement))
-    sampling = asked.sampling
-    output.say(f"Auditing {statement.mechanism} ...")
-    result: tuple[list[Check], Verdict]
-    if of_vectors:
-        result, of = file_audit.audit_vector_file(statement, data, **sampling), "vectors"
-    elif is_of_bank(statement):
-        rewriter = rewriter_from_statement(statement, asked.bank)
-        result, of = file_audit.audit_bank_file(statement, data, rewriter, text=text, **sampling), "texts"
-    elif is_described(statement):
-        folder = file_audit.description_folder(data, asked.distribution)
-        described = None if folder is None else read_description(folder)
-        pool = asked.pool()
-        result = file_audit.audit_synthetic_file(statement, data, text=text, pool=pool, described=described)
-        of = "people"
-    else:
-        mechanism = mechanism_from_statement(statement, vectors=asked.vectors)
-        words = asked.words or None
-        result = file_audit.audit_word_file(statement, data, mechanism, text=text, words=words, **sampling)
-        of = "words"
-    return _Audited(statement, *result, beside, of)
+def _audited(path: Path, inputs: dict[str, Any], output: options.Output) -> _Audited:
+    method, files = open_release(path, **inputs)
+    if "text" not in inputs:
+        files = replace(files, text=text_column(files.data, files.statement))
+    output.say(f"Auditing {files.statement.mechanism} ...")
+    in_folder = path.is_dir() and (path / IN_A_FOLDER).exists()
+    return _Audited(method.check(files), IN_A_FOLDER if in_folder else data_and_statement(path)[1].name, method.audited)
 
 
 def _audit_files(files: list[Path], asked: AuditOptions, output: options.Output) -> None:
@@ -164,8 +131,10 @@ def _audit_files(files: list[Path], asked: AuditOptions, output: options.Output)
     failed: dict[str, str] = {}
     for file in files:
         try:
-            statement = read_statement(data_and_statement(file)[1])
-            results[file.name] = _audit_file(file, asked.fitting(statement), output)
+            takes = method_of(read_statement(data_and_statement(file)[1])).inputs
+            known = frozenset[str]().union(*(method.inputs for method in METHODS))
+            fitting = {name: value for name, value in asked.inputs().items() if name in takes or name not in known}
+            results[file.name] = _audited(file, fitting, output)
         except DptextError as problem:
             failed[file.name] = str(problem)
         if not (output.as_json or output.quiet):
@@ -180,7 +149,7 @@ def _audit_files(files: list[Path], asked: AuditOptions, output: options.Output)
             **{name: result.as_json() for name, result in results.items()},
             **{name: {"refuted": None, "why": why} for name, why in failed.items()},
         })  # fmt: skip
-    refuted = [result.beside.name for result in results.values() if result.refuted]
+    refuted = [result.beside for result in results.values() if result.refuted]
     if refuted:
         raise RefusedError(f"refuted: the guarantee of {', '.join(refuted)} does not hold")
     if failed:
@@ -189,9 +158,9 @@ def _audit_files(files: list[Path], asked: AuditOptions, output: options.Output)
 
 
 def _print(result: _Audited) -> None:
-    statement, verdict, of = result.statement, result.verdict, result.of
-    typer.echo("THE FOLDER" if result.beside.name == IN_A_FOLDER else "THE FILE")
-    for check in result.checks:
+    statement, verdict, of = result.audit.statement, result.audit.verdict, result.of
+    typer.echo("THE FOLDER" if result.beside == IN_A_FOLDER else "THE FILE")
+    for check in result.audit.checks:
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"
         typer.echo(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=" " * 8))

@@ -71,9 +71,9 @@ def advise(
     answers: dict[str, Any] = {"purpose": purpose, "recipient": recipient, "trust": trust}
     if not (output.as_json or output.quiet) and can_ask():
         answers |= _asked([question for question in QUESTIONS if answers[question.name] is None])
-    from dptext.advice import advice  # slow to import: the help does without
+    from dptext.methods import advise as comparison  # loads every method: the help does without
 
-    found = advice.advise(
+    found = comparison.advise(
         [Path(name) for name in sources],
         text=text,
         user=user,

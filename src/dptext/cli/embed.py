@@ -16,7 +16,7 @@ from dptext.cli.options import input_option, method_option, output_option, priva
 from dptext.cli.outputs import as_input, begin, check_columns
 from dptext.cli.plans import plan_vectors
 from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.dpsgd.participation import Unit, personal_participation
+from dptext.embeddings.participation import Unit, personal_participation
 from dptext.embeddings.plan import ReleasePlan
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan

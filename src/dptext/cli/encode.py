@@ -24,7 +24,6 @@ from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import read_documents
 from dptext.privacy.wording import before_people, before_vectors, cautioned_of
 from dptext.release.run import is_released
-from dptext.representations.dimension import ON_NEWS, Kept
 from dptext.representations.files import check_output_columns, encode_file
 from dptext.representations.published.protocols import Published
 from dptext.representations.randomizer import Randomizer
@@ -133,7 +132,7 @@ def encode(
     asks = not all(is_begun(place, run) for place in to)
     promise = [before_vectors(device), *([] if charge.user is None else [before_people(charge.user)])]
     begin("\n".join(promise), caution, yes=yes, asks=asks, output=output)
-    how = rows.reading | asdict(run) | asdict(charge)
+    how = asdict(run) | asdict(charge)
     release_all(
         to,
         done,

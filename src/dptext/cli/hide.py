@@ -18,8 +18,8 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import is_same
 from dptext.io.batches import is_pipe
 from dptext.io.documents import read_documents
-from dptext.representations.dimension import USUAL
 from dptext.representations.randomizer import Randomizer
+from dptext.representations.registry import USUAL
 
 if TYPE_CHECKING:
     from dptext.hiding.training import HidingEpoch

@@ -18,7 +18,7 @@ from dptext.cli import options
 from dptext.cli.console import confirm, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
 from dptext.io.batches import STANDARD, is_pipe
-from dptext.io.documents import DocumentReader, NoDocumentsError, find_files
+from dptext.io.documents import DocumentReader, NoDocumentsError, find_files, read_documents
 from dptext.io.formats import SUFFIXES, file_format, written_format
 from dptext.privacy.wording import came_out, for_person
 from dptext.release.job import Job
@@ -46,6 +46,7 @@ def places(rows: options.Rows, out: str, *, suffix: str | None = None) -> list[P
     target = Path(out)
     if rows.in_format is not None:
         file_format(Path(f"x{rows.in_format}"))
+    together = TextFiles(paths=[path for path, _ in files], **rows.reading)
     if target == STANDARD:
         return [Place(together, target)]
     if not (out.endswith("/") or target.is_dir() or not target.suffix):
@@ -67,7 +68,7 @@ def places(rows: options.Rows, out: str, *, suffix: str | None = None) -> list[P
         by_output[name] = path
     if not by_output:
         raise ParameterError("all inputs lie in the output folder: choose another folder as OUT")
-    return [Place([path], name, is_in_folder=True) for name, path in by_output.items()]
+    return [Place(TextFiles(paths=path, **rows.reading), name, is_in_folder=True) for name, path in by_output.items()]
 
 
 def _renamed(path: Path, suffix: str) -> Path:
@@ -79,6 +80,7 @@ def _renamed(path: Path, suffix: str) -> Path:
 
 def check_places(
     to: Sequence[Place],
+    rows: options.Rows,
     run: options.Run,
     charge: options.Charge,
     check_out: Callable[[Path], object],
@@ -90,7 +92,10 @@ def check_places(
             check_out(place.out)
             force = run.force or run.resume
             check_output(every, place.out, force=force, ledger=charge.ledger, makes_folder=place.is_in_folder)
-    check_columns(every, **rows.reading | {"user": charge.user})
+        if len(every) == 1 and not is_pipe(every[0]):
+            place.files.open(charge.user)  # the release goes on with this reader
+        elif not any(map(is_pipe, place.sources)):
+            place.files.read(charge.user).close()
     begins = [source for place in to if not is_begun(place, run) for source in place.sources]
     if rows.unconfirmed and begins:
         check_kept(columns_of(begins, only=rows.unconfirmed, **rows.layout))
@@ -98,11 +103,8 @@ def check_places(
 
 def check_columns(files: Sequence[Path], **reading: Any) -> None:
     """Raise if a file cannot be read, or a column is missing: read the first rows. A pipe can be read once only."""
-    read_documents([file for file in files if not is_pipe(file)], **reading).close()
-    for file in files:
-        if not is_pipe(file):
-            with closing(read_documents(file, **reading)) as reader, suppress(NoDocumentsError):
-                next(reader, None)
+    if plain := [file for file in files if not is_pipe(file)]:
+        read_documents(plain, **reading).close()
 
 
 def check_kept(columns: Iterable[Column]) -> None:

@@ -159,12 +159,12 @@ def privatize(
     done = {place.out for place in to if run.resume and is_released(place.out, mechanism.statement, rows.keep)}
     asks = not all(outputs.is_begun(place, run) for place in to)
     _begin(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
-    settings = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
+    settings = asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
         outputs.release_all(
             to,
             done,
-            lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **settings),
+            lambda place, progress: privatize_file(place.files, place.out, mechanism, progress=progress, **settings),
             "private documents",
             output,
             user=charge.user,
@@ -173,7 +173,7 @@ def privatize(
         return
     kind = rows.in_format or file_format(sources[0]).kind
     with stopped_with_notes():
-        sent = privatize_file(sources, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **settings)
+        sent = privatize_file(to[0].files, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **settings)
     output.say(f"Wrote {sent.documents:,} private documents to the pipe and the privacy statement to {statement}.")
     if sent.skipped:
         output.say(f"Skipped {sent.skipped:,} unreadable rows.")

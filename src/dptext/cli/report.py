@@ -20,9 +20,9 @@ from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.findings import ReportConfig as Question
 from dptext.methods.results import Measurement, grade
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports import file_audit, measure
 from dptext.reports.answers import recommendation
 from dptext.reports.page import Report
+from dptext.reports.report import report as make_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def report(
     """
     data, beside = data_and_statement(asked.private)
     statement = read_statement(beside)
-    text = asked.text or ("text" if file_audit.is_of_vectors(statement) else text_column(data, statement))
+    text = asked.text or text_column(data, statement)
     values = {each.name: getattr(asked, each.name) for each in fields(asked)}
     values |= {"text": text, "public": [Path(name) for name in asked.public], "seed": options.ANALYSIS_SEED}
     question = Question(**values)
@@ -94,7 +94,7 @@ def report(
             raise ParameterError(f"a {kind} ends in {suffixes[0]}, got {path.name!r}")
         if path is not None:
             check_target(path, replace=force, apart_from={"an input": [each for each in inputs if each is not None]})
-    made = measure.report(question, command=_command(asked, out, card), say=output.say)
+    made = make_report(question, command=_command(asked, out, card), say=output.say)
     _write(out, made.html(), owner_only=question.original is not None or made.has_owner_numbers)
     if card is not None:
         _write(card, made.card())
