@@ -19,8 +19,8 @@ from importlib import import_module
 from pathlib import Path
 
 _BEFOREHAND = (
-    *("dptext.cli." + name for name in ("attack", "bank", "choose", "classify", "demo", "embed", "encode", "inspect")),
-    *("dptext.cli." + name for name in ("privatize", "records", "synthesize")),
+    *("dptext.cli." + name for name in ("attack_folders", "audit", "bank", "choose", "classify", "demo", "embed")),
+    *("dptext.cli." + name for name in ("encode", "explain", "ledger", "privatize", "report", "synthesize")),
     *("dptext.embeddings", "dptext.reports", "dptext.representations", "dptext.sentences", "dptext.synthesis"),
     *("pyarrow.parquet", "scipy.stats", "sklearn.feature_extraction.text", "sklearn.linear_model", "sklearn.metrics"),
 )

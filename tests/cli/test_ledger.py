@@ -59,7 +59,7 @@ def test_create_makes_a_file_for_its_owner(run):
 
 
 def test_show_fits_into_eighty_columns_and_names_nobody(run, filled, monkeypatch):
-    monkeypatch.setattr("dptext.cli.records.stdout", lambda: __import__("rich.console").console.Console(width=80))
+    monkeypatch.setattr("dptext.cli.ledger.stdout", lambda: __import__("rich.console").console.Console(width=80))
     code, out, err = run("show", "my.ledger")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
@@ -121,7 +121,7 @@ def test_left_takes_the_value_from_the_line_or_from_standard_input(run, filled, 
 
 def test_void_takes_a_unique_beginning(run, filled):
     code, _, err = run("void", "my.ledger", "999")
-    assert (code, err) == (2, "dptext: 2 releases begin with '999': give more of its name\n")
+    assert (code, err) == (2, "dptext: 2 releases begin with '999': give more of the id\n")
     code, out, err = run("void", "my.ledger", "night")
     assert (code, out, err) == (0, "", "Voided nightly: 10 texts have their budget back.\n")
     assert filled.left(SECRET).spent == 10

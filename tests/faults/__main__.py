@@ -166,10 +166,11 @@ def _warm(folder: Path, scenarios: Sequence[Scenario]) -> None:
     # the commands are taken together from their signatures: half of the time of a short run
     command = typer.main.get_command(import_module("dptext.cli.app").program())
     typer.main.get_command = lambda _app: command
+    root = command.make_context("dptext", [], resilient_parsing=True)
     for each in scenarios:  # and what their options take is worked out when they are first read
         name, *options = each.arguments
         with suppress(Exception):
-            command.commands[name].make_context(name, options)
+            command.commands[name].make_context(name, options, parent=root)
     gc.collect()
     gc.freeze()  # pages that nobody touches are not copied for each run
 

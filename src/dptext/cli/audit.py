@@ -23,6 +23,7 @@ from dptext.methods.registry import METHODS, method_of, open_release
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, kept_as_it_was, read_statement
+from dptext.representations.files import VECTOR
 
 _WIDTH = 79
 
@@ -110,10 +111,11 @@ class _Audited:
 
 
 def text_column(data: Path, statement: PrivacyStatement) -> str:
-    """Return the column that a release wrote its texts to: the first one that is not a kept column."""
-    parts = [path for path, _ in find_files([data])] if data.exists() else []
-    columns = next(first_rows(parts), {})
-    return next((name for name in columns if kept_as_it_was(name) not in statement.exposed), "text")
+    """Return the column that a release wrote its texts to: the first one that is neither kept nor a vector."""
+    is_of_documents = data.is_file() or (data.is_dir() and folder_kind(data) is FolderKind.ONE_FILE)
+    columns = next(first_rows([path for path, _ in find_files([data])]), {}) if is_of_documents else {}
+    texts = (name for name in columns if name != VECTOR and kept_as_it_was(name) not in statement.exposed)
+    return next(texts, "text")
 
 
 def _audited(path: Path, inputs: dict[str, Any], output: options.Output) -> _Audited:

@@ -131,7 +131,7 @@ def _verdict(statement: PrivacyStatement, data: Path, agrees: bool | None) -> st
         return f"Not verified: {data.name} is not beside it."
     if not agrees:
         return f"{data.name}: NOT the data of this statement."
-    if data.is_dir():
+    if data.is_dir() and folder_kind(data) in (FolderKind.DESCRIPTION, FolderKind.DEVICE, FolderKind.VECTORS):
         return f"{data.name}: verified, all files of the folder match its config.json."
     return (
         f"{data.name}: verified, its SHA-256 is the one in the statement. To test the guarantee itself, run "

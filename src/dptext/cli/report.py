@@ -83,8 +83,7 @@ def report(
     Example: dptext report private.csv -o page.html --original notes.csv --label topic
     """
     data, beside = data_and_statement(asked.private)
-    statement = read_statement(beside)
-    text = asked.text or text_column(data, statement)
+    text = asked.text or (text_column(data, read_statement(beside)) if beside.exists() else "text")
     values = {each.name: getattr(asked, each.name) for each in fields(asked)}
     values |= {"text": text, "public": [Path(name) for name in asked.public], "seed": options.ANALYSIS_SEED}
     question = Question(**values)
