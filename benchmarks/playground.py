@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dptext.playground.ways import WAYS, Playground
+from dptext.playground.model import SETTINGS, Playground
 from dptext.threads import available_cores, one_blas_thread
 
 RESULTS = Path(__file__).resolve().parent / "results" / "playground.json"
@@ -84,7 +84,7 @@ def main() -> None:
 
 def _fresh() -> float:
     """Seconds of a process of its own, less what an empty one takes."""
-    code = f"from dptext.playground.ways import Playground; Playground().show('words', {TEXT!r}, 4.0)"
+    code = f"from dptext.playground.model import Playground; Playground().show('words', {TEXT!r}, 4.0)"
     taken = []
     for each in ("pass", code):
         begin = time.perf_counter()
@@ -109,7 +109,7 @@ def _product(rows: int, inner: int, columns: int) -> float:
 def _rows(steps: int) -> list[Row]:
     playground = Playground()
     found = []
-    for way, each in WAYS.items():
+    for way, each in SETTINGS.items():
         product = _product(*_PRODUCTS[way][0])
         least, most, _ = each.epsilons
         for choice in each.choices:

@@ -35,7 +35,10 @@ _load_once = lru_cache(load_vectors)
 
 @pytest.fixture(autouse=True)
 def public_vectors_are_read_once(monkeypatch):
-    monkeypatch.setattr("dptext.methods.public_texts.load_vectors", _load_once)
+    def load(source, **options):
+        return (_load_once if isinstance(source, str) else load_vectors)(source, **options)
+
+    monkeypatch.setattr("dptext.methods.public_texts.load_vectors", load)
 
 
 @pytest.fixture

@@ -275,7 +275,7 @@ def server():
 @pytest.mark.slow
 def test_a_model_behind_an_address_writes(synthesize, run, server):
     url = server.url("500,ok")
-    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "20", "--rounds", "2", "--about", "short notes")
+    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "20", "--about", "short notes")
     code, _, err = synthesize(*arguments, "--generator", url)
     assert code == 2
     assert "--model NAME" in err
@@ -309,7 +309,7 @@ def test_answers_are_kept_until_the_corpus_is_there(synthesize, server, monkeypa
 
 @pytest.mark.slow  # torch and transformers
 def test_a_local_model_writes(synthesize, tiny_model_folder):
-    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "3", "--rounds", "1", "--model", tiny_model_folder)
+    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "3", "--model", tiny_model_folder)
     assert synthesize(*arguments, "-q")[0] == 0
     assert len(rows("made.jsonl")) == 3
 

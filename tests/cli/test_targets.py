@@ -9,10 +9,9 @@ import pytest
 from dptext.io.documents import DocumentReader
 from dptext.ledger.ledger import Ledger
 
-pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and devices of POSIX")
 
-ENDING = {"privatize": ".jsonl", "encode": ".parquet", "embed": "", "report": ".html", "calibrate": ".png"}
+ENDING = {"privatize": ".jsonl", "encode": ".parquet", "embed": "", "report": ".html"}
 FILES = {name: ending for name, ending in ENDING.items() if ending}
 
 
@@ -37,7 +36,6 @@ def write(run, vectors, tmp_path, monkeypatch):
 
     monkeypatch.setattr(DocumentReader, "batches", no_reading)
     monkeypatch.setattr("dptext.reports.report.report", no_reading)
-    monkeypatch.setattr("dptext.cli.calibrate.load_vectors", no_reading)
 
     def call(command, target, *further):
         given = {
