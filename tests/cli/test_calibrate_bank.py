@@ -17,13 +17,16 @@ def folder(tmp_path_factory):
 
 
 def test_the_epsilon_that_keeps_a_target_is_named_with_what_holds(run, folder):
-    code, out, err = run(*("calibrate", "--bank", folder / "bank", "--relinking", 0.1, "--people", 60 / "public.txt"))
+    code, out, err = run(*("calibrate", "--bank", folder / "bank", "--relinking", 0.1, "--people", 60))
     assert code == 0, err
     said = " ".join(out.split())
     found = dptext.calibrate(bank(), relinking=0.1, people=60)
     assert f"Use --epsilon {found.epsilon:.4g}: whoever knows the texts of 60 people" in said
     assert "with a chance of at most 10%. That is proved for any texts; blindly it is 1.7%." in said
-    assert f"Any mechanism of pure epsilon keeps 10% at epsilon {found.pure:.4g}; among the public texts of" in said
+    assert (
+        f"Any mechanism of pure epsilon keeps 10% at epsilon {found.pure:.4g}. It is a chance among so many people"
+        in said
+    )
     assert f"{found.epsilon:.4g} " in said
     assert max(map(len, out.splitlines())) <= 80
     assert not any(text in out for text in bank().texts)

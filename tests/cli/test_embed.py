@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import dptext
-from dptext.cli import embed as embed_module
 from dptext.cli import main
 from dptext.cli.embed import parse_levels
 from dptext.embeddings import cooccurrence, sharing
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import Unit, as_approx
+from dptext.release.run import Charges
 
 MARKER = "qsecretq"
 FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]
@@ -36,13 +36,13 @@ def work(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(name, count, **changes):
+def write(name, count, people=10, **changes):
     known = ["the", "man", "of", "city", "war", "music", "water", "year"]
     with open(name, "w") as stream:
         for n in range(count):
             text = f"{' '.join(known[(n + place) % 8] for place in range(9))} {MARKER} zyzzogeton {n}"
             wish = ["strict", "open", None][n % 10 % 3]
-            row = {"text": text, "author": f"{MARKER}{n % 10}", "wish": wish, **changes}
+            row = {"text": text, "author": f"{MARKER}{n % people}", "wish": wish, **changes}
             stream.write(json.dumps({key: value for key, value in row.items() if value is not ...}) + "\n")
 
 
@@ -107,7 +107,7 @@ def test_levels_have_their_statements(work, embed):
     assert found["statements"].keys() == {"strict", "open"}
     assert found["statement"] == found["statements"]["open"]
     assert statement_of("shared/privacy-strict.json").guarantee == dptext.ApproxDP(1.0, 1e-6)
-    assert statement_of("shared/privacy.json").parameters["default_level"] == "open"
+    assert statement_of("shared/privacy.json").parameters["default_level"] == "strict"
 
 
 def test_a_level_that_is_none_is_an_error(work, embed):
@@ -123,16 +123,17 @@ LEVELS = ["--level", "wish", "--levels", "strict=1,open=8"]
 
 def test_new_words_are_learned_first_and_counted_in(work, embed):
     pytest.importorskip("opendp")
-    options = ["--new-words", 20, "--public-users", 50]
+    write("in.jsonl", 60, people=40)  # enough for the noise on the numbers of people
+    options = ["--new-words", 100, "--public-users", 50]
     code, _, err = embed("in.jsonl", "-o", "shared", *options)
     assert code == 0
-    assert "promise   epsilon 28, delta 0.000102\n" in err
-    assert "of that   epsilon 20, delta 0.0001 for new words" in err
+    assert "promise   epsilon 108, delta 2e-06\n" in err
+    assert "of that   epsilon 100, delta 1e-06 for new words" in err
     back = dptext.load_vectors("shared")
     new = back.words[300:]
     assert f"words ({len(new)} of them new)" in err
-    assert {MARKER, "zyzzogeton"} & set(new)  # all of ten users wrote them
-    assert back.statement.epsilon == 28.0
+    assert {MARKER, "zyzzogeton"} & set(new)  # all users wrote them
+    assert back.statement.epsilon == 108.0
 
 
 def test_a_document_as_unit(work, embed):
@@ -231,7 +232,7 @@ def test_who_is_protected_has_to_be_said(work, run):
     code, _, err = run("embed", "in.jsonl", "-o", "shared", "--epsilon", 8)
     assert (code, "--user COLUMN" in err) == (2, True)
     code, _, err = run("embed", "in.jsonl", "-o", "shared", "--user", "author")
-    assert (code, "--epsilon 8 (nats)" in err) == (2, True)
+    assert (code, "--epsilon is required" in err) == (2, True)
 
 
 def test_an_empty_corpus(work, embed):
@@ -264,16 +265,16 @@ def test_vectors_without_a_word(work, embed):
     assert not Path("shared").exists()
 
 
-def test_a_word_that_the_copy_cannot_hold_is_said_before_anything_is_read_or_charged(work, embed):
+def test_a_word_that_the_copy_for_gensim_cannot_hold_leaves_it_out_and_is_named(work, embed):
     odd = dptext.WordVectors(["the", " \u200e", "<unk>"], [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     dptext.save_vectors(odd, Path("odd"))
     Ledger.create("book", epsilon=10, delta=1e-5)
     code, _, err = embed("in.jsonl", "-o", "shared", "--vectors", "odd", "--ledger", "book")
-    assert (code, Path("shared").exists()) == (1, False)
+    assert (code, states()) == (0, ["released"])
+    assert sorted(os.listdir("shared")) == [name for name in FILES if name != "vectors.bin"]
+    assert "Note: no copy for gensim (vectors.bin) is written" in err
     assert "row 1" in err
-    assert "--word2vec none" in err
-    assert states() == []
-    assert embed("in.jsonl", "-o", "shared", "--vectors", "odd", "-q")[0] == 0
+    assert "vectors.bin" not in Path("shared/README.md").read_text()
 
 
 def test_texts_without_one_known_word_show_nothing(work, embed):
@@ -506,14 +507,13 @@ def test_an_input_that_changed_under_a_ledger_is_not_released(work, embed, monke
 
 def test_the_reading_for_new_words_has_to_be_of_the_rows_that_are_charged_as_well(work, embed, monkeypatch):
     Ledger.create("book", epsilon=10, delta=1e-5)
-    learn = embed_module.private_vocabulary
+    reserve = Charges.reserve
 
     def meddle(*arguments, **options):
-        found = learn(*arguments, **options)
+        reserve(*arguments, **options)
         write("in.jsonl", 59)
-        return found
 
-    monkeypatch.setattr(embed_module, "private_vocabulary", meddle)
+    monkeypatch.setattr(Charges, "reserve", meddle)
     code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book", "--new-words", 1)
     assert (code, "the input changed while it was being read" in err) == (3, True)
     assert states() == ["pending"]
@@ -552,6 +552,6 @@ def test_a_plan_reads_public_texts_and_writes_nothing(work, run, vectors):
         code, _, err = run(*command, *further)
         assert (code, said in err) == (2, True)
     code, _, err = run("embed", "in.jsonl", "-o", "out", "--people", "10")
-    assert (code, "belong to --plan" in err) == (2, True)
+    assert (code, "are for --plan" in err) == (2, True)
     code, _, err = run("embed", "in.jsonl", "-o", "out", "--user", "author")
     assert (code, "dptext advise FILE" in err) == (2, True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -93,32 +94,34 @@ def test_a_file_of_vectors_with_ids_and_a_statement(work, encode):
 
 
 def test_public_texts_fit_the_projection_and_are_named(work, encode):
-    options = ["--public", "public.jsonl", "--public-label", "label", "--projection", "supervised", "--dimension", 2]
-    code, out, err = encode("in.jsonl", "-o", "out.parquet", *options, "--json")
+    code, out, err = encode("in.jsonl", "-o", "out.parquet", "--public", "public.jsonl", "--json")
     assert code == 0
     assert "Fitting centre and projection on 40 public texts" in err
     found = json.loads(out)
     assert found["documents"] == 6
     statement = dptext.PrivacyStatement.from_json(json.dumps(found["statement"]))
-    assert (statement.parameters["projection"], statement.parameters["width"]) == ("supervised", 2)
+    assert (statement.parameters["projection"], statement.parameters["width"]) == ("pca", 16)
     assert (statement.parameters["public_data"], statement.parameters["public_texts"]) == ("public.jsonl", 40)
-    assert any("'public.jsonl' (40 texts and their labels)" in each for each in statement.assumptions)
-    assert encode("in.jsonl", "-o", "pca.parquet", "--public", "public.jsonl", "--dimension", 4, "-q")[0] == 0
-    assert statement_of("pca.parquet").parameters["projection"] == "pca"
+    assert any("'public.jsonl' (40 texts)" in each for each in statement.assumptions)
+    code, _, err = encode("in.jsonl", "-o", "b.parquet", "--public", "public.jsonl", "--public-label", "label")
+    assert (code, "--public-label is for --compare" in err) == (2, True)
+    code, _, err = encode("in.jsonl", "-o", "b.parquet", "--public", "in.jsonl")
+    assert (code, "what centre and projection are fitted on is not protected" in err) == (2, True)
+    assert not [name for name in os.listdir() if "b.parquet" in name]
 
 
 def test_a_saved_encoder_makes_vectors_of_the_same_kind(work, encode, run):
-    assert encode("in.jsonl", "-o", "a.parquet", "--dimension", 4, "--save", "dev", "--seed", 5, "-q")[0] == 0
+    assert encode("in.jsonl", "-o", "a.parquet", "--save", "dev", "--seed", 5, "-q")[0] == 0
     assert encode("in.jsonl", "-o", "b.parquet", "--encoder", "dev", "--seed", 5, "-q")[0] == 0
     assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
     code, _, err = encode("in.jsonl", "-o", "c.parquet", "--encoder", "dev", "--epsilon", 9)
     assert (code, "has epsilon 8, not 9" in err) == (2, True)
     code, _, err = encode(
-        "in.jsonl", "-o", "c.parquet", "--encoder", "dev", "--dimension", 9, "--public", "public.jsonl"
+        "in.jsonl", "-o", "c.parquet", "--encoder", "dev", "--randomizer", "privunit", "--public", "public.jsonl"
     )
     assert code == 2
-    assert "what --public, --dimension would say is decided in it" in err
-    code, _, err = encode("in.jsonl", "-o", "c.parquet", "--save", "dev", "--dimension", 5)
+    assert "what --randomizer, --public would say is decided in it" in err
+    code, _, err = encode("in.jsonl", "-o", "c.parquet", "--save", "dev", "--epsilon", 9)
     assert (code, "is there already" in err) == (2, True)
     Path("mine").mkdir()
     code, _, err = encode("in.jsonl", "-o", "c.parquet", "--save", "mine")
@@ -183,19 +186,14 @@ def test_a_seed_is_said(work, encode):
 
 
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)
-def test_a_protocol_as_published_is_refused_with_its_true_epsilon_and_runs_when_it_is_asked_for(work, encode, name):
-    command = ["in.jsonl", "-o", "out.parquet", "--epsilon", "2", "--dimension", "4", "--randomizer", name.lower()]
+def test_a_protocol_as_published_is_refused_with_its_true_epsilon(work, encode, name):
+    command = ["in.jsonl", "-o", "out.parquet", "--epsilon", "2", "--randomizer", name.lower()]
     code, out, err = encode(*command)
     assert (code, out, sorted(os.listdir())) == (3, "", ["in.jsonl", "public.jsonl"])
-    true = PUBLISHED_ONLY[name](epsilon=2.0, unsafe_as_published=True).statement(4).epsilon
+    true = PUBLISHED_ONLY[name](epsilon=2.0, unsafe_as_published=True).statement(50).epsilon
     amount = f"{true:,.4g}" if np.isfinite(true) else "infinite"
-    assert f"At --epsilon 2 and 4 dimensions the true one is {amount}. Use " in err
-    code, _, err = encode(*command, "--unsafe-as-published")
-    assert code == 0, err
-    assert "paper     prints epsilon 2, which is " in err
-    statement = statement_of("out.parquet")
-    assert (statement.claimed_epsilon, statement.epsilon) == (2.0, true)
-    assert statement.parameters["unsafe_as_published"] is True
+    assert f"At --epsilon 2 and 50 dimensions the true one is {amount}. Use " in err
+    assert "unsafe_as_published=True) in Python" in err
 
 
 # -- interruptions and ledgers --------------------------------------------------------------------------------
@@ -206,7 +204,7 @@ def test_a_protocol_as_published_is_refused_with_its_true_epsilon_and_runs_when_
 def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors):
     write("big.jsonl", 4_000, word="z" * 600)  # several blocks of a million characters
     command = [sys.executable, "-m", "dptext", "encode", "big.jsonl", "-o", "out.parquet", "--seed", "1"]
-    command += ["--epsilon", "8", "--encoder", vectors, "--keep", "id!", "--dimension", "4"]
+    command += ["--epsilon", "8", "--encoder", vectors, "--keep", "id!"]
     with held(*command[3:]) as process:
         process.send_signal(signal.SIGINT)
         err = process.stderr.read()
@@ -216,7 +214,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors):
     assert not os.path.exists("out.parquet")
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True)
     assert done.returncode == 0
-    assert "documents that were done already" in done.stderr
+    assert re.search(r"Resumed after [\d,]+ documents\.", done.stderr)
     assert subprocess.run([*command[:6], "whole.parquet", *command[7:]], capture_output=True).returncode == 0
     assert Path("out.parquet").read_bytes() == Path("whole.parquet").read_bytes()
     assert not [name for name in os.listdir() if name.startswith(".")]
@@ -240,7 +238,7 @@ def test_a_ledger_refuses_the_second_release_and_adds_up_a_person(work, encode, 
 @pytest.fixture
 def release(work, encode):
     def make(*options):
-        assert encode("in.jsonl", "-o", "out.parquet", "--dimension", 4, "--force", "-q", *options)[0] == 0
+        assert encode("in.jsonl", "-o", "out.parquet", "--force", "-q", *options)[0] == 0
         return "out.parquet"
 
     return make
@@ -264,8 +262,8 @@ def test_an_honest_release_stands_its_audit(release, run):
     code, text, err = run("audit", out, "--samples", 20_000)
     assert code == 0, err
     assert "NO " not in text.replace("NOT ", "")
-    assert "every vector has 4 finite numbers" in text
-    assert "THE PROMISE FOR A VECTOR" in text
+    assert "every vector has 12 finite numbers" in text
+    assert "THE GUARANTEE FOR A VECTOR" in text
     assert "No way was found to tell two vectors apart" in text
     assert max(map(len, text.splitlines())) <= 100
     code, text, _ = run("audit", out, "--json", "-q", "--samples", 2_000)
@@ -305,7 +303,7 @@ def test_vectors_that_no_randomizer_sends_are_refuted(release, run):
     out = release()
     vectors = np.concatenate(list(vectors_in(out)))
     vectors[2, 1] = np.nan
-    array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 4)
+    array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 16)
     pq.write_table(pa.table({"vector": array}), out)
     change(out, data_sha256=file_digest(out))
     code, text, _ = run("audit", out, "--samples", 1_000)

@@ -195,8 +195,11 @@ def embed(
     copy: Word2VecFormat | None = "binary"
     try:
         check_copy(public.words, copy)
-    except DataError:  # words with spaces: gensim cannot read them
+    except DataError as error:
         copy = None
+        output.say(
+            f"Note: no copy for gensim (vectors.bin) is written: {str(error).partition(', or make no copy')[0]}."
+        )
     plan, start = _planned(public, protection, training)
     more = protection.budget_of_words
     promises = _promises(plan, more, seeded=run.seed is not None)
@@ -314,12 +317,11 @@ def _announced(plan: ReleasePlan, public: WordVectors) -> list[str]:
     if not isinstance(plan, SkipGramPlan):
         return [f"co-occurrences on {public.source} ({len(public):,} words, {public.dimension} dimensions)"]
     size = f"({len(plan.words):,} words, {plan.dimension} dimensions)"
-    start = " from" if plan.public is not None else ", random start, words of"
     taking_part = plan.participation
     most = "at most " if len(taking_part.rates) > 1 else ""
     often = f"each {plan.unit} in {most}{100 * taking_part.rates[taking_part.most]:.3g}% of them"
     return [
-        f"skip-gram{start} {public.source} {size}",
+        f"skip-gram from {public.source} {size}",
         f"  training  {taking_part.steps:,} steps, {often}, noise {taking_part.noise_multiplier:g} x bound",
     ]
 

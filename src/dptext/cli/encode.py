@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from dptext.representations.device import DeviceEncoder
 
 
+_USUAL_DIMENSION = 50  # to say what a protocol as published loses
+
+
 @dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
     """How a text becomes a vector, and the noise on it."""
@@ -283,8 +286,11 @@ def build_randomizer(asked: EncoderOptions) -> Randomizer:
     settings = options.parse_settings(asked.settings)
     build = _randomizer_named(asked.randomizer or "PrivUnit")
     if issubclass(build, Published):
+        true = build(epsilon=asked.epsilon, unsafe_as_published=True).statement(_USUAL_DIMENSION).epsilon
+        amount = f"{true:,.4g}" if math.isfinite(true) else "infinite"
         raise RefusedError(
-            f"{build.name} does not keep the epsilon that its paper prints: {build.flaw}. Use {build.instead} "
+            f"{build.name} does not keep the epsilon that its paper prints: {build.flaw}. At --epsilon "
+            f"{asked.epsilon:g} and {_USUAL_DIMENSION} dimensions the true one is {amount}. Use {build.instead} "
             f"(--randomizer PrivUnit); to compare with the paper, use {build.name}(..., unsafe_as_published=True) in "
             "Python"
         )

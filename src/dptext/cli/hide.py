@@ -88,14 +88,13 @@ def check_hiding(
             "a run goes on with the encoder that it was begun with, and --hide trains a new one: give the folder that "
             "--save wrote as --encoder, and leave --hide out"
         )
-    check_columns(
-        sources if not hiding.train else hiding.train, text=rows.text, keep=(hiding.task, *hiding.hide), **rows.layout
-    )
     if ledger and not hiding.train:
         raise ParameterError(
             "a ledger cannot charge for a training on the input, which protects none of its rows: train on public "
             "rows, --train FILE, or leave --ledger out"
         )
+    files, layout = (hiding.train, {}) if hiding.train else (sources, rows.layout)
+    check_columns(files, text=rows.text, keep=(hiding.task, *hiding.hide), **layout)
 
 
 def _confirm_training_on_input(output: options.Output, *, yes: bool) -> None:
