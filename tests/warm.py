@@ -48,7 +48,8 @@ def folders_of_programs(factory) -> str:
         folder = factory.mktemp("warm")
         address = f"\0{folder}"  # of no file: those have 107 characters at most, and stay when a process is killed
         command = [sys.executable, __file__, str(folder)]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+        searched = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(searched)}
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         assert server.stdout is not None
         assert server.stdout.readline() == b"ready\n"

@@ -43,7 +43,6 @@ def write(run, vectors, tmp_path, monkeypatch):
             "encode": ("in.jsonl", "-o", target, "--epsilon", 4, "--encoder", vectors, "--force"),
             "embed": ("in.jsonl", "-o", target, "--epsilon", 4, "--vectors", vectors, "--force", "--user", "author"),
             "report": ("private.jsonl", "-o", target, "--original", "in.jsonl", "--force"),
-            "calibrate": ("--vectors", vectors, "--figure", target),
         }[command]
         before = tree(tmp_path)
         code, out, err = run(command, *given, *further, "-q")
