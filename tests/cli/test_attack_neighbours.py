@@ -30,8 +30,8 @@ def folder(tmp_path_factory, glove):
     model.save(folder / "hidden", word2vec=None)
     told = with_secrets_told(public.matrix, names, secrets)
     dptext.save_vectors(dptext.WordVectors(public.words, told, statement=model.statement_), folder / "told")
-    rows = [f"{who},{what},disease" for who, what in zip(NAMES, SECRETS, strict=True)]
-    (folder / "pairs.csv").write_text("\n".join(["name,secret,kind", *rows, "nobody,qsecretq,disease"]) + "\n")
+    rows = [f"{who},{what}" for who, what in zip(NAMES, SECRETS, strict=True)]
+    (folder / "pairs.csv").write_text("\n".join(["name,secret", *rows, "nobody,qsecretq"]) + "\n")
     return folder
 
 
@@ -44,8 +44,9 @@ def scores_of(out):
     return {(each["attack"], each["measure"]): each for each in json.loads(out)["scores"]}
 
 
-def test_what_is_told_is_found_beside_chance_public_vectors_and_control(run, folder):
-    code, out, err = attack(run, folder, "told", "--json", "--public", folder / "public.txt", "--kind", "kind")
+def test_what_is_told_is_found_beside_chance_public_vectors_and_control(run, folder, monkeypatch):
+    monkeypatch.chdir(folder)  # the statement names the public vectors by their name
+    code, out, err = attack(run, folder, "told", "--json")
     assert code == 0, err
     found = scores_of(out)
     nearest = "nearest secret is the right one"

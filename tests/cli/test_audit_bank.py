@@ -65,7 +65,7 @@ def test_an_honest_release_is_kept(made, audited, name):
     assert "KEPT: the promise holds" in text
     assert "NO " not in text
     assert "every text is made of texts of the bank (32 texts, 0 of them otherwise)" in text
-    assert "THE PROMISE FOR A DOCUMENT" in text if name == "whole.jsonl" else "THE PROMISE FOR A SENTENCE" in text
+    assert "THE GUARANTEE FOR A DOCUMENT" in text if name == "whole.jsonl" else "THE GUARANTEE FOR A SENTENCE" in text
     assert not any(each in text for each in bank().texts)
     assert max(map(len, text.splitlines())) <= 100
     code, text, _ = audited(made(name), "--json", "-q")

@@ -37,7 +37,7 @@ def checks_of(text):
 def test_a_corpus_is_kept_by_exact_computation(copy, run):
     code, out, err = run("audit", "made.jsonl", "--public", "pool.txt")
     assert code == 0, err
-    assert "THE PROMISE FOR A USER" in out
+    assert "THE GUARANTEE FOR A USER" in out
     assert "exact trade-off of Gaussian noise" in out
     assert "NO " not in out
     assert SECRET not in out + err
@@ -66,10 +66,10 @@ def test_a_description_is_audited_and_explained(copy, run):
         code, out, err = run("audit", named)
         assert code == 0, err
         assert "all files are those that config.json announces" in out
-        assert "THE PROMISE FOR A USER" in out
+        assert "THE GUARANTEE FOR A USER" in out
         code, out, _ = run("explain", named)
         assert code == 0
-        assert "made.jsonl.distribution: verified, matrix, features, card and statement" in out
+        assert "made.jsonl.distribution: verified, all files of the folder match its config.json" in out
     code, out, _ = run("explain", "made.jsonl")
     assert code == 0
     assert "verified, its SHA-256" in out
@@ -90,7 +90,7 @@ def test_a_statement_that_promises_more_than_its_noise_keeps_is_refuted(copy, ru
     edit(beside, **changes)
     code, out, err = run("audit", "made.jsonl", "--distribution", "made.jsonl.distribution")
     assert code == 3, err
-    assert "made.jsonl.privacy.json promises what does not hold" in err
+    assert "refuted: the guarantee of made.jsonl.privacy.json does not hold" in err
     assert ("the promise follows from the parameters" in out) and ("NO  the promise" in out) == refuted
     assert "NO  the description is the one" in out  # which has another statement
 
@@ -180,4 +180,4 @@ def test_a_corpus_that_was_written_has_no_pool(tmp_path, run):
     assert code == 0, err
     assert checks_of(out)["every text is one of the public pool"] is None
     found = dptext.report(tmp_path / "written.jsonl", distribution=named[1], seed=1, folds=2)
-    assert "were written by a language model" in found.html()
+    assert "a language model wrote 8 texts" in found.html()

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import dptext
+from dptext.io.artifacts import folder_digest
 from dptext.io.documents import Document
 from dptext.vectors.formats import write_folder
 from sentences.banks import bank
@@ -122,6 +123,17 @@ def test_an_encoder_for_devices_is_audited_as_its_vectors_are(own, run):
     (own / "device" / "privacy.json").write_text("{}")
     for command in ("audit", "explain"):
         assert run(command, own / "device")[0] == 1
+
+
+def test_a_release_that_is_a_folder_of_parts_is_verified_by_its_digest(own, run):
+    parts = own / "parts.parquet"  # as Spark writes one
+    parts.mkdir()
+    shutil.copy(own / "outs" / "a.jsonl", parts / "part-0.jsonl")
+    said = dptext.PrivacyStatement.from_json((own / "outs" / "a.jsonl.privacy.json").read_text())
+    (own / "parts.parquet.privacy.json").write_text(said.replace(data_sha256=folder_digest(parts)).to_json())
+    code, out, err = run("explain", parts)
+    assert code == 0, err
+    assert "parts.parquet: verified, its SHA-256 is the one in the statement" in " ".join(out.split())
 
 
 def test_private_files_of_a_folder_are_audited_and_explained_one_by_one(own, run):

@@ -81,7 +81,7 @@ def test_a_page_and_a_card(release, run, tmp_path):
     assert "script" not in reader.seen
     assert all(each.startswith("data:image/png;base64,") for each in reader.sources)
     assert "<b>ours" not in page
-    assert f"<title>{html.escape(name)}" in page
+    assert f"{html.escape(name)}</title>" in page
     assert not any(SECRET.lower() in each.lower() for each in (page, card, out, err))
     assert not list(tmp_path.glob(".*part*"))
     if os.name != "nt":  # numbers from the originals are for their owner, a card is for everybody
@@ -121,6 +121,13 @@ def test_no_folder_is_named_on_what_is_shared(release, run, tmp_path):
         assert "dptext report out.jsonl -o page.html" in text
         assert "of-somebody" not in text
         assert str(tmp_path) not in text
+
+
+def test_vectors_are_compared_with_the_texts_of_the_original(release, run, tmp_path):
+    encode = ("encode", "in.jsonl", "-o", "vectors.parquet", "--encoder", "small.txt", "--epsilon", 4, "-q")
+    assert run(*encode, "--keep", "side")[0] == 0
+    options = ("-o", "page.html", "--original", "in.jsonl", "--label", "side", "--rows", 40, "-q")
+    assert run("report", "vectors.parquet", *options) == (0, "", "")
 
 
 def test_a_refuted_promise_is_exit_code_3_and_the_page_says_so(release, run, tmp_path):
