@@ -1,6 +1,7 @@
 """``dptext encode --hide``: train, apply, and say who is not protected."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -69,6 +70,19 @@ def test_without_public_rows_it_asks_before_it_trains(work, run, monkeypatch):
     assert len(asked) == 1
     assert "Training on" not in err
     assert "Nothing was written" in err
+    assert not Path("out.parquet").exists()
+
+
+def test_a_missing_column_is_an_error_before_the_training(work, run):
+    os.rename("in.jsonl", "in.txt")  # the format is that of IN alone
+    public = "--train", "public.jsonl", "--format", ".jsonl"
+    Path("public.csv").write_text("text,stars\nmusic,4\n")
+    code, _, err = hide(run, *public, "--hide", "income", name="in.txt")
+    assert (code, "public.jsonl" in err, "expected a column 'income'" in err) == (1, True, True)
+    code, _, err = hide(run, "--train", "public.csv", "--format", ".jsonl", name="in.txt")
+    assert (code, "public.csv" in err, "expected a column 'topic'" in err) == (1, True, True)
+    code, _, err = hide(run, "--format", ".jsonl", "--hide", "income", name="in.txt")
+    assert (code, "in.txt" in err, "expected a column 'income'" in err) == (1, True, True)
     assert not Path("out.parquet").exists()
 
 

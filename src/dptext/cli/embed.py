@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
-from dptext.cli.outputs import as_input, begin, check_columns
+from dptext.cli.outputs import as_input, begin
 from dptext.cli.plans import plan_vectors
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.participation import Unit, personal_participation
@@ -64,7 +64,14 @@ class ProtectionOptions:
             metavar="EPSILON", help="First learn words that no public list holds; this budget is added (extra opendp)."
         ),
     ] = None
-    public_users: options.PublicUsers = None
+    public_users: Annotated[
+        int | None,
+        privacy_option(
+            metavar="N",
+            help="Public upper bound on the number of users, used to check delta; skip-gram also divides by it, so it "
+            "should not be far too large. Do not count the private data.",
+        ),
+    ] = None
 
     def check(self, method: str) -> None:
         options.check_user(self.unit, self.user)
@@ -189,8 +196,7 @@ def embed(
         return read_documents(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
 
     kept = [] if protection.level is None else [protection.level]
-    check_columns(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
-    reader = read()
+    reader = read()  # raises for a missing file or column
     public = load_vectors(training.vectors, limit=training.limit)
     copy: Word2VecFormat | None = "binary"
     try:
