@@ -68,8 +68,8 @@ class ProtectionOptions:
         int | None,
         privacy_option(
             metavar="N",
-            help="Public upper bound on the number of users, used to check delta; skip-gram also divides by it, so it "
-            "should not be far too large. Do not count the private data.",
+            help="Public upper bound on the number of users: delta is checked against it, and skip-gram divides by it. "
+            "Do not count the private data.",
         ),
     ] = None
 
