@@ -69,7 +69,9 @@ def test_a_description_is_audited_and_explained(copy, run):
         assert "THE GUARANTEE FOR A USER" in out
         code, out, _ = run("explain", named)
         assert code == 0
-        assert "made.jsonl.distribution: verified, all files of the folder match its config.json" in out
+        assert "made.jsonl.distribution: verified, all files of the folder match its config.json" in " ".join(
+            out.split()
+        )
     code, out, _ = run("explain", "made.jsonl")
     assert code == 0
     assert "verified, its SHA-256" in out
@@ -180,4 +182,4 @@ def test_a_corpus_that_was_written_has_no_pool(tmp_path, run):
     assert code == 0, err
     assert checks_of(out)["every text is one of the public pool"] is None
     found = dptext.report(tmp_path / "written.jsonl", distribution=named[1], seed=1, folds=2)
-    assert "a language model wrote 8 texts" in found.html()
+    assert "a language model wrote 4 texts" in " ".join(found.html().split())
