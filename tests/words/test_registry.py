@@ -41,10 +41,10 @@ def test_a_file_goes_through_and_its_statement_leads_back(name, glove, tmp_path,
     ("arguments", "message"),
     [
         (["--mechanism", "madlib", "--set", "beta=0.1"], "the mechanism madlib has no beta"),
-        (["--mechanism", "vickrey", "--set", "size=3"], "the mechanism vickrey has no size: leave it out (it has t)"),
+        (["--mechanism", "vickrey", "--set", "size=3"], "the mechanism vickrey has no size: --set takes t, unknown"),
         (["--set", "t"], "--set expects NAME=VALUE, each name once, got 't'"),
         (["--mechanism", "vickrey", "--set", "unsafe_as_published=1"], "has no unsafe_as_published"),
-        (["--mechanism", "truncatedgumbel"], "Invalid value for '--mechanism'"),
+        (["--mechanism", "truncatedgumbel"], "mechanism must be one of 'tem'"),
     ],
 )
 def test_options_of_another_mechanism_are_refused(arguments, message, tmp_path, monkeypatch, capsys):
