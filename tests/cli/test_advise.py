@@ -191,7 +191,7 @@ def on_a_terminal(arguments, typed, folder, path):
 def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes, path):
     code, said = on_a_terminal(["advise", "notes.jsonl"], ["1\n", "\n", "nonsense\n", "local\n"], notes.parent, path)
     assert code == 0
-    assert "Who gets it?" in said
+    assert "Who receives it?" in said
     assert "texts of a bank" in said
     assert "This may change with --recipient." in " ".join(said.split())
 
@@ -200,7 +200,7 @@ def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes, path):
 def test_with_its_standard_input_closed_nothing_is_asked(notes, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", None)
     assert main(["advise", str(notes)]) == 0, capsys.readouterr().err
-    assert "Who gets it?" not in capsys.readouterr().err
+    assert "Who receives it?" not in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -210,10 +210,10 @@ def test_without_a_terminal_or_with_json_nothing_is_asked(notes, path):
         stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=notes.parent, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Who gets it?" not in done.stdout
+    assert "Who receives it?" not in done.stdout
     code, said = on_a_terminal(["advise", "notes.jsonl", "--json"], [], notes.parent, path)
     assert code == 0
-    assert "Who gets it?" not in said
+    assert "Who receives it?" not in said
 
 
 def test_the_rows_themselves_are_no_public_texts(notes, run, tmp_path):

@@ -63,6 +63,7 @@ class EncoderOptions:
         tuple[Path, ...],
         input_option(metavar="FILE", help="Public texts to fit the projection on (repeatable)."),
     ] = ()
+    public_text: options.PublicText = "text"
     public_label: options.PublicLabel = None
     save: Annotated[
         Path | None, output_option(metavar="FOLDER", help="Save the fitted encoder, for devices that have only numpy.")
@@ -177,9 +178,8 @@ def _compare(
     randomizers = {each: build_randomizer(replace(asked, epsilon=each)) for each in wanted}
     from dptext.evaluation.epsilons import compare_epsilons
 
-    documents = [
-        each for each in read_documents(asked.public, text="text", label=asked.public_label) if each.label is not None
-    ]
+    rows = read_documents(asked.public, text=asked.public_text, label=asked.public_label)
+    documents = [each for each in rows if each.label is not None]
     output.say(f"Encoding {len(documents):,} public texts, once ...")
     found = compare_epsilons(
         asked.encoder,
@@ -214,7 +214,7 @@ def _fit(asked: EncoderOptions, sources: Sequence[Path], output: options.Output)
                     f"{file.name!r} is among the inputs: what centre and projection are fitted on is not protected; "
                     "name texts of other people as --public"
                 )
-        texts = [document.text for document in read_documents(asked.public, text="text")]
+        texts = [document.text for document in read_documents(asked.public, text=asked.public_text)]
         output.say(f"Fitting centre and projection on {len(texts):,} public texts ...")
     if asked.public_label is not None:
         raise ParameterError("--public-label is for --compare: leave it out")
@@ -258,7 +258,7 @@ def _load(asked: EncoderOptions) -> DeviceEncoder:
     from dptext.representations.device import DeviceEncoder
 
     folder, epsilon = asked.encoder, asked.epsilon
-    decided = ("randomizer", "delta", "settings", "public", "public_label")
+    decided = ("randomizer", "delta", "settings", "public", "public_text", "public_label")
     flags = options.given_flags(asked, *decided)
     if flags:
         raise ParameterError(
