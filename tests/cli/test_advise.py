@@ -193,7 +193,7 @@ def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes, path):
     assert code == 0
     assert "Who receives it?" in said
     assert "texts of a bank" in said
-    assert "This may change with --recipient." in " ".join(said.split())
+    assert "Answer --recipient too: the recommendation may change." in " ".join(said.split())
 
 
 @pytest.mark.slow
