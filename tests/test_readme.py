@@ -61,7 +61,7 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "RECOMMENDED" in done.stdout.split("texts of a bank")[0]  # by advise: a synthetic corpus
+    assert "Make a synthetic corpus (dptext synthesize)." in done.stdout.split("texts of a bank")[0]  # by advise
     assert done.stdout.count("verified, its SHA-256") == 2
     assert "CONSISTENT: the stated noise is sufficient" in done.stdout  # by audit
     assert "A bound of this size says little by itself" in done.stderr  # of the bank at epsilon 6
