@@ -193,8 +193,8 @@ def test_draws_that_are_not_those_of_the_statement_are_refuted_with_the_original
     ("asked", "error", "says"),
     [
         ({"bank": None}, DataError, "in which folder the bank is"),
-        ({"vectors": "x.txt"}, ParameterError, "leave vectors out"),
-        ({"distribution": "x"}, ParameterError, "no synthetic corpus"),
+        ({"vectors": "x.txt"}, ParameterError, "leave --vectors out"),
+        ({"distribution": "x"}, ParameterError, "leave --distribution out"),
         ({"label": "nothing"}, DataError, "expected a column 'nothing'"),
     ],
 )
