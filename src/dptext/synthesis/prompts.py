@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, warn
 from dptext.features.pool import encodable
 from dptext.io.batches import Batch
@@ -41,6 +43,15 @@ class Request:
     hints: tuple[str, ...]
     count: int
     examples: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", MappingProxyType(dict(self.label)))
+        object.__setattr__(self, "hints", tuple(self.hints))
+        object.__setattr__(self, "examples", tuple(self.examples))
+        whole("count", self.count, least=0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Request, (dict(self.label), self.hints, self.count, self.examples))
 
 
 @runtime_checkable
