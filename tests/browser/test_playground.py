@@ -104,7 +104,7 @@ def test_keyboard_alone(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.name") == "way"
     page.keyboard.press("ArrowDown")
-    until(page, "state.shown.way === 'sentences'")
+    until(page, "state.shown.way === 'vectors'")
     page.keyboard.press("ArrowUp")
     until(page, "state.shown.way === 'words'")
     tab_to(page, "document.activeElement.id === 'slider'")
