@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from dptext.calibration.reidentification import BankCalibration
     from dptext.sentences.bank import TextBank
 
-COMPARED = ("tem", "madlib")
-"""The mechanisms that are shown beside each other."""
-
 EXACT_TOLERANCE = 1e-4  # log-odds: a keep rate is off by a quarter of it at most
 SAMPLED_TOLERANCE = 1e-2
 _SUPPORT_TOLERANCE = 0.02  # of ln S: 51 words where 50 were asked for

@@ -75,13 +75,13 @@ def membership_command(
         raise ParameterError(
             "--members FILE (people who are in the release) and --others FILE (people who are not) are required"
         )
-    from dptext.methods.corpus import CorpusExamination as OfSynthetic
-    from dptext.methods.findings import ReportConfig as Question
+    from dptext.methods.corpus import CorpusExamination
+    from dptext.methods.findings import ReportConfig
 
     statement = read_description(folder).statement
     if statement.unit == "user" and user is None:
         raise ParameterError("--user COLUMN is required: the guarantee protects users, and it names them")
-    asked = Question(
+    asked = ReportConfig(
         private=folder,
         original=members,
         held_out=others,
@@ -90,7 +90,7 @@ def membership_command(
         text=text,
         seed=options.ANALYSIS_SEED,
     )
-    making = OfSynthetic(asked, folder, statement, output.say)
+    making = CorpusExamination(asked, folder, statement, output.say)
     scores = making.membership()
     if len(scores) < 2:
         raise DataError(making.notes[-1] if making.notes else "too few people to tell apart")

@@ -13,13 +13,12 @@ import typer
 from dptext.audits.losses import samples_needed
 from dptext.cli import options
 from dptext.cli.console import print_json
-from dptext.cli.explain import IN_A_FOLDER
 from dptext.cli.options import method_option
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
 from dptext.io.documents import find_files, first_rows
 from dptext.methods.base import Audit
-from dptext.methods.files import FolderKind, folder_kind, other_than_audited, private_files
-from dptext.methods.registry import METHODS, method_of, open_release
+from dptext.methods.files import STATEMENT, FolderKind, folder_kind, other_than_audited, private_files
+from dptext.methods.registry import foreign_inputs, method_of, open_release
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, kept_as_it_was, read_statement
@@ -81,7 +80,7 @@ def audit(
 
     Example: dptext audit private.csv
     """
-    folder = file.parent if file.name == IN_A_FOLDER else file
+    folder = file.parent if file.name == STATEMENT else file
     folder = folder if folder.name else folder.resolve()
     kind = folder_kind(folder) if folder.is_dir() else FolderKind.ONE_FILE
     if kind is FolderKind.FILES:
@@ -123,8 +122,8 @@ def _audited(path: Path, inputs: dict[str, Any], output: options.Output) -> _Aud
     if "text" not in inputs:
         files = replace(files, text=text_column(files.data, files.statement))
     output.say(f"Auditing {files.statement.mechanism} ...")
-    in_folder = path.is_dir() and (path / IN_A_FOLDER).exists()
-    return _Audited(method.check(files), IN_A_FOLDER if in_folder else data_and_statement(path)[1].name, method.audited)
+    in_folder = path.is_dir() and (path / STATEMENT).exists()
+    return _Audited(method.check(files), STATEMENT if in_folder else data_and_statement(path)[1].name, method.audited)
 
 
 def _audit_files(files: list[Path], asked: AuditOptions, output: options.Output) -> None:
@@ -133,9 +132,8 @@ def _audit_files(files: list[Path], asked: AuditOptions, output: options.Output)
     failed: dict[str, str] = {}
     for file in files:
         try:
-            takes = method_of(read_statement(data_and_statement(file)[1])).inputs
-            known = frozenset[str]().union(*(method.inputs for method in METHODS))
-            fitting = {name: value for name, value in asked.inputs().items() if name in takes or name not in known}
+            foreign = foreign_inputs(method_of(read_statement(data_and_statement(file)[1])), asked.inputs())
+            fitting = {name: value for name, value in asked.inputs().items() if name not in foreign}
             results[file.name] = _audited(file, fitting, output)
         except DptextError as problem:
             failed[file.name] = str(problem)
@@ -161,7 +159,7 @@ def _audit_files(files: list[Path], asked: AuditOptions, output: options.Output)
 
 def _print(result: _Audited) -> None:
     statement, verdict, of = result.audit.statement, result.audit.verdict, result.of
-    typer.echo("THE FOLDER" if result.beside == IN_A_FOLDER else "THE FILE")
+    typer.echo("THE FOLDER" if result.beside == STATEMENT else "THE FILE")
     for check in result.audit.checks:
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"

@@ -12,7 +12,7 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.errors import DataError
-from dptext.methods.files import FolderKind, folder_kind, other_than_audited, private_files
+from dptext.methods.files import STATEMENT, FolderKind, folder_kind, other_than_audited, private_files
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import strength_in_brief
 from dptext.release.release import data_agrees, data_and_statement, read_statement, statement_path
@@ -20,7 +20,6 @@ from dptext.representations.device import check_device
 from dptext.synthesis.distribution import read_description
 from dptext.vectors.formats import FOLDER, statements_in
 
-IN_A_FOLDER = "privacy.json"
 _CHANGED = "(its SHA-256 differs): it was changed, or the statement belongs to another file"
 
 
@@ -49,14 +48,14 @@ def explain(
         if kind is FolderKind.BANK:
             _explain_bank(folder, output)
             return
-        if kind is FolderKind.VECTORS and not (folder / IN_A_FOLDER).exists():
+        if kind is FolderKind.VECTORS and not (folder / STATEMENT).exists():
             raise DataError(
                 f"{folder.name} holds word vectors without a privacy statement: public ones, or saved by "
                 "dptext.save_vectors. They have no guarantee"
             )
         if kind is FolderKind.OTHER:
             raise DataError(other_than_audited(folder, kind))
-        file = folder if kind is FolderKind.ONE_FILE else folder / IN_A_FOLDER
+        file = folder if kind is FolderKind.ONE_FILE else folder / STATEMENT
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
     agrees = data_agrees(statement, data)
@@ -77,7 +76,7 @@ def _is_of_checked_folder(statement: Path) -> bool:
     if kind is FolderKind.VECTORS:
         return FOLDER.announces(statement.parent) and statement.name in statements_in(statement.parent)
     check = {FolderKind.DESCRIPTION: read_description, FolderKind.DEVICE: check_device}.get(kind)
-    if check is None or statement.name != IN_A_FOLDER:
+    if check is None or statement.name != STATEMENT:
         return False
     check(statement.parent)
     return True

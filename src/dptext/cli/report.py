@@ -17,7 +17,7 @@ from dptext.cli.console import print_json
 from dptext.cli.options import input_option, output_option, run_option
 from dptext.errors import ParameterError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
-from dptext.methods.findings import ReportConfig as Question
+from dptext.methods.findings import ReportConfig
 from dptext.methods.results import Measurement, grade
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.answers import recommendation
@@ -26,8 +26,8 @@ from dptext.reports.report import report as make_report
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionOptions(options.SyntheticInputs):
-    """What a page is to report, by the names that `Question` has for it."""
+class ReportOptions(options.SyntheticInputs):
+    """What a page is to report, by the names that `ReportConfig` has for it."""
 
     private: Annotated[
         Path,
@@ -68,7 +68,7 @@ class QuestionOptions(options.SyntheticInputs):
 @options.collected
 def report(
     *,
-    asked: QuestionOptions,
+    asked: ReportOptions,
     out: Annotated[Path, output_option("--out", "-o", metavar="OUT.html", help="The page.")],
     card: Annotated[
         Path | None, output_option(metavar="CARD.md", help="Also a Markdown card, without numbers from --original.")
@@ -86,7 +86,7 @@ def report(
     text = asked.text or (text_column(data, read_statement(beside)) if beside.exists() else "text")
     values = {each.name: getattr(asked, each.name) for each in fields(asked)}
     values |= {"text": text, "public": [Path(name) for name in asked.public], "seed": options.ANALYSIS_SEED}
-    question = Question(**values)
+    question = ReportConfig(**values)
     inputs = (data, beside, question.original, question.held_out, question.redact_list, *question.public)
     for path, suffixes, kind in ((out, (".html", ".htm"), "page"), (card, (".md",), "card")):
         if path is not None and path.suffix.lower() not in suffixes:
@@ -109,7 +109,7 @@ def report(
         raise RefusedError(f"refuted: the guarantee of {question.private.name} does not hold; see {out}")
 
 
-def _command(asked: QuestionOptions, out: Path, card: Path | None) -> str:
+def _command(asked: ReportOptions, out: Path, card: Path | None) -> str:
     """Return the command that makes the page again, without folders."""
     words = ["dptext", "report", asked.private.name, "-o", out.name]
     values = {each.name: getattr(asked, each.name) for each in fields(asked) if each.name != "private"}

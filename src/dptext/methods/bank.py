@@ -38,7 +38,6 @@ from dptext.methods.base import (
 from dptext.methods.checks import Check, check_digest, check_guarantee, first_row, restate
 from dptext.methods.data import quote
 from dptext.methods.files import Rows
-from dptext.methods.findings import Examination, ReportConfig
 from dptext.methods.preview import Samples
 from dptext.methods.questions import LICENCE, PUBLIC
 from dptext.methods.results import Measurement, Relinking
@@ -65,103 +64,10 @@ _MOST_SIMILARITIES = 1 << 31  # to find the sets of public texts
 _FALSE_ALARM = 1e-6
 
 
-class Bank(Method):
-    """``dptext privatize --mechanism bank``."""
+def _previewer(vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG001
+    from dptext.methods.text_previews import BankPreviewer  # loads what only the playground needs
 
-    name = "texts of a bank"
-    command = "privatize --mechanism bank"
-    trust = Trust.LOCAL
-    purposes: ClassVar = {None: 2, "read": 2, "classify": 2, "vectors": 0, "devices": 1, "statistics": 2}
-    holds = "texts of a bank"
-    audited = "texts"
-    inputs = frozenset({"bank"})
-    playground = PlaygroundSettings("sentences", "A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0))
-    mismatch: ClassVar = {
-        "vectors": "The output is public texts: their words are those of the bank's authors, not of your users."
-    }
-
-    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        bank = case.public.bank
-        rewriter = BankRewriter(bank, epsilon=PROTECTING, unit="document")
-        good_for = _GOOD_FOR
-        if figures:
-            similarity, random = bank_epsilon(bank, PROTECTING, unit="document").similarity
-            good_for += (
-                f" Similarity {similarity:.2f} to the input, at random {abs(random):.2f} ({len(bank):,} public texts)."
-            )
-        column = [] if case.public.column == "text" else [option("text", case.public.column)]
-        files = [*map(quote, case.public.files or (PUBLIC,)), *column]
-        options = ("--mechanism bank --bank bank --unit document", f"--epsilon {PROTECTING:g}", *case.keep_options())
-        return Assessment(
-            statement=rewriter.statement,
-            good_for=good_for,
-            caveats=tuple(_caveats(case)),
-            commands=(
-                wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),
-                case.command("privatize", ".bank.jsonl", *options, trust=Trust.LOCAL),
-            ),
-            preview=case.preview(rewriter) if figures else NO_PREVIEW,
-        )
-
-    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG002
-        from dptext.methods.text_previews import BankPreviewer  # loads what only the playground needs
-
-        return BankPreviewer(vectors, samples)
-
-    def recognizes(self, statement: PrivacyStatement) -> bool:
-        return is_of_bank(statement)
-
-    def check(self, files: ReleaseFiles) -> Audit:
-        return check_bank(files, rewriter_from_statement(files.statement, files.bank))
-
-    def examine(
-        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
-    ) -> Examination:
-        return BankExamination(config, data, statement, say).run()
-
-
-def _caveats(case: AdviceInput) -> Iterator[Caveat]:
-    yield from label_caveats(case)
-    if case.requirements.trust == "local":
-        yield Caveat(0, "Each owner runs it on their own texts, with the same public bank.")
-    if case.requirements.trust == "central":
-        yield Caveat(0, "As somebody may hold all texts, a synthetic corpus gives each person a stronger guarantee.")
-
-
-def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
-    """Check that every text is made of texts of the bank, and audit the rewriter."""
-    statement = files.statement
-    checks = check_digest(statement, files.data)
-    longest = statement.parameters.get("sentences_counted")
-    counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
-    if checks[0].held is not None:
-        checks += _check_parts(rewriter, files, counted)
-    again = restate(statement, rewriter, counted)
-    checks.append(check_guarantee(statement, again, apart_from=("bank", "bank_licence")))  # names of one fingerprint
-    return Audit(statement, checks, audit(rewriter, **files.sampling))
-
-
-def _check_parts(rewriter: BankRewriter, files: ReleaseFiles, counted: int) -> Iterator[Check]:
-    """Whether each text is made of texts of the bank, and of as many as the statement says."""
-    parting = Parting(rewriter.bank.texts)
-    always = rewriter.longest_document if rewriter.unit == "document" else None
-    count = 0
-    foreign: list[int] = []
-    others: list[int] = []
-    for document in read_documents(files.parts, text=files.text):
-        count += 1
-        if document.text is None:
-            continue
-        parts = parting.counts(document.text)
-        if not parts:
-            foreign.append(count)
-        elif always not in parts if always is not None else min(parts) > counted:
-            others.append(count)
-    seen = f"{count:,} texts, {len(foreign):,} of them otherwise"
-    yield Check("every text is made of texts of the bank", not foreign, seen + first_row(foreign))
-    asked = f"{always:,}" if always is not None else f"at most {counted:,}"
-    seen = f"{len(others):,} of another number"
-    yield Check(f"every text is made of {asked} of them, as the statement says", not others, seen + first_row(others))
+    return BankPreviewer(vectors, samples)
 
 
 class BankExamination(RowExamination):
@@ -226,6 +132,98 @@ class BankExamination(RowExamination):
             predictions(random, labels, test_rows=rows, trained_on="random", tested_on=name, **how)
             for name, rows in tested.items()
         ]
+
+
+class Bank(Method):
+    """``dptext privatize --mechanism bank``."""
+
+    name = "texts of a bank"
+    command = "privatize --mechanism bank"
+    trust = Trust.LOCAL
+    purposes: ClassVar = {None: 2, "read": 2, "classify": 2, "vectors": 0, "devices": 1, "statistics": 2}
+    holds = "texts of a bank"
+    examination = BankExamination
+    audited = "texts"
+    inputs = frozenset({"bank"})
+    playground = PlaygroundSettings(
+        "sentences", "A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0), _previewer
+    )
+    mismatch: ClassVar = {
+        "vectors": "The output is public texts: their words are those of the bank's authors, not of your users."
+    }
+
+    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
+        bank = case.public.bank
+        rewriter = BankRewriter(bank, epsilon=PROTECTING, unit="document")
+        good_for = _GOOD_FOR
+        if figures:
+            similarity, random = bank_epsilon(bank, PROTECTING, unit="document").similarity
+            good_for += (
+                f" Similarity {similarity:.2f} to the input, at random {abs(random):.2f} ({len(bank):,} public texts)."
+            )
+        column = [] if case.public.column == "text" else [option("text", case.public.column)]
+        files = [*map(quote, case.public.files or (PUBLIC,)), *column]
+        options = ("--mechanism bank --bank bank --unit document", f"--epsilon {PROTECTING:g}", *case.keep_options())
+        return Assessment(
+            statement=rewriter.statement,
+            good_for=good_for,
+            caveats=tuple(_caveats(case)),
+            commands=(
+                wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),
+                case.command("privatize", ".bank.jsonl", *options, trust=Trust.LOCAL),
+            ),
+            preview=case.preview(rewriter) if figures else NO_PREVIEW,
+        )
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return is_of_bank(statement)
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        return check_bank(files, rewriter_from_statement(files.statement, files.bank))
+
+
+def _caveats(case: AdviceInput) -> Iterator[Caveat]:
+    yield from label_caveats(case)
+    if case.requirements.trust == "local":
+        yield Caveat(0, "Each owner runs it on their own texts, with the same public bank.")
+    if case.requirements.trust == "central":
+        yield Caveat(0, "As somebody may hold all texts, a synthetic corpus gives each person a stronger guarantee.")
+
+
+def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
+    """Check that every text is made of texts of the bank, and audit the rewriter."""
+    statement = files.statement
+    checks = check_digest(statement, files.data)
+    longest = statement.parameters.get("sentences_counted")
+    counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
+    if checks[0].held is not None:
+        checks += _check_parts(rewriter, files, counted)
+    again = restate(statement, rewriter, counted)
+    checks.append(check_guarantee(statement, again, apart_from=("bank", "bank_licence")))  # names of one fingerprint
+    return Audit(statement, checks, audit(rewriter, **files.sampling))
+
+
+def _check_parts(rewriter: BankRewriter, files: ReleaseFiles, counted: int) -> Iterator[Check]:
+    """Whether each text is made of texts of the bank, and of as many as the statement says."""
+    parting = Parting(rewriter.bank.texts)
+    always = rewriter.longest_document if rewriter.unit == "document" else None
+    count = 0
+    foreign: list[int] = []
+    others: list[int] = []
+    for document in read_documents(files.parts, text=files.text):
+        count += 1
+        if document.text is None:
+            continue
+        parts = parting.counts(document.text)
+        if not parts:
+            foreign.append(count)
+        elif always not in parts if always is not None else min(parts) > counted:
+            others.append(count)
+    seen = f"{count:,} texts, {len(foreign):,} of them otherwise"
+    yield Check("every text is made of texts of the bank", not foreign, seen + first_row(foreign))
+    asked = f"{always:,}" if always is not None else f"at most {counted:,}"
+    seen = f"{len(others):,} of another number"
+    yield Check(f"every text is made of {asked} of them, as the statement says", not others, seen + first_row(others))
 
 
 def is_of_bank(statement: PrivacyStatement) -> bool:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from dptext.audits.verdict import Verdict
 from dptext.errors import DptextError, MissingExtraError, ProtectionWarning
+from dptext.features.pool import Pool
 from dptext.io.documents import find_files
 from dptext.methods.checks import Check
 from dptext.methods.data import Data, quote
 from dptext.methods.public_texts import PublicTexts
-from dptext.methods.questions import Requirements
+from dptext.methods.questions import PUBLIC, Requirements
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength
@@ -25,7 +26,7 @@ from dptext.release.privatize import privatize
 from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
-    from dptext.methods.findings import Examination, ReportConfig
+    from dptext.methods.findings import Examination
     from dptext.methods.preview import Samples, Shown
 
 PROTECTING = 3.0
@@ -72,21 +73,30 @@ class Assessment:
     preview: Preview = NO_PREVIEW
 
 
+class Previewer(Protocol):
+    """What a method shows for one text in the playground."""
+
+    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown: ...
+
+
 @dataclass(frozen=True, slots=True)
 class PlaygroundSettings:
-    """How the playground offers a method: mechanisms to choose from, and (least, most, first) epsilon."""
+    """How the playground offers a method.
+
+    Attributes:
+        key, title: its name in requests, and for people.
+        choices: mechanisms to choose from.
+        epsilons: the least, the most and the first.
+        previewer: makes what shows a text, from word vectors, samples, and a function that raises if nobody waits.
+        delta: of mechanisms that have one.
+    """
 
     key: str
     title: str
     choices: tuple[str, ...]
     epsilons: tuple[float, float, float]
+    previewer: Callable[[WordVectors, Samples, Callable[[], None]], Previewer]
     delta: float | None = None
-
-
-class Previewer(Protocol):
-    """What a method shows for one text in the playground."""
-
-    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +128,11 @@ class ReleaseFiles:
     @property
     def sampling(self) -> dict[str, Any]:
         return {"samples": self.samples, "error": self.error, "seed": self.seed}
+
+    @property
+    def pool(self) -> Pool | None:
+        """The public pool, if it was named."""
+        return Pool(list(self.public), text=self.public_text) if self.public else None
 
     @property
     def parts(self) -> list[Path]:
@@ -171,6 +186,13 @@ class AdviceInput:
         labels = self.data.roles.labels if self.classifies else ()
         return [option("keep", label) for label in labels if not columns[label].reasons]
 
+    def public_options(self) -> str:
+        """``--public`` for each public file, or for the placeholder, and their text column."""
+        files = [option("public", path) for path in self.public.files or (PUBLIC,)]
+        return " ".join(
+            [*files, *([] if self.public.column == "text" else [option("public-text", self.public.column)])]
+        )
+
     def text_option(self) -> list[str]:
         return [] if self.data.roles.text == "text" else [option("text", self.data.roles.text)]
 
@@ -209,6 +231,7 @@ class Method(Protocol):
         inputs: the public inputs in `ReleaseFiles` that its examination takes.
         folder: the format of the folder that it releases; None: a file.
         playground: how the playground offers it; None: not at all.
+        examination: of a release for its report (``dptext report``); None: there is no report about it.
         keeps_marks: the output keeps the placeholders of a redaction.
     """
 
@@ -224,6 +247,7 @@ class Method(Protocol):
     folder: ClassVar[str | None] = None
     keeps_marks: ClassVar[bool] = False
     playground: ClassVar[PlaygroundSettings | None] = None
+    examination: ClassVar[type[Examination] | None] = None
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         """Return whether a statement is of a release of this method."""
@@ -235,16 +259,6 @@ class Method(Protocol):
 
     def check(self, files: ReleaseFiles) -> Audit:
         """Check a release against its statement, and test its guarantee (``dptext audit``)."""
-        ...
-
-    def examine(
-        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
-    ) -> Examination:
-        """Check, attack and measure a release for its report (``dptext report``)."""
-        ...
-
-    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:
-        """Return what shows one text in the playground; ``check`` raises if nobody waits for the result."""
         ...
 
 

@@ -127,7 +127,7 @@ class CorpusExamination(Examination):
 
     @cached_property
     def _pool(self) -> Pool | None:
-        return Pool(list(self.asked.public), text=self.asked.public_text) if self.asked.public else None
+        return self.asked.files(self.data, self.statement).pool
 
     @cached_property
     def _bits(self) -> RandomBits:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,6 @@ from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussia
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.plan import ExpectedVectors, expected_vectors
 from dptext.embeddings.sharing import check_copies
-from dptext.errors import ParameterError
 from dptext.io.documents import Document
 from dptext.methods.base import (
     NO_USER,
@@ -23,7 +21,6 @@ from dptext.methods.base import (
     Caveat,
     Method,
     Preview,
-    Previewer,
     ReleaseFiles,
     round_down,
 )
@@ -37,14 +34,11 @@ from dptext.methods.checks import (
     speaks_of,
     whole_parameter,
 )
-from dptext.methods.files import FolderKind
-from dptext.methods.findings import Examination, ReportConfig
-from dptext.methods.preview import Samples
+from dptext.methods.files import STATEMENT, FolderKind
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.formats import load_folder, statements_in
-from dptext.vectors.word_vectors import WordVectors
 
 _DELTA = 1e-6
 _PEOPLE = 1_500  # public texts that stand for people
@@ -53,7 +47,6 @@ _GOOD_FOR = "Similar words, and features for models of this domain."
 
 
 _MECHANISMS = ("co-occurrences", "skip-gram")
-_STATEMENT = "privacy.json"
 _COVERAGE = (
     "whoever takes part beside them: each part is clipped to its length, as long as the software that the statement "
     "names did what it says"
@@ -122,7 +115,7 @@ class Embeddings(Method):
         for file, one in statements_in(files.data).items():
             verdict = _judge_learned(one)
             level = one.parameters.get("level")
-            whose = "everybody" if level is None or file == _STATEMENT else f"users of the level {str(level)!r}"
+            whose = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
             checks.append(
                 Check(f"the promise to {whose} follows from the parameters", not verdict.refuted, f"{one.guarantee}")
             )
@@ -130,22 +123,6 @@ class Embeddings(Method):
         sent = float(level) * DIGITS[0] if isinstance(level, int | float) else 0.0
         checks.append(Check("the promise covers the release and what went into it", *covers_earlier(statement, sent)))
         return Audit(statement, checks, _judge_learned(statement))
-
-    def examine(
-        self,
-        config: ReportConfig,  # noqa: ARG002
-        data: Path,
-        statement: PrivacyStatement,  # noqa: ARG002
-        say: Callable[[str], None],  # noqa: ARG002
-    ) -> Examination:
-        raise ParameterError(
-            f"{data.name} holds vectors of words, and a report is about texts or vectors of texts, row by row. Its "
-            f"card is its README.md; dptext audit {data.name} checks the promise, and dptext attack membership "
-            f"{data.name} says what an attacker gets"
-        )
-
-    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:
-        raise NotImplementedError("one text says nothing about word vectors of many people")
 
 
 def _caveats(case: AdviceInput, expected: ExpectedVectors | None) -> Iterator[Caveat]:

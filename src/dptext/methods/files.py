@@ -22,6 +22,8 @@ from dptext.release.release import statement_path
 from dptext.representations.files import VECTOR
 
 Chosen = npt.NDArray[np.int64]
+STATEMENT = "privacy.json"
+"""The statement of a folder, in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +228,11 @@ _NO_REPORT = {
 }
 
 
+def no_report(folder: Path, kind: FolderKind) -> str:
+    """Return why there is no report about a folder of this kind, and what to run instead."""
+    return _NO_REPORT[kind].format(name=folder.name or str(folder))
+
+
 def other_than_audited(folder: Path, kind: FolderKind) -> str:
     """Why there is nothing to audit in a folder of this kind, and what to run instead."""
     name = folder.name or str(folder)
@@ -234,7 +241,7 @@ def other_than_audited(folder: Path, kind: FolderKind) -> str:
             f"{name} is a bank of public texts: nothing is promised to who wrote them. Audit what was made with it: "
             f"dptext audit PRIVATE --bank {name}"
         )
-    return _NO_REPORT[FolderKind.OTHER].format(name=name)
+    return no_report(folder, FolderKind.OTHER)
 
 
 def other_than_reported(folder: Path, kind: FolderKind) -> str | None:
@@ -248,4 +255,4 @@ def other_than_reported(folder: Path, kind: FolderKind) -> str | None:
             f"{name} holds {len(files):,} private file{'s' * (len(files) > 1)}, and a report is about one: dptext "
             f"report {folder / files[0].name} -o page.html"
         )
-    return _NO_REPORT[kind].format(name=name)
+    return no_report(folder, kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from dptext.io.artifacts import announced_format
 from dptext.methods.bank import Bank
 from dptext.methods.base import Audit, Method, ReleaseFiles
 from dptext.methods.embeddings import Embeddings
-from dptext.methods.files import Rows
+from dptext.methods.files import STATEMENT, Rows
 from dptext.methods.row_report import as_seen
 from dptext.methods.synthesis import Synthesis
 from dptext.methods.vectors import Vectors
@@ -25,7 +25,6 @@ from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import add_word_mechanism
 
 METHODS: tuple[Method, ...] = (Synthesis(), Embeddings(), Bank(), Vectors(), Words())
-_STATEMENT = "privacy.json"  # in a folder
 
 
 MechanismClass = TypeVar("MechanismClass", bound=type)
@@ -90,10 +89,10 @@ def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
         ParameterError: an input that this method does not take.
         DataError, StorageError: no statement; one of an unknown mechanism.
     """
-    folder = path.parent if path.name == _STATEMENT else path
+    folder = path.parent if path.name == STATEMENT else path
     method = method_of_folder(folder) if folder.is_dir() else None
     if method is not None:
-        place = folder / _STATEMENT
+        place = folder / STATEMENT
         if not place.exists():
             raise DataError(
                 f"{folder.name} holds {method.holds} without a statement: nothing was promised to who wrote what they "
@@ -107,10 +106,15 @@ def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
     return method, files
 
 
-def refuse_inputs(method: Method, data: Path, inputs: dict[str, Any]) -> None:
-    """Raise if a public input was named that the examination of this method does not take."""
+def foreign_inputs(method: Method, inputs: Mapping[str, Any]) -> list[str]:
+    """Return the public inputs that were named and that the examination of this method does not take."""
     known = frozenset[str]().union(*(other.inputs for other in METHODS))
-    foreign = [f"--{name.replace('_', '-')}" for name in inputs if inputs[name] and name in known - method.inputs]
+    return [name for name in inputs if inputs[name] and name in known - method.inputs]
+
+
+def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None:
+    """Raise if there are `foreign_inputs`."""
+    foreign = [f"--{name.replace('_', '-')}" for name in foreign_inputs(method, inputs)]
     if foreign:
         raise ParameterError(f"{data.name} holds {method.holds}: leave {' and '.join(foreign)} out")
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import ClassVar
 
 from dptext.errors import DptextError
-from dptext.features.pool import Pool
 from dptext.io.documents import Document
 from dptext.methods.base import (
     NO_LABEL,
@@ -31,10 +29,9 @@ from dptext.methods.corpus import CorpusExamination
 from dptext.methods.corpus_checks import check_corpus, check_description, description_folder
 from dptext.methods.data import quote
 from dptext.methods.files import FolderKind
-from dptext.methods.findings import Examination, ReportConfig
 from dptext.methods.preview import Samples
 from dptext.methods.public_texts import PREVIEWED
-from dptext.methods.questions import LABELS, NEW, PUBLIC
+from dptext.methods.questions import LABELS, NEW
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.synthesis.distribution import (
@@ -63,6 +60,12 @@ _CLASSIFIER = Caveat(
 )
 
 
+def _previewer(vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG001
+    from dptext.methods.text_previews import CorpusPreviewer  # loads what only the playground needs
+
+    return CorpusPreviewer(vectors, samples, _DELTA)
+
+
 class Synthesis(Method):
     """``dptext synthesize``."""
 
@@ -74,8 +77,9 @@ class Synthesis(Method):
     audited = "people"
     folder = FolderKind.DESCRIPTION
     inputs = frozenset({"public", "distribution", "held_out"})
+    examination = CorpusExamination
     playground = PlaygroundSettings(
-        "synthetic", "Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), _DELTA
+        "synthetic", "Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), _previewer, _DELTA
     )
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words are those of their authors, not of your users.",
@@ -107,11 +111,6 @@ class Synthesis(Method):
             preview=_preview(case) if figures else NO_PREVIEW,
         )
 
-    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG002
-        from dptext.methods.text_previews import CorpusPreviewer  # loads what only the playground needs
-
-        return CorpusPreviewer(vectors, samples, _DELTA)
-
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_described(statement)
 
@@ -119,13 +118,7 @@ class Synthesis(Method):
         if announces_description(files.data):
             return check_description(files.data)
         folder = description_folder(files.data, files.distribution)
-        pool = Pool(list(files.public), text=files.public_text) if files.public else None
-        return check_corpus(files, pool, None if folder is None else read_description(folder))
-
-    def examine(
-        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
-    ) -> Examination:
-        return CorpusExamination(config, data, statement, say).run()
+        return check_corpus(files, files.pool, None if folder is None else read_description(folder))
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
@@ -200,9 +193,7 @@ def _commands(case: AdviceInput) -> tuple[str, ...]:
     data, public = case.data, case.public
     labels = [part for label in data.roles.labels for part in (option("label", label), option("labels", LABELS))]
     count = min(_COUNT, round_down(public.count // 2)) if public.count else _COUNT
-    column = [] if public.column == "text" else [option("public-text", public.column)]
-    pool = " ".join([*(option("public", path) for path in public.files or (PUBLIC,)), *column])
-    options = (f"--epsilon {_EPSILON:g}", *labels, pool, f"-n {count}")
+    options = (f"--epsilon {_EPSILON:g}", *labels, case.public_options(), f"-n {count}")
     command = case.command("synthesize", ".synthetic.jsonl", *options, trust=Trust.CENTRAL)
     if not (case.classifies and data.roles.labels):
         return (command,)

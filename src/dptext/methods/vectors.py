@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,13 +24,10 @@ from dptext.methods.base import (
     Previewer,
     ReleaseFiles,
     label_caveats,
-    option,
 )
 from dptext.methods.checks import FILES_AGREE, Check, check_digest, check_guarantee, speaks_of, whole_parameter
 from dptext.methods.files import FolderKind, Rows
-from dptext.methods.findings import Examination, ReportConfig
 from dptext.methods.preview import Samples
-from dptext.methods.questions import PUBLIC
 from dptext.methods.row_report import NO_ENCODER, RowExamination
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
@@ -49,7 +45,7 @@ from dptext.representations.registry import (
 )
 from dptext.vectors.word_vectors import WordVectors
 
-_DELTA = 1e-6  # of the playground
+_DELTA, _EPSILONS = 1e-6, (0.5, 50.0, 8.0)  # of the playground
 _FITTED = 1_000  # public texts
 _FIT: dict[str, Any] = {
     "bound": "normalise",
@@ -70,6 +66,22 @@ _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
 
 
+def _previewer(vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG001
+    from dptext.methods.text_previews import VectorPreviewer  # loads what only the playground needs
+
+    return VectorPreviewer(vectors, samples, _EPSILONS[:2], _DELTA)
+
+
+class VectorExamination(RowExamination):
+    """Private vectors, of a randomizer."""
+
+    def audit(self) -> Audit:
+        return Vectors().check(self.asked.files(self.data, self.statement))
+
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002  it takes the encoder
+        self.notes.append(NO_ENCODER)
+
+
 class Vectors(Method):
     """``dptext encode``."""
 
@@ -78,10 +90,16 @@ class Vectors(Method):
     trust = Trust.LOCAL
     purposes: ClassVar = {None: 1, "read": 0, "classify": 1, "vectors": 0, "devices": 3, "statistics": 1}
     holds = "private vectors"
+    examination = VectorExamination
     audited = "vectors"
     folder = FolderKind.DEVICE
     playground = PlaygroundSettings(
-        "vectors", "A text becomes a private vector", ("PrivUnit", "L2Laplace", "Gaussian"), (0.5, 50.0, 8.0), _DELTA
+        "vectors",
+        "A text becomes a private vector",
+        ("PrivUnit", "L2Laplace", "Gaussian"),
+        _EPSILONS,
+        _previewer,
+        _DELTA,
     )
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one noisy vector per text.",
@@ -102,10 +120,8 @@ class Vectors(Method):
                 good_for += (
                     f" Of a vector, {retained.recovered:.0%} passes the noise in {retained.dimension} dimensions."
                 )
-        column = [] if case.public.column == "text" else [option("public-text", case.public.column)]
-        pool = " ".join([*(option("public", path) for path in case.public.files or (PUBLIC,)), *column])
         saved = ["--save for-devices"] if case.requirements.purpose == "devices" else []
-        options = (f"--epsilon {PROTECTING:g}", *case.keep_options(), pool, *saved)
+        options = (f"--epsilon {PROTECTING:g}", *case.keep_options(), case.public_options(), *saved)
         return Assessment(
             statement=statement,
             good_for=good_for,
@@ -113,11 +129,6 @@ class Vectors(Method):
             commands=(case.command("encode", ".encoded.parquet", *options, trust=Trust.LOCAL),),
             preview=Preview(missing="there are no texts: a list of numbers per text"),
         )
-
-    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG002
-        from dptext.methods.text_previews import VectorPreviewer  # loads what only the playground needs
-
-        return VectorPreviewer(vectors, samples, self.playground.epsilons[:2], _DELTA)
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_randomizer(statement.mechanism)
@@ -130,11 +141,6 @@ class Vectors(Method):
             checks = _check_file(files)
         follows, verdict = _audit_randomizer(files.statement, **files.sampling)
         return Audit(files.statement, [*checks, follows], verdict)
-
-    def examine(
-        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
-    ) -> Examination:
-        return VectorExamination(config, data, statement, say).run()
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
@@ -172,13 +178,3 @@ def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Che
     channel = randomizer.channel(dimension)
     pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most
     return follows, audit(channel, statement, pair=pair, **sampling)
-
-
-class VectorExamination(RowExamination):
-    """Private vectors, of a randomizer."""
-
-    def audit(self) -> Audit:
-        return Vectors().check(self.asked.files(self.data, self.statement))
-
-    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002  it takes the encoder
-        self.notes.append(NO_ENCODER)

@@ -38,7 +38,6 @@ from dptext.methods.base import (
 )
 from dptext.methods.checks import Check, check_digest, check_guarantee, restate
 from dptext.methods.files import Rows
-from dptext.methods.findings import Examination, ReportConfig
 from dptext.methods.preview import Samples
 from dptext.methods.row_report import NO_ENCODER, RowExamination, samples_of
 from dptext.privacy.guarantee import Trust
@@ -63,73 +62,10 @@ _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
 _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
 
 
-class Words(Method):
-    """``dptext privatize``."""
+def _previewer(vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG001
+    from dptext.methods.word_preview import WordPreviewer  # loads what only the playground needs
 
-    name = "words"
-    command = "privatize"
-    trust = Trust.LOCAL
-    never = "No epsilon both protects by its bound and leaves a readable text."
-    purposes: ClassVar = {None: 1, "read": 1, "classify": 1, "vectors": 0, "devices": 1, "statistics": 1}
-    holds = "words drawn by a mechanism"
-    audited = "words"
-    keeps_marks = True
-    inputs = frozenset({"vectors", "words"})
-    playground = PlaygroundSettings(
-        "words", "Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0)
-    )
-    mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
-
-    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        commands = (case.command("privatize", ".words.jsonl", f"--epsilon {PROTECTING:g}", trust=Trust.LOCAL),)
-        if case.vectors is None:
-            unknown = "Its guarantee, and how many words stay, depend on the word vectors."
-            return Assessment(statement=None, good_for=unknown, commands=commands)
-        mechanism = TEM(case.vectors, epsilon=PROTECTING)
-        good_for = "Hides the exact word among words of similar meaning."
-        if figures:
-            result = deniability(mechanism, rows=_ROWS, seed=0)
-            good_for += (
-                f" {result.mean('keep'):.0%} of the words stay (public frequencies); half of them could become "
-                f"{int(result.quantile('support', 0.5)):,} others. At epsilon 5, nine of ten stay."
-            )
-        preview = case.preview(mechanism) if figures else NO_PREVIEW
-        return Assessment(statement=mechanism.statement, good_for=good_for, commands=commands, preview=preview)
-
-    def previewer(self, vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG002
-        from dptext.methods.word_preview import WordPreviewer  # loads what only the playground needs
-
-        return WordPreviewer(vectors, check)
-
-    def recognizes(self, statement: PrivacyStatement) -> bool:
-        return is_word_mechanism(statement)
-
-    def check(self, files: ReleaseFiles) -> Audit:
-        return check_words(files, mechanism_from_statement(files.statement, vectors=files.vectors))
-
-    def examine(
-        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
-    ) -> Examination:
-        return WordExamination(config, data, statement, say).run()
-
-
-def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
-    """Check that every word can come from the mechanism, and audit the mechanism."""
-    statement = files.statement
-    checks = check_digest(statement, files.data)
-    if checks[0].held is not None:
-        known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(statement)
-        documents = foreign = 0
-        for document in read_documents(files.parts, text=files.text):
-            documents += 1
-            foreign += count_foreign_words(document.text or "", known)
-        seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
-        checks.append(Check("every word is one that the mechanism writes", foreign == 0, seen))
-    longest = statement.parameters.get("words_counted")
-    again = restate(statement, mechanism, longest if isinstance(longest, int) else 0)
-    checks.append(check_guarantee(statement, again, apart_from=("vectors",)))  # they may have moved
-    verdict = audit(mechanism, words=files.words or None, labels=mechanism.labels, **files.sampling)
-    return Audit(statement, checks, verdict)
+    return WordPreviewer(vectors, check)
 
 
 class WordExamination(RowExamination):
@@ -161,6 +97,66 @@ class WordExamination(RowExamination):
         scores, note = recover(before, rows, self._mechanism, self.data, seed=self.asked.seed)
         self.owner_attacks += scores
         self.notes += [note] if note else []
+
+
+class Words(Method):
+    """``dptext privatize``."""
+
+    name = "words"
+    command = "privatize"
+    trust = Trust.LOCAL
+    never = "No epsilon both protects by its bound and leaves a readable text."
+    purposes: ClassVar = {None: 1, "read": 1, "classify": 1, "vectors": 0, "devices": 1, "statistics": 1}
+    holds = "words drawn by a mechanism"
+    examination = WordExamination
+    audited = "words"
+    keeps_marks = True
+    inputs = frozenset({"vectors", "words"})
+    playground = PlaygroundSettings(
+        "words", "Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0), _previewer
+    )
+    mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
+
+    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
+        commands = (case.command("privatize", ".words.jsonl", f"--epsilon {PROTECTING:g}", trust=Trust.LOCAL),)
+        if case.vectors is None:
+            unknown = "Its guarantee, and how many words stay, depend on the word vectors."
+            return Assessment(statement=None, good_for=unknown, commands=commands)
+        mechanism = TEM(case.vectors, epsilon=PROTECTING)
+        good_for = "Hides the exact word among words of similar meaning."
+        if figures:
+            result = deniability(mechanism, rows=_ROWS, seed=0)
+            good_for += (
+                f" {result.mean('keep'):.0%} of the words stay (public frequencies); half of them could become "
+                f"{int(result.quantile('support', 0.5)):,} others. At epsilon 5, nine of ten stay."
+            )
+        preview = case.preview(mechanism) if figures else NO_PREVIEW
+        return Assessment(statement=mechanism.statement, good_for=good_for, commands=commands, preview=preview)
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return is_word_mechanism(statement)
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        return check_words(files, mechanism_from_statement(files.statement, vectors=files.vectors))
+
+
+def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
+    """Check that every word can come from the mechanism, and audit the mechanism."""
+    statement = files.statement
+    checks = check_digest(statement, files.data)
+    if checks[0].held is not None:
+        known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(statement)
+        documents = foreign = 0
+        for document in read_documents(files.parts, text=files.text):
+            documents += 1
+            foreign += count_foreign_words(document.text or "", known)
+        seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
+        checks.append(Check("every word is one that the mechanism writes", foreign == 0, seen))
+    longest = statement.parameters.get("words_counted")
+    again = restate(statement, mechanism, longest if isinstance(longest, int) else 0)
+    checks.append(check_guarantee(statement, again, apart_from=("vectors",)))  # they may have moved
+    verdict = audit(mechanism, words=files.words or None, labels=mechanism.labels, **files.sampling)
+    return Audit(statement, checks, verdict)
 
 
 def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], Any] | None:

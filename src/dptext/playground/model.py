@@ -10,7 +10,7 @@ from types import MappingProxyType
 from dptext.checks import choice as one_of
 from dptext.checks import is_encodable, number, whole
 from dptext.errors import ParameterError
-from dptext.methods.base import Method, PlaygroundSettings, Previewer
+from dptext.methods.base import PlaygroundSettings, Previewer
 from dptext.methods.preview import Samples, Shown
 from dptext.methods.registry import METHODS
 from dptext.vectors.formats import load_vectors
@@ -22,9 +22,6 @@ MOST_DRAWS = 20
 _VOCABULARY = 20_000
 
 
-_METHODS: Mapping[str, Method] = {
-    method.playground.key: method for method in reversed(METHODS) if method.playground is not None
-}
 SETTINGS: Mapping[str, PlaygroundSettings] = MappingProxyType(
     {method.playground.key: method.playground for method in reversed(METHODS) if method.playground is not None}
 )
@@ -67,7 +64,7 @@ class Playground:
             self._is_wanted = is_wanted
             self._check_wanted()
             if way not in self._loaded:
-                self._loaded[way] = _METHODS[way].previewer(self._vectors, self._texts, self._check_wanted)
+                self._loaded[way] = settings.previewer(self._vectors, self._texts, self._check_wanted)
             return self._loaded[way].show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
 
     def _check_wanted(self) -> None:

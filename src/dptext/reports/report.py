@@ -12,7 +12,7 @@ from dptext.errors import ParameterError, extras
 from dptext.io.batches import display_name
 from dptext.io.documents import PathLike
 from dptext.methods.figures import promise_figure, scores_figure
-from dptext.methods.files import folder_kind, other_than_reported
+from dptext.methods.files import FolderKind, folder_kind, no_report, other_than_reported
 from dptext.methods.findings import Examination, Picture, ReportConfig, picture_of_attacks
 from dptext.methods.registry import method_of, refuse_inputs
 from dptext.methods.results import Measurement
@@ -80,6 +80,8 @@ def report(
         needed.append((GLOVE_PACKAGE, "glove"))
     extras(needed, "this report")  # before minutes of work, and all of them at once
     method = method_of(statement)
+    if method.examination is None:
+        raise ParameterError(no_report(data, FolderKind(method.folder or FolderKind.OTHER)))
     refuse_inputs(method, data, vars(private))
     with watched(progress, "looking at the release", said=lambda line: (0, None, line)) as step:
 
@@ -87,7 +89,7 @@ def report(
             say(line)
             step(line)
 
-        return _page(method.examine(private, data, statement, both), title, command)
+        return _page(method.examination(private, data, statement, both).run(), title, command)
 
 
 def _page(examination: Examination, title: str, command: str) -> Report:
