@@ -11,7 +11,7 @@ from presidio_anonymizer.entities import RecognizerResult
 
 import dptext
 from dptext.errors import ParameterError
-from dptext.privacy.condition import Stated
+from dptext.privacy.neighbours import Stated
 from dptext.privacy.statement import new_release_id
 from dptext.text.tokens import Kind, split
 from dptext.words.mechanism import WordMechanism

@@ -29,10 +29,10 @@ from dptext.calibration.calibration import EXACT_TOLERANCE, SAMPLED_TOLERANCE, F
 from dptext.calibration.deniability import checked_weights, deniability
 from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of
 from dptext.calibration.reidentification import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
-from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import best_guesses, rounded_down
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_int
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 
@@ -108,7 +108,7 @@ def guess_rate(
     if distributions is not None:
         rate = best_guesses(_blocks(mechanism, distributions), prior).rate
         return Guess(rate, rate, rate, blind, None)
-    draws = whole("draws", draws, least=100)
+    draws = check_int("draws", draws, minimum=100)
     half = draws // 2
     bits = RandomBits(seed)
     inputs = np.concatenate([_in_proportion(prior, half, bits) for _ in range(2)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from dptext.estimates import Estimate
 from dptext.evaluation.utility import Fairness
+from dptext.intervals import Estimate
 
 __all__ = ["named", "of_groups"]
 

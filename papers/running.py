@@ -12,7 +12,7 @@ import numpy as np
 from papers.sweep_file import Row
 from papers.sweeps import Progress
 
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.intervals import Estimate, mean_over_runs
 
 __all__ = [
     "Rows",

@@ -37,14 +37,13 @@ import numpy as np
 from papers.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
 from threadpoolctl import threadpool_limits
 
-from dptext.checks import choice, number, whole
-from dptext.checks import number as checked_number
-from dptext.drawing import checked_axes, in_letters, labelled, next_style
+from dptext.display import Fields, ProgressOption, ReprMixin, progress_bar
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.intervals import Estimate, mean_over_runs
+from dptext.plotting import get_axes, in_letters, label_axes, next_style
 from dptext.processes import begin_worker
-from dptext.progress import How, watched
-from dptext.showing import Facts, Showing
+from dptext.validation import check_choice, check_float, check_int
+from dptext.validation import check_float as checked_number
 
 __all__ = ["Progress", "Summary", "Sweep", "grid", "read_sweep", "sweep"]
 
@@ -65,7 +64,7 @@ class Summary:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Sweep(Showing):
+class Sweep(ReprMixin):
     """The rows of a sweep.
 
     Attributes:
@@ -92,7 +91,7 @@ class Sweep(Showing):
         Raises:
             ParameterError: nothing of this name, or a setting with fewer than two seeds.
         """
-        choice("number", number, self.names)
+        check_choice("number", number, self.names)
         found = []
         for rows in self._by_setting().values():
             if len(rows) < 2:
@@ -113,7 +112,7 @@ class Sweep(Showing):
         Raises:
             ParameterError: settings that fit none or several, or fewer than two seeds in common.
         """
-        choice("number", number, self.names)
+        check_choice("number", number, self.names)
         ones, others = (
             {row.seed: row.numbers[number] for row in self._only(name, each)}
             for name, each in (("first", first), ("second", second))
@@ -151,7 +150,7 @@ class Sweep(Showing):
             raise ParameterError(f"{name} must single out one setting, it fits {len(fitting)}")
         return fitting[0]
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "experiment", self.experiment.get("experiment")
         yield "rows", len(self.rows)
         yield "settings", len(self._by_setting())
@@ -175,15 +174,15 @@ class Sweep(Showing):
         """
         if number is None and len(self.names) == 1:
             number = self.names[0]
-        name = choice("number", number, self.names)
+        name = check_choice("number", number, self.names)
         settings = tuple(self.rows[0].settings)
-        choice("over", over, settings)
+        check_choice("over", over, settings)
         lines: dict[str, list[tuple[float, list[float]]]] = {}
         for rows in self._by_setting().values():
             others = ", ".join(f"{key} {value}" for key, value in rows[0].settings.items() if key != over)
             at = checked_number(over, rows[0].settings[over])
             lines.setdefault(others, []).append((at, [row.numbers[str(name)] for row in rows]))
-        axes = checked_axes(axes)
+        axes = get_axes(axes)
         for others, found in lines.items():
             found.sort(key=lambda each: each[0])
             style = next_style(axes)
@@ -194,7 +193,7 @@ class Sweep(Showing):
                 reach = [mean_over_runs(values) for _, values in found]
                 low, high = [each.low for each in reach], [each.high for each in reach]
                 axes.fill_between(points, low, high, color=style["color"], alpha=0.15, linewidth=0)
-        labelled(axes, over, f"{name}\n(mean; band: 95% over seeds)")
+        label_axes(axes, over, f"{name}\n(mean; band: 95% over seeds)")
         return axes
 
 
@@ -234,7 +233,7 @@ def sweep(
     processes: int = 1,
     stop_at_error: bool = False,
     restart: bool = False,
-    progress: How = None,
+    progress: ProgressOption = None,
 ) -> Sweep:
     """Measure every setting with every seed; go on where an earlier call was stopped.
 
@@ -252,7 +251,7 @@ def sweep(
         processes: how many at a time; 1 works in this one.
         stop_at_error: let the first error out instead of going on.
         restart: throw away a file of another experiment.
-        progress: a bar, as `dptext.progress` says; or called with a `Progress` at the start and after each cell.
+        progress: a bar, as `dptext.display` says; or called with a `Progress` at the start and after each cell.
 
     Returns:
         The rows, in the order of settings and seeds, with their summaries.
@@ -265,14 +264,14 @@ def sweep(
         StorageError: the file cannot be written, another process is at it, or a worker died.
     """
     cells = _cells(settings, seeds)
-    if whole("processes", processes, least=1) > 1:
+    if check_int("processes", processes, minimum=1) > 1:
         _check_pickle(run)
     experiment = experiment_of(run, name, constants or {}, packages, not_compared)
     with SweepFile(Path(path), experiment, restart=restart) as file:
         done = {row.cell: row for row in file.rows if row.error is None}
         todo = [cell for cell in cells if cell_name(*cell) not in done]
         failed: list[Row] = []
-        with watched(progress, "cells", len(cells), said=_of_cells) as show:
+        with progress_bar(progress, "cells", len(cells), describe=_of_cells) as show:
             clock = _Clock(len(cells), len(todo), show)
             try:
                 for row in _work(run, todo, processes, stop_at_error=stop_at_error):
@@ -385,7 +384,7 @@ def _checked_numbers(found: object) -> dict[str, float]:
         raise ParameterError(f"run must return a dict of numbers, got {type(found).__name__}")
     if not all(isinstance(key, str) for key in found):
         raise ParameterError("run must return numbers by name, got something else")
-    return {key: number(f"what run returns as {key!r}", value) for key, value in found.items()}
+    return {key: check_float(f"what run returns as {key!r}", value) for key, value in found.items()}
 
 
 def _since(begin: float) -> float:

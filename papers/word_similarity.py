@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice
 from dptext.errors import DataError, ParameterError, StorageError, extra
-from dptext.estimates import Estimate, over_people
+from dptext.intervals import Estimate, over_people
+from dptext.validation import check_choice
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["BENCHMARKS", "RatedPair", "SimilarityScore", "compare_similarity", "read_pairs", "similarity"]
@@ -126,7 +126,7 @@ def similarity(
     >>> found.score.value, found.covered, found.coverage
     (1.0, 3, 0.75)
     """
-    choice("missing", missing, ("left out", "average"))
+    check_choice("missing", missing, ("left out", "average"))
     rated = list(pairs)
     ratings, cosines = _ratings(rated), _cosines(vectors, rated)
     there = np.isfinite(cosines)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.processes import in_order
+from dptext.processes import map_in_order
 
 
 def doubled(value):
@@ -43,8 +43,8 @@ class Summing:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_results_come_beside_what_stayed_in_the_order_of_the_pieces(processes):
     pieces = [(str(value), value) for value in range(20)]
-    assert list(in_order(doubled, pieces, processes=processes)) == [(str(value), 2 * value) for value in range(20)]
-    assert list(in_order(doubled, [], processes=processes)) == []
+    assert list(map_in_order(doubled, pieces, processes=processes)) == [(str(value), 2 * value) for value in range(20)]
+    assert list(map_in_order(doubled, [], processes=processes)) == []
 
 
 def test_several_processes_work_and_few_pieces_are_ahead():
@@ -55,7 +55,7 @@ def test_several_processes_work_and_few_pieces_are_ahead():
             taken.append(value)
             yield value, value
 
-    done = in_order(process_of, pieces(), processes=2)
+    done = map_in_order(process_of, pieces(), processes=2)
     assert next(done)[1] != os.getpid()
     assert len(taken) < 10
     done.close()
@@ -65,12 +65,14 @@ def test_several_processes_work_and_few_pieces_are_ahead():
 def test_an_error_of_the_work_is_raised_and_nothing_stays(processes, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(DataError, match="row 3"):
-        list(in_order(refused, ((None, value) for value in range(10)), processes=processes))
+        list(map_in_order(refused, ((None, value) for value in range(10)), processes=processes))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_arrays_of_the_work_are_mapped_and_not_copied():
-    done = [found for _, found in in_order(Summing(np.arange(10_000.0)), ((None, n) for n in range(20)), processes=2)]
+    done = [
+        found for _, found in map_in_order(Summing(np.arange(10_000.0)), ((None, n) for n in range(20)), processes=2)
+    ]
     assert [number for _, _, number in done] == list(range(20))
     assert {(process == os.getpid(), owned) for process, owned, _ in done} == {(False, False)}
 
@@ -78,13 +80,13 @@ def test_arrays_of_the_work_are_mapped_and_not_copied():
 def test_work_that_no_other_process_can_import_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(ParameterError, match="functions in it must be importable there"):
-        list(in_order(lambda value: value, [(None, 1)], processes=2))
+        list(map_in_order(lambda value: value, [(None, 1)], processes=2))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_that_dies_is_said():
     with pytest.raises(StorageError, match="a worker process died"):
-        list(in_order(dying, ((None, value) for value in range(10)), processes=2))
+        list(map_in_order(dying, ((None, value) for value in range(10)), processes=2))
 
 
 def test_work_that_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch, capfd):
@@ -96,11 +98,11 @@ def test_work_that_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch, cap
         yield None, 1
 
     with pytest.raises(StorageError, match="a worker process died"):
-        list(in_order(doubled, pieces(), processes=2))
+        list(map_in_order(doubled, pieces(), processes=2))
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("processes", [0, -1, True, 1.5, "2"])
 def test_the_number_of_processes_is_checked(processes):
     with pytest.raises(ParameterError, match="processes must be"):
-        list(in_order(doubled, [], processes=processes))
+        list(map_in_order(doubled, [], processes=processes))

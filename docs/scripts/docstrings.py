@@ -10,7 +10,7 @@ from griffe import Extension
 _EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
 _SEVERAL = re.compile(r"^ +(?:\*{0,2}\w+, )+\*{0,2}\w+(?=: )", re.MULTILINE)
 _NO_SPACE = "\N{NO-BREAK SPACE}"
-_INTERNAL = {"Showing"}
+_INTERNAL = {"ReprMixin"}
 """Bases that say nothing to a reader: how an object looks in a notebook."""
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import dptext
-from dptext.drawing import grey, labelled, legend_below, next_style
+from dptext.plotting import grey, label_axes, legend_below, next_style
 
 Numbers = dict[str, Any]
 
@@ -123,7 +123,7 @@ def truncated_gumbel(figure: Figure) -> Numbers:
     axes.plot(far[order], lost, color=grey(axes), lw=1.6, label="true loss, at least")
     axes.plot(far[order], printed, color=grey(axes, 0.55), ls="--", lw=1.6, label="printed: 100 x distance")
     axes.set(yscale="log", xlim=(float(far[order][0]), float(far[order][-1])))
-    labelled(axes, f'distance of the other word from "{word}"', "privacy loss in nats")
+    label_axes(axes, f'distance of the other word from "{word}"', "privacy loss in nats")
     return {"distance": far[order], "lost": lost, "printed": printed}
 
 
@@ -142,7 +142,7 @@ def sampler(figure: Figure) -> Numbers:
     axes.plot(far[order], np.maximum(off[order], 1e-9), ".", ms=2, color=grey(axes, 0.6), label="a word")
     axes.axhline(theta, color=grey(axes), lw=1.4, label=f"proved: theta = {theta:.1e}")
     axes.set(yscale="log", ylim=(1e-9, 1e-4))
-    labelled(axes, f'distance from "{WORDS[0]}"', "|ln(integer weight) - ln(formula)|")
+    label_axes(axes, f'distance from "{WORDS[0]}"', "|ln(integer weight) - ln(formula)|")
     return {"off": off, "theta": theta, "slack": mechanism.slack}
 
 
@@ -168,7 +168,7 @@ def _errors(axes: Any, names: Sequence[str]) -> Numbers:
     axes.set(xscale="log", yscale="log", ylim=(0.2, 2e5))
     axes.set_xticks(BUDGETS, [f"{each:g}" for each in BUDGETS])
     axes.minorticks_off()
-    labelled(axes, "epsilon", "squared error (line: 1, as far as\na vector is long)", "64 dimensions")
+    label_axes(axes, "epsilon", "squared error (line: 1, as far as\na vector is long)", "64 dimensions")
     return found
 
 
@@ -224,7 +224,7 @@ def numbers(figure: Figure) -> Numbers:
             **form,
         )
     left.axvline(0.5, color=grey(left), lw=0.8, ls=":", label="the number")
-    labelled(left, "what is sent", "share of draws", "one number, .5, at epsilon 2.5")
+    label_axes(left, "what is sent", "share of draws", "one number, .5, at epsilon 2.5")
     return {"drawn": found, "errors": _errors(right, ["Piecewise", "Hybrid", "OneBit"])}
 
 
@@ -239,7 +239,7 @@ def bits(figure: Figure) -> Numbers:
         left.plot(range(1, 7), chances, label=f"epsilon {epsilon:g} a number", markersize=5, **next_style(left))
     left.axhline(0.5, color=grey(left, 0.5), lw=0.8, label="a coin: nothing is said")
     left.set_ylim(0, 0.55)
-    labelled(left, "bit of 6, the heaviest first", "chance to be flipped", "WeightedBits")
+    label_axes(left, "bit of 6, the heaviest first", "chance to be flipped", "WeightedBits")
     kinds, people = 100, 10_000
     for kind in (dptext.SymmetricUnary, dptext.OptimizedUnary):
         variance = [kind(epsilon=each).expected_squared_error(kinds) / kinds for each in BUDGETS[:4]]
@@ -248,7 +248,7 @@ def bits(figure: Figure) -> Numbers:
     right.set(xscale="log", yscale="log")
     right.set_xticks(BUDGETS[:4], [f"{each:g}" for each in BUDGETS[:4]])
     right.minorticks_off()
-    labelled(right, "epsilon", "error of a share", "shares of 100 things, 10,000 people")
+    label_axes(right, "epsilon", "error of a share", "shares of 100 things, 10,000 people")
     return found
 
 
@@ -270,7 +270,7 @@ def published(figure: Figure) -> Numbers:
     axes.set_yticks(at, list(found))
     axes.invert_yaxis()
     axes.set(xscale="log", xlim=(0.3, 1e5))
-    labelled(axes, "epsilon for one vector of 50 numbers", "")
+    label_axes(axes, "epsilon for one vector of 50 numbers", "")
     return found
 
 
@@ -283,7 +283,7 @@ def private_vectors(figure: Figure) -> Numbers:
         found[f"{epsilon:g}"] = points
     axes.axhline(1.0, color=grey(axes, 0.5), linewidth=0.8, label="as far as a vector is long")
     axes.set(xscale="log", yscale="log")
-    labelled(axes, "dimension", "expected squared error", "")
+    label_axes(axes, "dimension", "expected squared error", "")
     axes.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
     axes.minorticks_off()
     return found
@@ -311,7 +311,7 @@ def synthesis(figure: Figure) -> Numbers:
         axes.plot(people, agreed, label=f"epsilon {epsilon:g}", markersize=5, **next_style(axes))
     axes.axhline(1 / 7, color=grey(axes, 0.5), lw=0.8, label="by chance")
     axes.set(xscale="log", ylim=(0, 1))
-    labelled(axes, "people", "texts with the label that they\nwould get without noise")
+    label_axes(axes, "people", "texts with the label that they\nwould get without noise")
     return found
 
 
@@ -363,7 +363,7 @@ def cooccurrence(figure: Figure) -> Numbers:
     for epsilon in ("1", "4", "16"):
         axes.plot(people, found[epsilon], label=f"epsilon {epsilon}", markersize=5, **next_style(axes))
     axes.set(xscale="log", ylim=(-0.02, 1.02))
-    labelled(axes, "people, each with one short utterance", "share that comes\nthrough the noise")
+    label_axes(axes, "people, each with one short utterance", "share that comes\nthrough the noise")
     return found
 
 
@@ -382,7 +382,7 @@ def skip_gram(figure: Figure) -> Numbers:
         axes.plot(people, ratio, label=f"{size:,} words are trained", markersize=5, **next_style(axes))
     axes.axhline(1.0, color=grey(axes, 0.5), lw=0.8, label="as long as all gradients\ncan be together")
     axes.set(xscale="log", yscale="log")
-    labelled(axes, "people", "length of the noise of all steps\n(epsilon 8, 1,000 steps)")
+    label_axes(axes, "people", "length of the noise of all steps\n(epsilon 8, 1,000 steps)")
     return found
 
 
@@ -416,7 +416,7 @@ def hiding(figure: Figure) -> Numbers:
     found["guess"] = guess
     axes.axvline(guess, color=grey(axes, 0.5), lw=0.8, label="gender by chance")
     axes.set(xlim=(0.5, 0.65), ylim=(0.6, 0.9))
-    labelled(axes, "how often the best of three attackers names the gender", "topic that a server reads, accuracy")
+    label_axes(axes, "how often the best of three attackers names the gender", "topic that a server reads, accuracy")
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from papers.dpnr.results import Rows, at_true_epsilon, decided
 
 from dptext.errors import extra
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 
 __all__ = ["draw"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.measures import codes_of
+from dptext.intervals import Estimate, mean_over_runs
 
 
 class Predictor(Protocol):

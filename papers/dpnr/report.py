@@ -16,7 +16,7 @@ from papers.dpnr.sets import AG_NEWS, AS_LARGE, PRINTED_AS, SETS
 from papers.running import write_between
 
 from dptext.errors import DataError
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.intervals import Estimate, mean_over_runs
 
 __all__ = ["write_report"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from papers.dpnr.servers import TOKEN, true_epsilon
 from papers.sweeps import read_sweep
 
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.intervals import Estimate, mean_over_runs
 
 __all__ = ["Rows", "at_true_epsilon", "decided", "reproduced"]
 

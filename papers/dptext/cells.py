@@ -29,10 +29,10 @@ from papers.sweeps import sweep
 
 from dptext.attacks import author_reidentification
 from dptext.attacks.base import ATTACKERS, Attacker, Learner
-from dptext.estimates import Estimate, over_people
 from dptext.evaluation.measures import Fold, make_folds
 from dptext.evaluation.measures import measure as measured
 from dptext.evaluation.utility import fairness
+from dptext.intervals import Estimate, over_people
 from dptext.io.atomic import hashed_file
 
 __all__ = [

@@ -30,8 +30,8 @@ from papers.numbers_of import named
 
 from dptext.attacks import Membership, bag_inversion, loss_membership, score_membership
 from dptext.attacks.base import Learner
-from dptext.estimates import mean_over_runs
 from dptext.evaluation.utility import words_of
+from dptext.intervals import mean_over_runs
 from dptext.representations.additive import L2Laplace, Laplace
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPText

@@ -30,7 +30,7 @@ from papers.numbers_of import named
 from papers.running import options_of
 
 from dptext.attacks.base import Attacker
-from dptext.estimates import mean_over_runs
+from dptext.intervals import mean_over_runs
 
 __all__ = ["cell", "cells", "learnt", "main"]
 

@@ -38,20 +38,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import chosen_epsilon, number, whole
+from dptext.display import Fields, ReprMixin
 from dptext.embeddings.participation import CELLS, IEEE, Clipping, PublishedAccount, public_frequencies
 from dptext.embeddings.plan import checked_source
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.condition import Condition
 from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
+from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, PrivacyStatement, new_release_id, of_release
-from dptext.showing import Facts, Showing
 from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import DOCUMENT_END, ONE_NAME, UserStore, stored_users, users_of
+from dptext.validation import check_float, check_int, require_epsilon
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
@@ -67,7 +67,7 @@ _NONE = -1  # in place of a negative word
 _MOST = {"lot": 1 << 20, "steps": 1 << 24, "dimension": 1000, "trained_words": 10**6, "window": 100, "negatives": 100}
 
 
-class DPUGC(Showing):
+class DPUGC(ReprMixin):
     """Algorithm 1-b of dpUGC as printed: a budget for each user, who leaves when it is spent."""
 
     flaw: ClassVar[str] = (
@@ -110,12 +110,12 @@ class DPUGC(Showing):
                 "carries the true epsilon"
             )
         for name, most in _MOST.items():
-            setattr(self, name, whole(name, getattr(self, name), least=1, most=most))
-        self.noise_multiplier = number("noise_multiplier", noise_multiplier, least=_LEAST_NOISE)
-        self.learning_rate = number("learning_rate", learning_rate, above=0)
+            setattr(self, name, check_int(name, getattr(self, name), minimum=1, maximum=most))
+        self.noise_multiplier = check_float("noise_multiplier", noise_multiplier, minimum=_LEAST_NOISE)
+        self.learning_rate = check_float("learning_rate", learning_rate, above=0)
         Clipping.of(clip)
         given: Any = epsilon
-        self.budgets = PersonalBudgets(chosen_epsilon(given, "DPUGC"), delta=delta, default=default_level)
+        self.budgets = PersonalBudgets(require_epsilon(given, "DPUGC"), delta=delta, default=default_level)
         if len(self.budgets.levels) > 1 and level is None:
             raise ParameterError("level must name the attribute that holds a user's level: there are several")
 
@@ -260,7 +260,7 @@ class DPUGC(Showing):
         }
         return tables.matrix
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "epsilon", self.epsilon
         yield "steps", self.steps
         yield "lot", self.lot

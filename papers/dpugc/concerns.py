@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
 from dptext.embeddings.levels import are_texts, concerns_by, readable, row_count
 from dptext.errors import DataError, ParameterError, extra
+from dptext.validation import check_int
 
 Floats = npt.NDArray[np.float64]
 _BUCKETS = 2**16  # of hashed words: no vocabulary is learned from the texts of volunteers
@@ -48,7 +48,7 @@ class ConcernModel:
 
 def fit_concerns(features: Any, concerns: Sequence[float], *, regressor: Any = None, folds: int = 5) -> ConcernModel:
     """Fit a regressor to what volunteers said, and measure it on those who are held out."""
-    folds = whole("folds", folds, least=1, most=_MOST_FOLDS)
+    folds = check_int("folds", folds, minimum=1, maximum=_MOST_FOLDS)
     try:
         known = np.asarray(concerns, dtype=np.float64)
         rows = row_count(features)

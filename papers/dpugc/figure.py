@@ -15,7 +15,7 @@ from papers.dpugc.results import Rows, over_things, share_over_things
 from papers.sweep_file import Setting
 
 from dptext.errors import extra
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 
 __all__ = ["draw"]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.estimates import Estimate, over_people, resampled_rows
+from dptext.intervals import Estimate, over_people, resampled_rows
 
 __all__ = ["crossed"]
 

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, mean_of_people
+from dptext.intervals import Estimate, mean_of_people
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_choice, check_int
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = [
@@ -99,7 +99,7 @@ def neighbours(vectors: WordVectors, queries: Iterable[str], *, top: int = 10) -
     asked = [queries] if isinstance(queries, str) else list(queries)
     if not asked:
         raise ParameterError("queries must hold at least one word, got none")
-    top = whole("top", top, least=1, most=len(vectors) - 2)
+    top = check_int("top", top, minimum=1, maximum=len(vectors) - 2)
     unknown = vectors.vocabulary.unknown_row
     rows = [vectors.vocabulary.row(word) for word in asked]
     if unknown in rows:
@@ -156,7 +156,7 @@ def map_score(
     Raises:
         ParameterError: an unknown measure, a query that has no vector, fewer than two queries.
     """
-    choice("measure", measure, ("MAP-Word", "MAP-Char"))
+    check_choice("measure", measure, ("MAP-Word", "MAP-Char"))
     if per not in ("hits", "relevant") or (measure == "MAP-Char" and per != "hits"):
         raise ParameterError(f"per must be 'hits', or for MAP-Word also 'relevant', got {per!r}")
     right = neighbours(gold, queries, top=top)

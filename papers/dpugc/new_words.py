@@ -20,7 +20,7 @@ from papers.dpugc.models import Model, Models, processed
 from papers.dpugc.semantic import correlation, cosines_of, ranks, rated
 
 from dptext import WordVectors
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["BENCHMARKS", "NewWords", "taken_away"]

@@ -10,7 +10,7 @@ from papers.running import write_between
 from papers.sweep_file import Setting
 
 from dptext.errors import DataError
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 
 __all__ = ["write_report"]
 

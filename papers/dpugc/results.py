@@ -13,7 +13,7 @@ from papers.dpugc.models import LARGER, Model
 from papers.sweep_file import Row, Setting
 from papers.sweeps import read_sweep
 
-from dptext.estimates import Estimate, share
+from dptext.intervals import Estimate, share
 
 __all__ = ["ORDER", "Rows", "over_things", "share_over_things"]
 

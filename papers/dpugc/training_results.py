@@ -11,7 +11,7 @@ from papers.dpugc.results import over_things
 from papers.sweep_file import Row, Setting
 from papers.sweeps import read_sweep
 
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 
 __all__ = ["Found"]
 

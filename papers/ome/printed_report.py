@@ -15,7 +15,7 @@ from papers.sweep_file import Row
 from papers.sweeps import read_sweep
 
 from dptext.errors import DataError
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.intervals import Estimate, mean_over_runs
 from dptext.representations.published import oue_chances, p1, p2, q, sue_chances
 
 START, END = "<!-- printed tables: written by the experiment -->", "<!-- end of the printed tables -->"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 
 __all__ = ["NO_CLAIM", "Cell", "Line", "Note", "Table", "text_of"]
 

@@ -16,7 +16,7 @@ from papers.printed import leakage
 from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
 from papers.sweep_file import Row
 
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.intervals import Estimate, mean_over_runs
 
 __all__ = ["sections"]
 

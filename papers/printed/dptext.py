@@ -9,7 +9,7 @@ from papers.dptext.printed import PRINTED
 from papers.dptext.rows import Rows
 from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
 
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 
 __all__ = ["sections"]
 

@@ -9,7 +9,7 @@ from papers.dpugc.published import EPSILON, PRINTED
 from papers.dpugc.training_results import Found
 from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
 
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.intervals import Estimate, mean_over_runs
 
 __all__ = ["sections"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from papers.printed.cells import Cell, Line, Note, Table
 
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 
 __all__ = ["sections"]
 

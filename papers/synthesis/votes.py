@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
+from dptext.display import ReprMixin
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, encoded_pool, fit_features
 from dptext.features.pool import Cache, Pool, encodable
@@ -39,12 +39,12 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.release import Release
-from dptext.showing import Showing
 from dptext.synthesis.density import quotas
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.prompts import Request, Source, TextSample, check_is_apart
 from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Terms
 from dptext.users.grouping import UserTexts, check_users_are_read, texts_of
+from dptext.validation import check_float, check_int
 
 __all__ = ["CANDIDATES", "MOST_CELLS", "VoteSum", "VoteSynthesizer", "sigma_of_a_round"]
 
@@ -176,7 +176,7 @@ class _Nearest:
             yield rows, 2.0 * (units[rows].astype(np.float64) @ self._points) - self._squares
 
 
-class VoteSynthesizer(Showing):
+class VoteSynthesizer(ReprMixin):
     """Synthetic corpus by Private Evolution: in each round, users vote for the candidates nearest to their texts.
 
     `dptext.Synthesizer` adds noise once and then scores any number of candidates; here every round spends budget.
@@ -221,15 +221,15 @@ class VoteSynthesizer(Showing):
             epsilon=epsilon, delta=delta, labels=labels, column=column, unit=unit, most_documents=most_documents
         )
         self.labels, self.features = self.terms.labels, features
-        self.rounds = whole("rounds", rounds, least=1, most=1000)
-        self.candidates = whole("candidates", candidates, least=1)
+        self.rounds = check_int("rounds", rounds, minimum=1, maximum=1000)
+        self.candidates = check_int("candidates", candidates, minimum=1)
         if self.candidates * len(self.labels) > MOST_CELLS:
             raise ParameterError(
                 f"candidates of all classes together must be at most {MOST_CELLS:,}, got "
                 f"{self.candidates * len(self.labels):,}: take fewer candidates, or fewer labels"
             )
         self.sigma = sigma_of_a_round(self.terms.budget.sigma, self.rounds)
-        self.threshold = _NOISES * self.sigma if threshold is None else number("threshold", threshold, least=0)
+        self.threshold = _NOISES * self.sigma if threshold is None else check_float("threshold", threshold, minimum=0)
         self.public_users, self.cache, self.seed = public_users, cache, seed
 
     def release(self) -> GaussianRelease:
@@ -266,7 +266,7 @@ class VoteSynthesizer(Showing):
             RefusedError: features of an encoder that was trained on texts that are not public.
             DataError: a row without a user; no documents; the source gave too few different texts.
         """
-        n = whole("n", n, least=1)
+        n = check_int("n", n, minimum=1)
         check_is_apart(public, documents)
         source = public if isinstance(public, Source) else Pool.of(public)
         if isinstance(source, Pool) and n > len(source):

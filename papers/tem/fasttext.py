@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_float, check_int
 
 __all__ = ["FastTextClassifier", "Ragged"]
 
@@ -177,8 +177,8 @@ class FastTextClassifier:
 
     def _check(self) -> None:
         for name in ("dimension", "epochs", "batch_size"):
-            whole(name, getattr(self, name), least=1)
-        number("learning_rate", self.learning_rate, above=0)
+            check_int(name, getattr(self, name), minimum=1)
+        check_float("learning_rate", self.learning_rate, above=0)
 
     def _first_vectors(self, bits: RandomBits) -> Floats:
         if self.vectors is None:

@@ -26,7 +26,7 @@ from papers.synthesis.kept import KeptSentences
 
 from dptext import TEM, CusText, Madlib, SentenceEncoder, SubsetSelection, WordVectors, load_vectors
 from dptext.errors import extra
-from dptext.estimates import mean_over_runs
+from dptext.intervals import mean_over_runs
 from dptext.words.mechanism import WordMechanism
 
 __all__ = ["Bench", "settings_of", "write_report"]

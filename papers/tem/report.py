@@ -11,7 +11,7 @@ from typing import Any
 from papers.running import write_between
 
 from dptext.errors import DataError, extra
-from dptext.estimates import Estimate, mean_over_runs
+from dptext.intervals import Estimate, mean_over_runs
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
 ATTACKS = {

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dptext.checks import whole
 from dptext.errors import ParameterError, StorageError
 from dptext.io.atomic import atomic_file, scratch_folder
 from dptext.threads import available_cores, use_cores
+from dptext.validation import check_int
 
 _MAGIC = b"dptext tables 1\n"
 _HEADER = struct.Struct("<16sQQ")  # magic, bytes of the pickle, number of arrays
@@ -98,11 +98,11 @@ Result = TypeVar("Result")
 _AHEAD = 2  # pieces that wait for a process, for each process
 
 
-def in_order(
+def map_in_order(
     work: Callable[[Sent], Result], pieces: Iterable[tuple[Kept, Sent]], *, processes: int = 1
 ) -> Generator[tuple[Kept, Result], None, None]:
     """``work`` on the second half of every piece, beside the first half, in the order of the pieces."""
-    if whole("processes", processes, least=1) == 1:
+    if check_int("processes", processes, minimum=1) == 1:
         for kept, sent in pieces:
             yield kept, work(sent)
         return

@@ -4,8 +4,8 @@ import dptext
 from contracts.cases import RANDOM, UNSAFE, VECTORS, WORDS
 from dptext.attacks.base import AttackScore
 from dptext.calibration.deniability import replacements
-from dptext.estimates import Estimate
 from dptext.hiding.autoencoder import AutoEncoder
+from dptext.intervals import Estimate
 from dptext.representations.bounds import Bound
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS
 from dptext.words import registry

@@ -41,7 +41,7 @@ def test_a_word_mechanism_is_an_object_a_class_or_a_name():
     ):
         with pytest.raises(ParameterError, match=message):
             _calibrated(TEM, **options)
-    with pytest.raises(ParameterError, match=r"TEM needs epsilon=\.\.\., .* dptext.advise and dptext.calibrate"):
+    with pytest.raises(ParameterError, match=r"TEM needs epsilon=\.\.\.: .* dptext.advise or dptext.calibrate"):
         _calibrated("tem", vectors=VECTORS)
     with pytest.raises(ParameterError, match=r"must be one of 'tem', .* got 'tme': did you mean 'tem'\?"):
         _calibrated("tme", epsilon=1.0, vectors=VECTORS)

@@ -9,12 +9,12 @@ import pytest
 import dptext
 from contracts.cases import CASES
 from dptext import ZCDP, MetricDP, PrivacyStatement, PureDP
-from dptext.privacy.condition import SameLayout, SameSentenceCount
 from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.neighbours import SameLayout, SameSentenceCount
 from dptext.privacy.statement import TAKEN_FOR_GRANTED, software
 from dptext.privacy.wording import Strength, held_in_brief, strength_in_brief
-from dptext.reports.answers import Decision, recommendation
 from dptext.reports.page import Report
+from dptext.reports.summary import Decision, recommendation
 from dptext.words import registry
 
 SOURCE = Path(dptext.__file__).parent

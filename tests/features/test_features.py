@@ -15,7 +15,7 @@ from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedE
 from dptext.features.features import UNIT, Block, PublicFeatures, encoded_pool, fit_and_encode, fit_features
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.io.documents import Document
-from dptext.privacy.condition import EncoderStays
+from dptext.privacy.neighbours import EncoderStays
 from dptext.representations.bounds import Bound
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords, Provenance

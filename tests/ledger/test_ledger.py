@@ -24,7 +24,6 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.ledger import store as ledger_store
 from dptext.ledger.ledger import Ledger
 from dptext.ledger.store import TEXT, TOLERANCE, Currency, Limits, in_digits, in_digits_at_least, price
-from dptext.privacy.condition import WordsChanged
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -37,6 +36,7 @@ from dptext.privacy.guarantee import (
     approx_from_zcdp,
     for_group,
 )
+from dptext.privacy.neighbours import WordsChanged
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 

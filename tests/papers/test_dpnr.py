@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, StorageError
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 from dptext.privacy.randomness import RandomBits
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ import pytest
 from papers.dpnr.mismatch import mismatch
 
 from dptext.errors import ParameterError
-from dptext.estimates import mean_over_runs
+from dptext.intervals import mean_over_runs
 
 LABELS = np.array(["a", "b", "b", "b"])
 

@@ -13,7 +13,8 @@ import dptext
 from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
 from dptext.ledger.store import TEXT
-from dptext.privacy.condition import (
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit, for_group
+from dptext.privacy.neighbours import (
     ANY_TWO,
     Condition,
     EncoderStays,
@@ -25,7 +26,6 @@ from dptext.privacy.condition import (
     TextsOfOne,
     WordsChanged,
 )
-from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit, for_group
 from dptext.privacy.restating import amplified_by_dropout, statement_for_user, under_substitution, with_word_dropout
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.representations.published import mask_words

@@ -15,7 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.privacy.condition import (
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit
+from dptext.privacy.neighbours import (
     Condition,
     EncoderStays,
     LevelIsSent,
@@ -27,7 +28,6 @@ from dptext.privacy.condition import (
     TextsOfOne,
     WordsChanged,
 )
-from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.statement import SCHEMA_VERSION, PrivacyStatement, new_release_id
 
 SCHEMA = json.loads((importlib.resources.files("dptext.privacy") / "statement.schema.json").read_text("utf-8"))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit
+from dptext.privacy.neighbours import Condition
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, not_protected, odds, percent_right
 

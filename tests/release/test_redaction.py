@@ -11,8 +11,8 @@ import pytest
 
 import dptext
 from dptext.errors import MissingExtraError, ParameterError, RefusedError, StorageError
-from dptext.privacy.condition import AfterRedaction, Condition, OneGroup, SameLayout, WordsChanged
 from dptext.privacy.guarantee import MetricDP, PureDP, Relation, Unit
+from dptext.privacy.neighbours import AfterRedaction, Condition, OneGroup, SameLayout, WordsChanged
 from dptext.privacy.restating import after_redaction, statement_for_user, with_word_dropout
 from dptext.processes import save_shared
 from dptext.release.job import Job

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from dptext.estimates import Estimate, share
+from dptext.intervals import Estimate, share
 from dptext.methods.results import Grade, advantage, grade, sign
 from dptext.privacy import wording
 from dptext.privacy.wording import Strength

@@ -13,15 +13,15 @@ from dptext.attacks.base import AttackScore
 from dptext.audits.goodness import DrawTest
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 from dptext.methods.checks import Check
 from dptext.methods.figures import promise_figure, scores_figure
 from dptext.methods.results import Corpus, GroupGap, KeptColumn, Measurement, Sample
-from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated
 from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.neighbours import Condition, OneGroup, SameLayout, Stated
 from dptext.privacy.wording import strength_in_brief
-from dptext.reports.answers import DECISIONS, Decision, Level, Success, answers, recommendation
 from dptext.reports.page import Report
+from dptext.reports.summary import DECISIONS, Decision, Level, Success, answers, recommendation
 
 NASTY = '<script>alert("x")</script>&'
 

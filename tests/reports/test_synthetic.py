@@ -13,7 +13,7 @@ from dptext.methods.corpus_checks import check_noise
 from dptext.noise.gaussian_sums import CELL, count_off_grid, grid_step, noisy_matrix
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import statement_path
-from dptext.reports.answers import answers, recommendation
+from dptext.reports.summary import answers, recommendation
 from dptext.synthesis import synthesizer
 from repeated import same_draws
 from reports.corpora import SECRET, edit, make

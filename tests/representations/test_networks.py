@@ -16,7 +16,7 @@ from dptext.representations.networks import TrainingOptions, train_mlp
         ({"epochs": 0}, "epochs must be an integer of at least 1, got 0"),
         ({"batch_size": 2.5}, "batch_size must be an integer"),
         ({"patience": -1}, "patience must be"),
-        ({"dropout": 1.0}, "dropout must be a number from 0 to below 1"),
+        ({"dropout": 1.0}, "dropout must be a number of at least 0 and below 1"),
         ({"extra_noise": float("inf")}, "extra_noise must be"),
     ],
 )

@@ -9,8 +9,8 @@ import pytest
 import dptext
 from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import TEXT, Ledger
-from dptext.privacy.condition import ANY_TWO
 from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.neighbours import ANY_TWO
 from dptext.vectors.search import neighbour_groups
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.santext import CusText

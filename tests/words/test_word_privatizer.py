@@ -76,7 +76,7 @@ def test_arguments_are_checked_by_fit(small):
     for mechanism in ("tme", dict, None):
         with pytest.raises(ParameterError, match="mechanism must be one of 'tem', 'subsetselection'"):
             WordPrivatizer(mechanism, vectors=small).fit()
-    with pytest.raises(ParameterError, match=r"TEM needs epsilon=\.\.\., .* dptext.advise and dptext.calibrate"):
+    with pytest.raises(ParameterError, match=r"TEM needs epsilon=\.\.\.: .* dptext.advise or dptext.calibrate"):
         WordPrivatizer(vectors=small).fit()
     mechanism = dptext.TEM(small, epsilon=2.0)
     assert WordPrivatizer(mechanism).fit().mechanism_ is mechanism

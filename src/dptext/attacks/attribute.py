@@ -23,10 +23,10 @@ from dptext.attacks.base import (
     optional,
     random_state,
 )
-from dptext.checks import whole
 from dptext.errors import ParameterError
-from dptext.estimates import CONFIDENCE, area, area_of_classes, macro_f1, mean_of_people
+from dptext.intervals import CONFIDENCE, area, area_of_classes, macro_f1, mean_of_people
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_int
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 
@@ -177,7 +177,7 @@ def _parts(codes: Ids, kinds: int, whose: Ids, folds: int, seed: int) -> Iterato
     """(rows to train on, rows to judge), no person in both."""
     if kinds < 2:
         raise ParameterError(f"labels must be of at least two kinds, got {kinds}: there is nothing to tell apart")
-    folds = whole("folds", folds, least=2)
+    folds = check_int("folds", folds, minimum=2)
     people = int(whose.max()) + 1
     rarest = int(np.bincount(np.unique(codes * people + whose) // people, minlength=kinds).min())
     if rarest < folds:

@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dptext.drawing import checked_axes, legend_below, score_row
+from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra
-from dptext.estimates import Estimate, mean_of_people, share
-from dptext.showing import Facts, Showing
+from dptext.intervals import Estimate, mean_of_people, share
+from dptext.plotting import add_score_row, get_axes, legend_below
 from dptext.threads import available_cores
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class AttackScore(Showing):
+class AttackScore(ReprMixin):
     """How well an attack did, beside somebody who sees nothing.
 
     Higher is always better for the attacker, and worse for the people in the data.
@@ -55,14 +55,14 @@ class AttackScore(Showing):
     def __str__(self) -> str:
         return f"{self.attack}: {self.measure} {self.score} against {self.baseline:.3f} ({self.baseline_name})"
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "attack", self.attack
         yield "measure", self.measure
         yield "score", self.score.value
         yield "baseline", self.baseline
         yield "succeeded", self.succeeded
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield "95% interval", f"{self.score.low:.3f} to {self.score.high:.3f} ({self.score.count:,} {self.score.of})"
         yield "baseline is", self.baseline_name
         yield "detail", self.detail or None
@@ -72,9 +72,9 @@ class AttackScore(Showing):
 
         Returns the axes of matplotlib: those given, which may show other attacks, or new ones (extra ``report``).
         """
-        axes, score = checked_axes(axes, height=2.2), self.score
+        axes, score = get_axes(axes, height=2.2), self.score
         name = self.attack.replace(" (", "\n(")
-        score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=self.baseline)
+        add_score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=self.baseline)
         axes.set_xlabel(self.measure)
         legend_below(axes)
         return axes

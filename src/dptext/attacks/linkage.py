@@ -27,11 +27,11 @@ from dptext.attacks.base import (
     unit_rows,
     words_to_numbers,
 )
-from dptext.checks import choice, whole
 from dptext.errors import ParameterError
-from dptext.estimates import CONFIDENCE, mean_of_people
+from dptext.intervals import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
+from dptext.validation import check_choice, check_int
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ def similarities(
     original: Rows, private: Rows, *, similarity: str = "cosine", names: tuple[str, str] = ("original", "private")
 ) -> tuple[Similarity, tuple[int, int]]:
     """Scores of all pairs as a function of blocks, and (private rows, originals); see `dptext.attacks.linkage`."""
-    choice("similarity", similarity, ("cosine", "dot", "euclidean"))
+    check_choice("similarity", similarity, ("cosine", "dot", "euclidean"))
     left, right = side_by_side(original, private, names=names)
     sparse = hasattr(left, "tocsr") or hasattr(right, "tocsr")
     if sparse:
@@ -323,7 +323,7 @@ def linkage_of_scores(
     pairs, (rows, originals) = _as_pairs(scores, shape)
     if originals < 2:
         raise ParameterError(f"original must hold at least two candidates, got {originals}: nothing to choose from")
-    top = [whole("each of top", k, least=1) for k in top]
+    top = [check_int("each of top", k, minimum=1) for k in top]
     if not top:
         raise ParameterError("top must hold at least one integer, got none")
     if truth is None and rows > originals:
@@ -406,7 +406,7 @@ def author_reidentification(
     >>> print(author_reidentification(known, authors, ["my cats", "tax it"], ["ann", "bob"], seed=1)[0])
     author re-identification (linear): share named at first guess 1.000 [0.158, 1.000] against 0.500 (authors ...
     """
-    choice("attacker", attacker, ("centroid", "linear"))
+    check_choice("attacker", attacker, ("centroid", "linear"))
     left, right = side_by_side(known, private, names=("known", "private"))
     names = list(known_authors)
     codes, people = as_codes("known_authors", names, left.shape[0])

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from dptext.attacks.base import AttackScore, optional, quiet_fit
 from dptext.attacks.linkage import Pairs
-from dptext.checks import number
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, area, share
+from dptext.intervals import Estimate, area, share
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_float
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,8 +43,8 @@ def gaussian_ceiling(sigma: float, *, sensitivity: float = 1.0) -> Ceiling:
     >>> print(f"{found.auc:.3f} {found.accuracy:.3f} {found.at_1_percent:.3f} {found.at_01_percent:.4f}")
     0.760 0.691 0.092 0.0183
     """
-    sensitivity = number("sensitivity", sensitivity, above=0)
-    mu, normal = sensitivity / number("sigma", sigma, above=0), NormalDist()
+    sensitivity = check_float("sensitivity", sensitivity, above=0)
+    mu, normal = sensitivity / check_float("sigma", sigma, above=0), NormalDist()
     few, fewer = (normal.cdf(normal.inv_cdf(share) + mu) for share in (0.01, 0.001))
     return Ceiling(auc=normal.cdf(mu / 2**0.5), accuracy=normal.cdf(mu / 2), at_1_percent=few, at_01_percent=fewer)
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from dptext.attacks.base import AttackScore, as_codes, as_ids, as_rows, unit_rows
 from dptext.attacks.linkage import rank_scores
-from dptext.checks import whole
 from dptext.errors import ParameterError
-from dptext.estimates import CONFIDENCE, mean_over_runs, share
+from dptext.intervals import CONFIDENCE, mean_over_runs, share
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_int
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -140,7 +140,7 @@ def nearest_secrets(
     choices = found.choices[known]
     if choices.min() < 2:
         raise ParameterError("secrets must be at least two of each kind: of one there is nothing to choose from")
-    top = whole("top", top, least=1, most=max(1, found.words - 1))
+    top = check_int("top", top, minimum=1, maximum=max(1, found.words - 1))
     asked = f"{known.sum():,} of {known.size:,} pairs have vectors"
     median = f"in the median the secret is word {int(np.median(found.among_words[known])):,} of {found.words:,}"
     measures = (

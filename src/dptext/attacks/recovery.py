@@ -29,11 +29,11 @@ from dptext.attacks.base import (
 )
 from dptext.attacks.linkage import rank_scores, similarities
 from dptext.attacks.membership import Channel, ChannelRows
-from dptext.checks import choice, whole
 from dptext.errors import ParameterError
-from dptext.estimates import CONFIDENCE, Estimate, mean_of_people, share
+from dptext.intervals import CONFIDENCE, Estimate, mean_of_people, share
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_choice, check_int
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = npt.NDArray[np.int64]
@@ -156,7 +156,7 @@ def nearest_recovery(
     pairs, (rows, words) = similarities(
         as_rows("candidates", candidates), points, similarity="euclidean", names=("candidates", "points")
     )
-    k = whole("k", k, least=1, most=words - 1)
+    k = check_int("k", k, minimum=1, maximum=words - 1)
     given = as_ids("true", true, words, rows)
     frequencies = np.full(words, 1 / words) if prior is None else _prior(prior, words)
     found = rank_scores(pairs, given, words, RandomBits(seed)) < k
@@ -228,10 +228,12 @@ def cross_corpus_recovery(
         raise ParameterError(
             f"attacker must have vectors of the victim's dimension, {points.shape[1]}, got {candidates.shape[1]}"
         )
-    k = whole("k", k, least=1, most=len(known) - 1)
+    k = check_int("k", k, minimum=1, maximum=len(known) - 1)
     row_of = {word: row for row, word in enumerate(known)}
     shared = np.array([row for row, word in enumerate(words) if word in row_of], dtype=np.int64)
-    anchors = whole("anchors", anchors, least=0, most=max(shared.size, 1) - 1)  # some shared word is to be recovered
+    anchors = check_int(
+        "anchors", anchors, minimum=0, maximum=max(shared.size, 1) - 1
+    )  # some shared word is to be recovered
     points, candidates = unit_rows(points), unit_rows(candidates)
     there = np.array([row_of[words[row]] for row in shared], dtype=np.int64)
     if anchors:
@@ -340,14 +342,14 @@ def bag_inversion(
         ParameterError: fewer than 10 public pairs, no word, NaN, rows of other lengths; the argument is named.
         MissingExtraError: scikit-learn or scipy is not installed.
     """
-    choice("decoder", decoder, ("ridge", "logistic"))
+    check_choice("decoder", decoder, ("ridge", "logistic"))
     learnt, private = as_rows("public_vectors", public_vectors), as_rows("vectors", vectors)
     if learnt.shape[1] != private.shape[1]:
         raise ParameterError(f"vectors must have {learnt.shape[1]} numbers each as public_vectors, got other lengths")
     if len(learnt) < 10:
         raise ParameterError(f"public_vectors must be at least 10 to learn from, got {len(learnt)}")
     shown, hidden, sizes = _bags(public_bags, bags, (len(learnt), len(private)))
-    top = whole("top", top, least=1, most=shown.shape[1] - 1)
+    top = check_int("top", top, minimum=1, maximum=shown.shape[1] - 1)
     whose = as_people(people, len(private))
     asked = np.flatnonzero(sizes > 0)
     bits = RandomBits(seed)

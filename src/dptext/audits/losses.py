@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
+from dptext.validation import check_float, check_int
 
 Draw: TypeAlias = Callable[[int, RandomBits], npt.NDArray[Any]]
 Score: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
@@ -131,7 +131,7 @@ def sampled_loss(
     Raises:
         ParameterError: the mechanism raises, returns another shape, is not random; too few samples.
     """
-    samples = whole("samples", samples, least=100)
+    samples = check_int("samples", samples, minimum=100)
     bits = RandomBits(seed)
     draws = [_CheckedDraw(draw_first, "first"), _CheckedDraw(draw_second, "second")]
     for draw in draws:
@@ -381,7 +381,7 @@ def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[fl
     """
     shares = np.exp(_checked(log_probabilities))
     # beyond 700 it is no float any more; a smaller epsilon needs more delta, so this errs to the safe side
-    factor = math.exp(min(number("epsilon", epsilon, least=0, infinite=True), 700.0))
+    factor = math.exp(min(check_float("epsilon", epsilon, minimum=0, infinite=True), 700.0))
     best: list[tuple[float, int, int]] = []
 
     def row(i: int) -> None:

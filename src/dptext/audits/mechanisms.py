@@ -15,12 +15,12 @@ from dptext.audits.goodness import Release, Sampler, compare_releases
 from dptext.audits.losses import Draw, sampled_loss
 from dptext.audits.vectors import Pair, VectorScore, audit_vectors
 from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_exact, judge_sample, with_release
+from dptext.display import progress_bar
 from dptext.errors import ParameterError
-from dptext.privacy.condition import ONE_GROUP, OneGroup
 from dptext.privacy.guarantee import MetricDP, Unit
+from dptext.privacy.neighbours import ONE_GROUP, OneGroup
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.progress import watched
 
 Points: TypeAlias = npt.NDArray[np.float64]
 Distance: TypeAlias = Callable[[Points, Points], npt.ArrayLike]
@@ -85,7 +85,7 @@ def audit(
             the shown distribution.
         error: how often a true claim may be refuted: by a sampled bound, or by draws that happen to disagree.
         seed: for the choice of inputs and for draws; None for fresh randomness.
-        progress: a bar, as `dptext.progress` says.
+        progress: a bar, as `dptext.display` says.
 
     Returns:
         A `Verdict`: ``outcome``, ``loss`` that was shown, ``allowed`` by the claim, ``refuted``.
@@ -101,7 +101,7 @@ def audit(
     >>> str(verdict.outcome), verdict.loss <= verdict.allowed
     ('exact', True)
     """
-    with watched(progress, "auditing"):
+    with progress_bar(progress, "auditing"):
         if isinstance(mechanism, str | type):
             raise ParameterError(f"mechanism must be an object such as TEM(...), got a {type(mechanism).__name__}")
         how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from dptext.audits.goodness import Draw, Floats, compare_vectors, stated_noise
 from dptext.audits.losses import learn_score, loss_bound
 from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_sample, with_stated_noise
-from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP, Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.validation import check_int
 
 Pair: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 VectorScore: TypeAlias = Callable[[Floats], Floats] | Literal["learnt"]
@@ -89,7 +89,7 @@ def audit_vectors(
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
     else:
         raise ParameterError("a function that draws does not say which vectors it takes: give two of them as pair=")
-    samples = whole("samples", samples, least=100)
+    samples = check_int("samples", samples, minimum=100)
     bits = RandomBits(seed)
     noise = stated_noise(claim)
     error_of_bound = error if noise is None else error / 2

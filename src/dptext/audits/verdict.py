@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from dptext.audits.goodness import DrawTest, Sampler, compare_draws
 from dptext.audits.losses import CanaryBound, LossBound, exact_delta, exact_loss, strongest_bound
-from dptext.checks import number
-from dptext.drawing import checked_axes, legend_below, promise_row
+from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
+from dptext.plotting import add_guarantee_row, get_axes, legend_below
 from dptext.privacy.gaussian import SampledGaussian, gaussian_delta, gaussian_epsilon
 from dptext.privacy.guarantee import (
     ApproxDP,
@@ -31,7 +31,7 @@ from dptext.privacy.guarantee import (
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, UNCOMPARED
-from dptext.showing import Facts, Showing
+from dptext.validation import check_float
 
 _WIDTH = 79
 _HANG = " " * 15
@@ -54,7 +54,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Verdict(Showing):
+class Verdict(ReprMixin):
     """The result of an audit. All losses are in nats.
 
     Attributes:
@@ -156,13 +156,13 @@ class Verdict(Showing):
         data = {**asdict(self), "claim": guarantee_to_dict(self.claim), "refutable": self.refutable}
         return json.dumps({key: _plain(value) for key, value in data.items()}, indent=2)
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "outcome", str(self.outcome)
         yield "loss", self.loss
         yield "allowed", self.allowed
         yield "claim", str(self.claim)
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield "verdict", self._headline()
         for each in self._reasons():
             name, _, reason = each.partition(":")
@@ -181,7 +181,7 @@ class Verdict(Showing):
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        axes = checked_axes(axes, height=2.2)
+        axes = get_axes(axes, height=2.2)
         self.draw_row(axes, name or f"worst pair found,\n{self.method.partition(',')[0]}")
         legend_below(axes)
         return axes
@@ -189,7 +189,7 @@ class Verdict(Showing):
     def draw_row(self, axes: Any, name: str) -> None:
         """The row alone, without a legend."""
         losses = {"allowed": self.allowed, "loss": self.loss, "strongest": self.strongest}
-        promise_row(axes, name, refuted=self.refuted, **losses)
+        add_guarantee_row(axes, name, refuted=self.refuted, **losses)
 
 
 def _plain(value: object) -> object:
@@ -402,10 +402,10 @@ def judge_gaussian(
     """
     guarantee = as_approx(checked_claim(claim))
     epsilon, delta = min(own.epsilon, guarantee.epsilon), min(own.delta, guarantee.delta)
-    sigma, sensitivity = number("sigma", sigma, above=0), number("sensitivity", sensitivity, above=0)
+    sigma, sensitivity = check_float("sigma", sigma, above=0), check_float("sensitivity", sensitivity, above=0)
     needed = gaussian_delta(sigma, epsilon=epsilon, sensitivity=sensitivity)
     broken = needed > delta * (1 + 1e-9)
-    loss = gaussian_epsilon(sigma, delta=number("delta", delta, above=0, below=1), sensitivity=sensitivity)
+    loss = gaussian_epsilon(sigma, delta=check_float("delta", delta, above=0, below=1), sensitivity=sensitivity)
     return Verdict(
         outcome=Outcome.REFUTED if broken else Outcome.EXACT,
         claim=claim.guarantee,
@@ -430,7 +430,7 @@ def judge_sampled_gaussian(
     """The verdict on steps of Gaussian noise on sums over samples: the epsilon of their account, computed again."""
     guarantee = as_approx(checked_claim(claim))
     epsilon, delta = min(own.epsilon, guarantee.epsilon), min(own.delta, guarantee.delta)
-    loss = account.epsilon(delta=number("delta", delta, above=0, below=1))
+    loss = account.epsilon(delta=check_float("delta", delta, above=0, below=1))
     broken = loss > epsilon * (1 + _ACCOUNTS_AGREE)
     return Verdict(
         outcome=Outcome.REFUTED if broken else Outcome.EXACT,

@@ -27,12 +27,11 @@ from dptext.calibration.deniability import (
 )
 from dptext.calibration.outcomes import distances_from, distributions_of
 from dptext.calibration.reidentification import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
-from dptext.checks import number
+from dptext.display import Fields, ReprMixin, progress_bar
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.wording import facts_of
-from dptext.progress import watched
-from dptext.showing import Facts, Showing
+from dptext.validation import check_float
 from dptext.vectors.formats import VectorsLike, word_vectors
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
@@ -67,7 +66,7 @@ class Family:
         self.vectors = vectors
         self.name = str(getattr(build, "name", getattr(build, "__name__", "mechanism")))
         self._build, self._options = build, options
-        self._pure = None if pure_epsilon is None else number("pure_epsilon", pure_epsilon, above=0)
+        self._pure = None if pure_epsilon is None else check_float("pure_epsilon", pure_epsilon, above=0)
         if self._pure is not None and "pure_epsilon" not in inspect.signature(build).parameters:
             raise ParameterError(
                 f"{self.name} has no threshold that a pure epsilon could set: its worst case is epsilon times the "
@@ -92,7 +91,7 @@ class Family:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Calibration(Showing):
+class Calibration(ReprMixin):
     """An epsilon, what was asked for and what is reached there.
 
     Attributes:
@@ -113,16 +112,16 @@ class Calibration(Showing):
     found: Deniability = field(repr=False)
     mechanism: WordMechanism = field(repr=False)
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "epsilon", self.epsilon
         yield "target", self.target
         yield "wanted", self.wanted
         yield "reached", self.reached
         yield "error", None if math.isnan(self.error) else self.error
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield "mechanism", self.found.mechanism
-        yield from self.found._in_full()
+        yield from self.found._html_fields()
         yield from facts_of(self.mechanism.statement)
 
     def plot(self, axes: Any = None) -> Any:
@@ -172,7 +171,7 @@ def calibrate(
         keep_rate: the mean of N_w over running text, between 0 and 1.
         support: the median of S_w over running text; at ``epsilon`` it is at least this.
         weights, rows, eta, draws, seed: see `dptext.calibration.deniability.deniability`.
-        progress: a bar, as `dptext.progress` says.
+        progress: a bar, as `dptext.display` says.
         relinking: of a bank, how often they may be right, between 1 / people and 1.
         people: of a bank, how many.
         texts: of a bank, at least as many public texts, one a person (one sentence, or a document).
@@ -185,7 +184,7 @@ def calibrate(
     >>> calibrate(vectors, keep_rate=0.5).epsilon
     0.4326
     """
-    with watched(progress, "looking for epsilon"):
+    with progress_bar(progress, "looking for epsilon"):
         if isinstance(vectors, str | os.PathLike):
             vectors = word_vectors(vectors)
         if not isinstance(vectors, WordVectors):
@@ -251,9 +250,9 @@ class _Target:
 
     def __post_init__(self) -> None:
         if self.name == "keep_rate":
-            number("keep_rate", self.wanted, above=0, below=1)
+            check_float("keep_rate", self.wanted, above=0, below=1)
             return
-        number("support", self.wanted, least=2, most=len(self.family.vectors))
+        check_float("support", self.wanted, minimum=2, maximum=len(self.family.vectors))
         eta, draws = self.how["eta"], self.how["draws"]
         if self.is_sampled and self.wanted > (1 - eta) * draws / 2:
             raise ParameterError(

@@ -22,12 +22,11 @@ from dptext.calibration.outcomes import (
     reach_of_masses,
     smallest_support,
 )
-from dptext.checks import number, whole
-from dptext.drawing import checked_axes, grey, labelled, next_style
+from dptext.display import Fields, ReprMixin, progress_bar
 from dptext.errors import ParameterError
+from dptext.plotting import get_axes, grey, label_axes, next_style
 from dptext.privacy.randomness import RandomBits
-from dptext.progress import watched
-from dptext.showing import Facts, Showing
+from dptext.validation import check_float, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import word_mechanism
@@ -41,7 +40,7 @@ def draw_keep(axes: Any, name: str, found: Sequence[Deniability]) -> None:
     low, high = ([each.quantile("keep", share) for each in found] for share in (0.05, 0.95))
     axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
     axes.plot(epsilons, [each.mean("keep") for each in found], label=name, markersize=4, **style)
-    labelled(axes, "epsilon", "probability to stay\n(mean; band: 5% to 95% of text)", "How often a word stays")
+    label_axes(axes, "epsilon", "probability to stay\n(mean; band: 5% to 95% of text)", "How often a word stays")
     axes.set_ylim(-0.02, 1.02)
 
 
@@ -53,7 +52,7 @@ def draw_support(axes: Any, name: str, found: Sequence[Deniability]) -> None:
     label = name if draws is None else f"{name} (at least: {draws:,} draws a word)"
     axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
     axes.plot(epsilons, middle, label=label, markersize=4, **style)
-    labelled(axes, "epsilon", "words\n(median; band: 25% to 75% of text)", "How many words it could become")
+    label_axes(axes, "epsilon", "words\n(median; band: 25% to 75% of text)", "How many words it could become")
     axes.set_yscale("log")
 
 
@@ -74,7 +73,7 @@ def draw_density(axes: Any, found: Deniability) -> None:
         axes.axline((x.mean(), x.mean()), slope=1, color=grey(axes, 0.3), linewidth=0.8, zorder=0, label=_DIAGONAL)
     axes.margins(y=0.2)  # words lie everywhere: room above them for the legend
     neighbour = f"distance to the {_ordinal(found.neighbours)} neighbour (dense to sparse)"
-    labelled(axes, neighbour, "mean distance of a replacement", "How far a replacement goes")
+    label_axes(axes, neighbour, "mean distance of a replacement", "How far a replacement goes")
 
 
 _DIAGONAL = "as far as that neighbour"
@@ -134,7 +133,7 @@ class WordSample:
 
 
 def sample_words(weights: Floats, most: int) -> WordSample:
-    whole("rows", most, least=2)
+    check_int("rows", most, minimum=2)
     possible = np.flatnonzero(weights > 0)
     if possible.size <= most:
         nothing = np.empty((0, 2), dtype=np.int64)
@@ -174,7 +173,7 @@ _NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Deniability(Showing):
+class Deniability(ReprMixin):
     """What a mechanism does to each of n words, and to the words of running text.
 
     Arrays are (n,) float64, one entry a word. What speaks of a replacement is given that the word does not stay, and
@@ -288,7 +287,7 @@ class Deniability(Showing):
         values: Floats = getattr(self, name)
         return values
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "mechanism", self.mechanism
         yield "epsilon", self.epsilon
         yield "words", len(self)
@@ -296,7 +295,7 @@ class Deniability(Showing):
         yield "support", self.quantile("support", 0.5)
         yield "draws", self.draws
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         low, high = (self.quantile("keep", share) for share in (0.05, 0.95))
         middle = self.quantile("support", 0.5)
         yield "a word stays", f"with probability {self.mean('keep'):.1%} (mean; 90% of text: {low:.1%} to {high:.1%})"
@@ -308,7 +307,7 @@ class Deniability(Showing):
 
         Returns the axes of matplotlib: those given, which may show other mechanisms, or new ones (extra ``report``).
         """
-        axes = checked_axes(axes)
+        axes = get_axes(axes)
         draw_density(axes, self)
         return axes
 
@@ -344,7 +343,7 @@ def deniability(
         neighbours: which neighbour measures the density of a region.
         draws: draws of each word. An upper bound on S_w below the vocabulary's size needs about 4 / eta^2.
         seed: of the draws. The words looked at are public, so a seed gives nothing away.
-        progress: a bar, as `dptext.progress` says.
+        progress: a bar, as `dptext.display` says.
 
     Raises:
         ParameterError: a number out of range; no words.
@@ -355,10 +354,10 @@ def deniability(
     >>> found.keep.round(3), found.support
     (array([0.681]), array([3.]))
     """
-    with watched(progress, "words looked at"):
+    with progress_bar(progress, "words looked at"):
         measured = word_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
-        eta = number("eta", eta, above=0, below=1)
-        neighbours, draws = whole("neighbours", neighbours, least=1), whole("draws", draws, least=1)
+        eta = check_float("eta", eta, above=0, below=1)
+        neighbours, draws = check_int("neighbours", neighbours, minimum=1), check_int("draws", draws, minimum=1)
         names, sample, at = _words_to_look_at(measured, words, checked_weights(weights, len(measured.vectors)), rows)
         found = outcomes(measured, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
         arrays = vars(found) | {"weights": sample.weights}
@@ -455,7 +454,7 @@ def _number(value: float) -> float | None:
 
 
 @dataclass(frozen=True, repr=False)
-class Replacements(Showing):
+class Replacements(ReprMixin):
     """The outputs of one word."""
 
     word: str
@@ -468,7 +467,7 @@ class Replacements(Showing):
     eta: float
     draws: int | None
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         """Not the word: somebody may have typed one out of a text."""
         yield "known", self.known
         yield "epsilon", self.epsilon
@@ -476,7 +475,7 @@ class Replacements(Showing):
         yield "support", self.support
         yield "draws", self.draws
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield "likeliest", ", ".join(f"{word} ({share:.1%})" for word, share in self.likeliest)
 
 

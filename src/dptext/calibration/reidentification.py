@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dptext.checks import number, whole
-from dptext.drawing import checked_axes, grey, labelled, next_style
+from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
-from dptext.estimates import mean_of_people
+from dptext.intervals import mean_of_people
 from dptext.noise.subset_selection import Profile
+from dptext.plotting import get_axes, grey, label_axes, next_style
 from dptext.privacy.guarantee import epsilon_at_most, rate_at_most, rounded_down
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import calibrated_bank
@@ -25,7 +25,7 @@ from dptext.release.privatize import privatize
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
-from dptext.showing import Facts, Showing
+from dptext.validation import check_float, check_int
 
 DIGITS = 4
 """Of an epsilon that was searched for: one that a person can type."""
@@ -136,7 +136,7 @@ class BankEpsilon:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BankCalibration(Showing):
+class BankCalibration(ReprMixin):
     """An epsilon at which texts are traced back rarely enough."""
 
     epsilon: float
@@ -150,19 +150,19 @@ class BankCalibration(Showing):
     public_reached: float | None = None
     rewriter: BankRewriter = field(repr=False)
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "epsilon", self.epsilon
         yield "wanted", self.wanted
         yield "people", self.people
         yield "reached", self.reached
         yield "public", self.public
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield from (("what it is", each) for each in calibrated_bank(self))
 
     def plot(self, axes: Any = None) -> Any:
         """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism."""
-        axes, rewriter = checked_axes(axes), self.rewriter
+        axes, rewriter = get_axes(axes), self.rewriter
         family = _Family(rewriter.bank, rewriter.unit, rewriter.max_sentences)
         counted = family.parts if rewriter.unit == "sentence" else 1  # as many epsilons come together
         last = max(1.25 * self.epsilon, 1.05 * (self.public or 0.0))
@@ -179,7 +179,9 @@ class BankCalibration(Showing):
             point |= {"marker": "+", "markersize": 11}
             axes.plot([self.public], [self.public_reached], label="among the public texts given", **point)
         axes.axhline(self.wanted, color=grey(axes, 0.5), linewidth=0.8, label=f"wanted: {self.wanted:.3g}")
-        labelled(axes, "epsilon", f"chance to name the right one of {self.people:,}", "How often a text is traced back")
+        label_axes(
+            axes, "epsilon", f"chance to name the right one of {self.people:,}", "How often a text is traced back"
+        )
         return axes
 
 
@@ -194,8 +196,8 @@ def calibrate_bank(
     seed: int | None = None,
 ) -> BankCalibration:
     """See `dptext.calibrate`."""
-    people = whole("people", people, least=2)
-    wanted = number("relinking", relinking, above=0, below=1)
+    people = check_int("people", people, minimum=2)
+    wanted = check_float("relinking", relinking, above=0, below=1)
     if wanted <= 1 / people:
         raise ParameterError(
             f"relinking must be above 1 / people, {1 / people:.4g}, which a blind guess reaches, got {wanted:g}: name "

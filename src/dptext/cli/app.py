@@ -23,8 +23,8 @@ from typer.core import TyperCommand
 
 from dptext.cli.console import ReaderLeftError, Stopped, say, say_error
 from dptext.cli.options import EPSILON_REQUIRED, output_option, run_option
+from dptext.display import disable_progress
 from dptext.errors import DptextError, ProtectionWarning
-from dptext.progress import switch_off
 
 INTERRUPTED = 130
 INPUT_OUTPUT = 4
@@ -160,7 +160,7 @@ def _logging_as_it_was() -> Iterator[None]:
 @_logging_as_it_was()
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Run one command of the program and return its exit code (`dptext.cli.main`)."""
-    switch_off()  # commands show their own progress
+    disable_progress()  # commands show their own progress
     try:
         with _terminated_like_interrupted(), warnings.catch_warnings():
             warnings.simplefilter("ignore", ProtectionWarning)  # commands print it before they start

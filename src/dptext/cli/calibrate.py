@@ -16,13 +16,13 @@ from rich.table import Table
 from dptext.calibration import calibration
 from dptext.calibration.calibration import Calibration, Family
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
-from dptext.checks import choice
 from dptext.cli import options
 from dptext.cli.console import stdout
 from dptext.cli.options import method_option, privacy_option, run_option
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.wording import calibrated_bank, measured, percent_at_most
+from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.registry import MECHANISMS
@@ -109,7 +109,7 @@ def calibrate(
     _refuse(options.given_flags(texts), "for a bank: add --bank FOLDER")
     if epsilon and words.keep_rate is not None:
         raise ParameterError("give either --epsilon or --keep-rate")
-    name = choice("mechanism", words.mechanism.lower(), MECHANISMS)
+    name = check_choice("mechanism", words.mechanism.lower(), MECHANISMS)
     public = load_vectors(words.vectors, limit=words.limit)
     family = Family(public, name)
     how: dict[str, Any] = {"rows": words.rows, "seed": options.ANALYSIS_SEED}

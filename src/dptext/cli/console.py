@@ -16,9 +16,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from dptext.display import progress_columns
 from dptext.errors import StorageError
 from dptext.io.documents import DocumentReader
-from dptext.progress import columns
 
 
 class ReaderLeftError(StorageError):
@@ -249,5 +249,5 @@ def progress_bar(first: str, *, quiet: bool) -> Iterator[Bar]:
     if quiet or not console.is_terminal:
         yield Bar(None, first)
         return
-    with Progress(*columns(), console=console, transient=True) as progress:
+    with Progress(*progress_columns(), console=console, transient=True) as progress:
         yield Bar(progress, first)

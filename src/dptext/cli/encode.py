@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dptext.checks import meant, shown
 from dptext.cli import options
 from dptext.cli.console import print_json, say
 from dptext.cli.hide import HidingOptions, check_hiding, forget_training, is_among, is_saved, train
@@ -28,6 +27,7 @@ from dptext.representations.files import check_output_columns, encode_file
 from dptext.representations.published.protocols import Published
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import ON_NEWS, PUBLISHED_ONLY, RANDOMIZERS, Kept, kind_named
+from dptext.validation import did_you_mean, display_value
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def _randomizer_named(name: str) -> Any:
     if build is None:
         raise ParameterError(
             f"expected a randomizer ({', '.join(RANDOMIZERS)}; for comparisons {', '.join(PUBLISHED_ONLY)}), got "
-            f"{shown(name)}{meant(name, RANDOMIZERS | PUBLISHED_ONLY)}"
+            f"{display_value(name)}{did_you_mean(name, RANDOMIZERS | PUBLISHED_ONLY)}"
         )
     return build
 

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from dptext.checks import choice
 from dptext.cli import options, outputs
 from dptext.cli.console import print_json, stopped_with_notes
 from dptext.cli.options import method_option, output_option, privacy_option
@@ -24,6 +23,7 @@ from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize_file
 from dptext.release.release import promise_to
 from dptext.release.run import check_statement_file, is_released
+from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS, options_of
@@ -68,7 +68,7 @@ class MechanismOptions:
 
     def check(self, out: str) -> None:
         """Raise if options do not fit together."""
-        name = choice("mechanism", self.mechanism.lower(), (*MECHANISMS, BANK))
+        name = check_choice("mechanism", self.mechanism.lower(), (*MECHANISMS, BANK))
         of_words, of_bank_only = ("vectors", "limit"), ("bank", "unit", "max_sentences")
         flags = options.given_flags(self, *(of_words if name == BANK else of_bank_only))
         if flags:

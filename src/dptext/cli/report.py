@@ -20,9 +20,9 @@ from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.findings import ReportConfig
 from dptext.methods.results import Measurement, grade
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports.answers import recommendation
 from dptext.reports.page import Report
 from dptext.reports.report import report as make_report
+from dptext.reports.summary import recommendation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, chosen_epsilon, whole
+from dptext.display import ReprMixin
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.plan import (
     ContextFeatures,
@@ -32,10 +32,10 @@ from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
-from dptext.showing import Showing
 from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import UserUnit, UserWords, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
+from dptext.validation import check_choice, check_int, require_epsilon
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
@@ -144,7 +144,7 @@ class Plan(ReleasePlan):
         )
 
 
-class Cooccurrence(Shareable, Showing):
+class Cooccurrence(Shareable, ReprMixin):
     """Word vectors from the texts of users, by one noisy release of which words stand beside which.
 
     Every user's texts become one matrix, from their own texts and public numbers alone, which is clipped to a norm by
@@ -269,12 +269,12 @@ class Cooccurrence(Shareable, Showing):
 
     def plan(self) -> Plan:
         """All that is decided before a text is read: public, and checked; it raises what the class does."""
-        unit = choice("unit", self.unit, get_args(UserUnit))
+        unit = check_choice("unit", self.unit, get_args(UserUnit))
         window, dimension, most_words = (
-            whole(name, getattr(self, name), least=1, most=most) for name, most in _MOST.items()
+            check_int(name, getattr(self, name), minimum=1, maximum=most) for name, most in _MOST.items()
         )
         given: Any = self.epsilon
-        epsilon: float | Mapping[str, float] = chosen_epsilon(given, "Cooccurrence")
+        epsilon: float | Mapping[str, float] = require_epsilon(given, "Cooccurrence")
         floor, default = DEFAULT_FLOOR, self.default_level
         if isinstance(self.level, BudgetPolicy):
             floor = self.level.floor

@@ -14,18 +14,18 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, listed, number
+from dptext.display import Fields, ReprMixin
 from dptext.embeddings.participation import Participation, personal_participation
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, is_missing
 from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
-from dptext.privacy.condition import Condition, LevelIsSent, OfLevel, Requirement
 from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit
+from dptext.privacy.neighbours import Condition, LevelIsSent, OfLevel, Requirement
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
-from dptext.showing import Facts, Showing
 from dptext.users.grouping import user_name
+from dptext.validation import check_choice, check_float, format_names
 
 PredictedFrom: TypeAlias = Literal["public", "texts", "device"]
 Floats = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ _CHECKED_AT = 0.5  # any delta will do to check names and epsilons
 _LABELS = "the labels and features that levels are predicted with were given by volunteers for publication"
 
 
-class BudgetPolicy(Showing):
+class BudgetPolicy(ReprMixin):
     """Public levels, and how users come by theirs: it goes as ``level=`` into `SkipGram` and `Cooccurrence`.
 
     Those who declared a level have it; those who did not get one that is predicted, if the policy predicts; all others
@@ -118,7 +118,7 @@ class BudgetPolicy(Showing):
         self.response = None if epsilon is None else RandomizedResponse(len(self.levels), epsilon)
         self._strict_last = sorted(self.levels, key=self.levels.__getitem__, reverse=True)
         self.concerns = MappingProxyType(self._checked_concerns(concerns))
-        self.margin = number("margin", margin, least=0)  # less privacy than people are thought to want is no policy
+        self.margin = check_float("margin", margin, minimum=0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (self.__dict__ | {"levels": dict(self.levels), "concerns": dict(self.concerns)},))
@@ -192,7 +192,7 @@ class BudgetPolicy(Showing):
             ParameterError: a level that is none of the policy's.
         """
         if not self.levels.keys() >= set(levels.values()):
-            raise ParameterError(f"a level must be one of {listed(self.levels)}, got another")
+            raise ParameterError(f"a level must be one of {format_names(self.levels)}, got another")
         for document in documents:
             known = document.attributes or {}
             level = known.get(self.attribute)
@@ -245,13 +245,13 @@ class BudgetPolicy(Showing):
             return {name: even[name] for name in self.levels}
         if not isinstance(given, Mapping) or given.keys() != self.levels.keys():
             raise ParameterError(f"concerns must hold one number for each of the {count} levels, and nothing else")
-        found = {name: number("a concern", given[name]) for name in self.levels}
+        found = {name: check_float("a concern", given[name]) for name in self.levels}
         ordered = [found[name] for name in self._strict_last]
         if ordered != sorted(ordered):
             raise ParameterError("concerns must not fall where epsilons do: less epsilon is enough for more concern")
         return found
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "levels", self.levels
         yield "attribute", self.attribute
         yield "default", self.default
@@ -272,7 +272,7 @@ def _check_together(predicted_from: Any, predictor: Any, training: Any, epsilon:
                 "predictor, training and epsilon belong to predicted_from=: say where features are from"
             )
         return
-    choice("predicted_from", predicted_from, get_args(PredictedFrom), also=" or None")
+    check_choice("predicted_from", predicted_from, get_args(PredictedFrom), also=" or None")
     if not (hasattr(predictor, "predict") or (predictor is None and predicted_from == "device")):
         raise ParameterError("predictor must be a fitted regressor, for example one of scikit-learn")
     if training != "public" and not isinstance(training, PrivacyStatement):

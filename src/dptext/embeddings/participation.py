@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, listed, number, shown, whole
 from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.gaussian import SampledGaussian, gaussian_epsilon, greatest_sampling_rate, least_noise_multiplier
 from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_choice, check_float, check_int, display_value, format_names
 
 Unit: TypeAlias = Literal["user", "document", "pair"]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -65,7 +65,7 @@ class Clipping:
         norms = clip if isinstance(clip, tuple | list) else (clip,)
         if isinstance(clip, tuple | list) and len(clip) != 2:
             raise ParameterError(f"clip must be one norm, or two (of words, of contexts), got {len(clip)}")
-        checked = [number("clip", each, least=_SHORTEST_CLIP, most=_LONGEST_CLIP) for each in norms]
+        checked = [check_float("clip", each, minimum=_SHORTEST_CLIP, maximum=_LONGEST_CLIP) for each in norms]
         return cls(*checked) if len(checked) == 1 else cls(math.hypot(*checked), *checked)
 
     @property
@@ -88,15 +88,15 @@ class Recipe:
     most_words: int
 
     def __post_init__(self) -> None:
-        choice("unit", self.unit, get_args(Unit))
+        check_choice("unit", self.unit, get_args(Unit))
         for name, most in _MOST.items():
-            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, most=most))
+            object.__setattr__(self, name, check_int(name, getattr(self, name), minimum=1, maximum=most))
         if self.unit == "pair":
             object.__setattr__(self, "pairs", 1)
         Clipping.of(self.clip)
-        object.__setattr__(self, "distance", number("distance", self.distance, above=0, most=_FARTHEST))
+        object.__setattr__(self, "distance", check_float("distance", self.distance, above=0, maximum=_FARTHEST))
         if isinstance(self.subsample, bool) or self.subsample != 0:  # a 0 stays what it is: the fingerprint has it
-            object.__setattr__(self, "subsample", number("subsample", self.subsample, above=0))
+            object.__setattr__(self, "subsample", check_float("subsample", self.subsample, above=0))
 
     @property
     def clipping(self) -> Clipping:
@@ -142,7 +142,7 @@ class Participation:
     default: str = EVERYONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", number("delta", self.delta, above=0, below=1))
+        object.__setattr__(self, "delta", check_float("delta", self.delta, above=0, below=1))
         rates: dict[str, float] = {}
         for level, rate in self.rates.items():
             # the checks of a SampledGaussian hold without noise too, and its numbers are Python's
@@ -156,7 +156,9 @@ class Participation:
             object.__setattr__(self, "noise_multiplier", checked.noise_multiplier if self.noise_multiplier else 0.0)
         object.__setattr__(self, "rates", MappingProxyType(rates))
         if self.default not in self.rates:
-            raise ParameterError(f"default must be one of {listed(self.rates)}, got {shown(self.default)}")
+            raise ParameterError(
+                f"default must be one of {format_names(self.rates)}, got {display_value(self.default)}"
+            )
 
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, sampling_rate: float, steps: int) -> Participation:
@@ -200,7 +202,7 @@ class Participation:
         levels = list(self.rates)
         named = [self.default if each is None else str(each) for each in declared] or [self.default]
         if not self.rates.keys() >= set(named):
-            raise ParameterError(f"a level must be one of {listed(levels)}, or None; got another")
+            raise ParameterError(f"a level must be one of {format_names(levels)}, or None; got another")
         return levels.index(min(named, key=self.rates.__getitem__))
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.embeddings.levels import Levels
 from dptext.embeddings.participation import public_frequencies
 from dptext.embeddings.refinement import public_base, strengths
@@ -21,14 +20,15 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import CELL, MOST_USERS, Floats, Integers, clipped_matrices
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ApproxDP, Guarantee, Relation, Trust, Unit, as_approx, rounded_up
+from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.privacy.restating import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import ONE_NAME, UserUnit, users_of
 from dptext.users.private_vocabulary import LearnedVocabulary, PrivateVocabulary
+from dptext.validation import check_float, check_int
 from dptext.vectors.formats import Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
@@ -448,8 +448,8 @@ def expected_vectors(
     unit: str = "document",
 ) -> list[ExpectedVectors]:
     """What a release is worth for one epsilon or several, from public texts."""
-    people = whole("people", people, least=1, most=MOST_USERS)
-    given = EPSILONS if epsilon is None else (number("epsilon", epsilon, above=0),)
+    people = check_int("people", people, minimum=1, maximum=MOST_USERS)
+    given = EPSILONS if epsilon is None else (check_float("epsilon", epsilon, above=0),)
     one, other = _halves(plan, public, unit)
     width = plan.features.dimension
     base = np.zeros((len(plan.words), 1))

@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from dptext.checks import choice, path
 from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import Content, file_digest
 from dptext.io.atomic import HashedFile, check_new_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.wording import filled
+from dptext.validation import check_choice, check_path
 from dptext.vectors.formats import FOLDER, KNOWN_VECTORS, check_words, write_binary, write_folder, write_text
 from dptext.vectors.word_vectors import WordVectors
 
@@ -122,7 +122,7 @@ def save_release(
     if vectors.statement is None:
         raise ParameterError("these vectors carry no statement: they were not released, dptext.save_vectors saves them")
     if word2vec is not None:
-        choice("word2vec", word2vec, get_args(Word2VecFormat), also=" or None")
+        check_choice("word2vec", word2vec, get_args(Word2VecFormat), also=" or None")
     check_copy(vectors.words, word2vec)
     target = check_place(folder, replace=replace)
     files = statement_files(statements) if len(statements) > 1 else {}
@@ -154,7 +154,7 @@ def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
     """Where the folder will lie; raised before the work."""
     return check_new_folder(
-        path("the folder", folder), replace=replace, is_ours=_holds_a_release, holds="released vectors"
+        check_path("the folder", folder), replace=replace, is_ours=_holds_a_release, holds="released vectors"
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, chosen_epsilon, whole
+from dptext.display import ProgressOption, ReprMixin, progress_bar
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.participation import CELLS, IEEE, Participation, Recipe, Unit
 from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
@@ -25,16 +25,15 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import check_target
 from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import ASSUMED_USERS, warn_of_delta
-from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee, Relation, as_approx
+from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import NoiseKey, RandomBits, seed_bytes
 from dptext.privacy.statement import Parameter
 from dptext.privacy.wording import warn_unprotected
-from dptext.progress import How, watched
-from dptext.showing import Showing
 from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import UserStore, UserUnit, stored_users, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
+from dptext.validation import check_choice, check_int, require_epsilon
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
@@ -167,7 +166,7 @@ class SkipGramPlan(ReleasePlan):
 
     def signal(self, people: int) -> SkipGramSignal:
         """What noise and so many people come to, by public numbers alone."""
-        people = whole("people", people, least=1)
+        people = check_int("people", people, minimum=1)
         spent = self.participation
         rate = spent.rates[spent.most]
         numbers = len(self.rows) * self.dimension * (2 if self.both else 1)
@@ -336,7 +335,7 @@ class Run:
         return tables
 
 
-class SkipGram(Shareable, Showing):
+class SkipGram(Shareable, ReprMixin):
     """Word vectors from the texts of users: skip-gram with negative sampling, trained by DP-SGD.
 
     In each step every user takes part by a coin of their own. Of a user who does, some pairs of words are drawn from
@@ -460,7 +459,7 @@ class SkipGram(Shareable, Showing):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
         resume: bool = False,
-        progress: How = None,
+        progress: ProgressOption = None,
         release_id: str | None = None,
     ) -> Self:
         """Learn from documents with users, in any order: a release of these users' texts.
@@ -471,7 +470,7 @@ class SkipGram(Shareable, Showing):
                 (`dptext.embeddings.training`); ``checkpoint_every``: after so many steps.
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
                 checkpoint is another release of the steps that were left.
-            progress: a bar, as `dptext.progress` says; or called with a `Progress` after each step.
+            progress: a bar, as `dptext.display` says; or called with a `Progress` after each step.
             release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
                 statements. None: a new one.
 
@@ -479,7 +478,7 @@ class SkipGram(Shareable, Showing):
             RefusedError: the checkpoint belongs to a training with other parameters.
             ParameterError: a checkpoint is there, and ``resume`` was not said; see the class.
         """
-        every = whole("checkpoint_every", checkpoint_every, least=1, most=10**6)
+        every = check_int("checkpoint_every", checkpoint_every, minimum=1, maximum=10**6)
         if resume and checkpoint is None:
             raise ParameterError("resume goes on from a checkpoint: say which, checkpoint=...")
         plan = self.plan()
@@ -504,7 +503,7 @@ class SkipGram(Shareable, Showing):
                 seed=self.seed,
             ) as users,
             stored_users(users, participation.code) as store,
-            watched(progress, "steps", participation.steps, said=_of_steps) as done,
+            progress_bar(progress, "steps", participation.steps, describe=_of_steps) as done,
         ):
             if not len(store):
                 raise DataError("there are no documents: expected at least one")
@@ -533,13 +532,13 @@ class SkipGram(Shareable, Showing):
             distance=distance,
             most_words=self.most_words,
         )
-        choice("mode", self.mode, get_args(Mode))
-        trained_words = whole("trained_words", self.trained_words, least=1, most=_MOST_TRAINED)
+        check_choice("mode", self.mode, get_args(Mode))
+        trained_words = check_int("trained_words", self.trained_words, minimum=1, maximum=_MOST_TRAINED)
         if dimension is not None:
-            dimension = whole("dimension", dimension, least=1, most=_MOST_DIMENSIONS)
+            dimension = check_int("dimension", dimension, minimum=1, maximum=_MOST_DIMENSIONS)
         users = ASSUMED_USERS
         if self.public_users is not None:
-            users = whole("public_users", self.public_users, least=1, most=_MOST_USERS)
+            users = check_int("public_users", self.public_users, minimum=1, maximum=_MOST_USERS)
         source, known = checked_source(self.vectors, self.vocabulary)
         loaded = source if isinstance(source, WordVectors) else None
         public = loaded if dimension is None else None
@@ -575,7 +574,7 @@ class SkipGram(Shareable, Showing):
             return epsilon
         delta, rate, steps = self.delta, self.sampling_rate, self.steps
         if private:
-            epsilon = chosen_epsilon(epsilon, "SkipGram")
+            epsilon = require_epsilon(epsilon, "SkipGram")
             return Participation.calibrated(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=steps)
         return Participation.without_noise(delta=delta, sampling_rate=rate, steps=steps)
 

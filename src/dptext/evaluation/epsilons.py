@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.evaluation.measures import Fold, Measured, codes_of, make_folds, measure
 from dptext.privacy.randomness import RandomBits
@@ -20,6 +19,7 @@ from dptext.representations.encoders import checked_texts
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import USUAL, best_dimension, kept_of
+from dptext.validation import check_choice, check_int
 
 _PIECE = 2**31
 
@@ -147,10 +147,10 @@ def compare_epsilons(
         raise ParameterError("epsilons must be different numbers, at least one")
     build = randomizer or (lambda epsilon: PrivUnit(epsilon=epsilon))
     randomizers = [build(each) for each in wanted]
-    choice("bound", bound, ("auto", *BOUNDS))
-    choice("projection", projection, (*PROJECTIONS, None))
+    check_choice("bound", bound, ("auto", *BOUNDS))
+    check_choice("projection", projection, (*PROJECTIONS, None))
     if dimension is not None:
-        whole("dimension", dimension, least=1)
+        check_int("dimension", dimension, minimum=1)
     known = encoder_of(encoder)
     texts = checked_texts(public_texts)
     labels = np.asarray(public_labels)

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, macro_f1, mean_of_people, over_people, paired_difference, share
+from dptext.intervals import Estimate, macro_f1, mean_of_people, over_people, paired_difference, share
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_choice, check_int
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -53,7 +53,7 @@ def measure(
     confidence: float = 0.95,
     seed: int | None = None,
 ) -> Measured:
-    choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
+    check_choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
     if name in NUMBER_MEASURES:
         numbers = (checked_numbers("true", true), checked_numbers("predicted", predicted))
         whose = people_of(people, numbers[0].size)
@@ -147,7 +147,7 @@ def make_folds(
     seed: int | None = None,
 ) -> list[Fold]:
     """Folds for cross-validation: each row is tested once."""
-    count = whole("folds", count, least=2)
+    count = check_int("folds", count, minimum=2)
     codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
     whose = people_of(people, codes.size)
     what = "rows" if people is None else "people"

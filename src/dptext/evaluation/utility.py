@@ -14,9 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, extra
-from dptext.estimates import Estimate, difference
 from dptext.evaluation.measures import (
     CLASS_MEASURES,
     NUMBER_MEASURES,
@@ -33,10 +31,12 @@ from dptext.evaluation.measures import (
 from dptext.evaluation.measures import (
     measure as measured,
 )
+from dptext.intervals import Estimate, difference
 from dptext.privacy.randomness import RandomBits
 from dptext.release.mechanism import checked_texts
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
+from dptext.validation import check_choice, check_float, check_int
 
 Builder: TypeAlias = Callable[[int], Any]
 """A seed -> a model with ``fit(features, targets)`` and ``predict(features)`` or ``predict_proba(features)``."""
@@ -144,7 +144,7 @@ def utility(
     >>> print(utility(texts, stars, seed=1, trained_on="raw"))
     accuracy 1.000 [0.912, 1.000] against 0.500 (majority class), logistic regression trained on raw, tested on raw
     """
-    choice("measure", measure, (*CLASS_MEASURES, *NUMBER_MEASURES))
+    check_choice("measure", measure, (*CLASS_MEASURES, *NUMBER_MEASURES))
     found = predictions(rows, targets, classes=measure in CLASS_MEASURES, seed=seed, **options)
     return found.score(measure, resamples=resamples, confidence=confidence, seed=seed)
 
@@ -299,7 +299,7 @@ class BagOfWords:
     """
 
     def __init__(self, vocabulary: Sequence[str] | None = None, *, buckets: int = 1 << 16, tf_idf: bool = True) -> None:
-        buckets = whole("buckets", buckets, least=2)
+        buckets = check_int("buckets", buckets, minimum=2)
         if vocabulary is not None and not len(vocabulary):
             raise ParameterError("vocabulary must hold at least one word, got none")
         self._rows = (
@@ -506,8 +506,8 @@ def fairness(
     >>> found.largest.better, round(found.largest.gap.value, 2), found.is_unequal
     ('x', 0.5, True)
     """
-    choice("measure", measure, CLASS_MEASURES)
-    confidence = number("confidence", confidence, above=0, below=1)
+    check_choice("measure", measure, CLASS_MEASURES)
+    confidence = check_float("confidence", confidence, above=0, below=1)
     right, answer = codes_of_answers(true, predicted)
     codes = codes_of("groups", groups, rows=right.size)
     whose = people_of(people, right.size)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, shown, whole
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.features.pool import Cache, PoolCache, digest_of_texts, pool_cache
@@ -37,8 +37,8 @@ from dptext.representations.encoders import (
 )
 from dptext.representations.layers import LayeredEncoder
 from dptext.representations.sentence_encoder import KNOWN_MODELS, MINILM_ONNX, SentenceEncoder
-from dptext.showing import Facts, Showing
 from dptext.threads import one_blas_thread
+from dptext.validation import check_float, check_int, display_value
 from dptext.vectors.formats import GLOVE, KNOWN_VECTORS, STATIC, load_vectors_once
 
 UNIT = 2.0**-15
@@ -84,7 +84,7 @@ class Block:
                 f"the centre must be {encoder.dimension} finite numbers, as many as the encoder has dimensions, got "
                 f"the shape {self.centre.shape}"
             )
-        self.weight = number("weight", weight, above=0, most=1)
+        self.weight = check_float("weight", weight, above=0, maximum=1)
         self._bits = min(_BITS, (52 - encoder.dimension.bit_length()) // 2)
         self._floor = _FLAT * float(np.abs(self.centre).max())
 
@@ -141,7 +141,7 @@ _AMONG_OTHERS = "features."  # before the names of its arrays in a folder
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PublicFeatures(Showing):
+class PublicFeatures(ReprMixin):
     """Text to bounded vector, frozen; two with the same fingerprint are the same function. See the module.
 
     **Guarantee.** None by itself: its vectors are *not private*. What it promises is their length, at most 1 in exact
@@ -302,7 +302,7 @@ class PublicFeatures(Showing):
                 encoder = _rebuilt(each["encoder"], arrays, each["training"], source, waiting)
                 blocks.append(Block(encoder, tensors[f"{place}.centre"], each["weight"]))
             words = _words_of(tensors["words"])
-            count = whole("public_texts", config["public_texts"], least=1)
+            count = check_int("public_texts", config["public_texts"], minimum=1)
             found = cls(tuple(blocks), tensors["mean"], tensors["covariance"], words, count)
             same = found.fingerprint == config["sha256"]
         except (KeyError, TypeError, AttributeError, UnicodeDecodeError, ParameterError):
@@ -316,7 +316,7 @@ class PublicFeatures(Showing):
             )
         raise DataError(f"{source}: the parts of the features are not of one whole; get the folder again")
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "name", self.name
         yield "dimension", self.dimension
         yield "public_texts", self.public_texts
@@ -437,7 +437,9 @@ def _named(spec: Spec) -> list[str | TextEncoder]:
     if isinstance(spec, TextEncoder):
         return [spec]
     if not isinstance(spec, Sequence) or not spec or any(each is None for each in spec):
-        raise ParameterError(f"features must be one of {', '.join(NAMES)}, an encoder, or several, got {shown(spec)}")
+        raise ParameterError(
+            f"features must be one of {', '.join(NAMES)}, an encoder, or several, got {display_value(spec)}"
+        )
     return [name for each in spec for name in _named(each)]
 
 

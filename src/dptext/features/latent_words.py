@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, extra
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import (
@@ -27,6 +26,7 @@ from dptext.representations.encoders import (
 from dptext.text.tokens import Kind, fold, kind_of
 from dptext.threads import one_blas_thread
 from dptext.users.grouping import NO_WORD, TokenRows
+from dptext.validation import check_int
 
 DIMENSION = 300
 MOST_WORDS = 20_000
@@ -108,11 +108,13 @@ def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_wo
     """The encoder that public texts make."""
     linear_algebra = extra("sklearn.utils.extmath", "sklearn", "features='words'")
     sparse = extra("scipy.sparse", "sklearn", "features='words'")
-    whole("dimension", dimension, least=1)
+    check_int("dimension", dimension, minimum=1)
     if not public.words:
         raise DataError("the public texts hold no words (numbers, addresses and punctuation are none): give others")
     least = 1 if public.texts < _FEW_TEXTS else min(_LEAST_TEXTS, int(public.holding[0]))
-    size = min(int(np.searchsorted(-public.holding, -least, side="right")), whole("most_words", most_words, least=1))
+    size = min(
+        int(np.searchsorted(-public.holding, -least, side="right")), check_int("most_words", most_words, minimum=1)
+    )
     idf = 1.0 + np.log((1.0 + public.texts) / (1.0 + public.holding[:size]))
     chosen = np.unique(np.linspace(0, public.texts - 1, min(public.texts, _MOST_DECOMPOSED)).astype(np.int64))
     flat, lengths = public.rows(chosen)
@@ -143,7 +145,7 @@ class LatentWords(FrozenEncoder):
         self.words = tuple(words)
         self.idf = _frozen(idf, np.float64)
         self.components = _frozen(components, np.float32)
-        self.public_texts = whole("public_texts", public_texts, least=1)
+        self.public_texts = check_int("public_texts", public_texts, minimum=1)
         if self.components.ndim != 2 or 0 in self.components.shape:
             raise ParameterError(f"components must be a matrix of words by dimensions, got {self.components.shape}")
         if self.idf.shape != (len(self.words),) or len(self.words) != len(self.components):

@@ -15,20 +15,20 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dptext import checks
-from dptext.checks import path
+from dptext import validation
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import atomic_file
 from dptext.io.documents import Document, OnError, PathLike, check_one_column, find_files, is_missing, read_documents
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.statement import Parameter
-from dptext.showing import Facts, Showing
 from dptext.text.sentences import sentences
+from dptext.validation import check_path
 
 _FEW = 1000  # texts that are looked at, in case somebody gave names of files
 
 
-class Pool(Showing):
+class Pool(ReprMixin):
     """Public texts, as candidates and as what public features are fitted on.
 
     Kept are the distinct texts that are not empty, in the order in which they came, without white space around them.
@@ -78,14 +78,14 @@ class Pool(Showing):
         licence: str | None = None,
         on_error: OnError = "fail",
     ) -> None:
-        self.name = "a public pool" if name is None else checks.text("name", name)
-        self.licence = None if licence is None else checks.text("licence", licence)
+        self.name = "a public pool" if name is None else validation.check_text("name", name)
+        self.licence = None if licence is None else validation.check_text("licence", licence)
         self.files: tuple[Path, ...] = ()
         self.given = self.empty = self.repeated = self.skipped = 0
         seen: set[bytes] = set()
         kept = []
         digest = hashlib.sha256()
-        for each in self._entries(texts, checks.text("text", text), on_error):
+        for each in self._entries(texts, validation.check_text("text", text), on_error):
             self.given += 1
             stripped = encodable(each.strip())
             spaced = hashlib.blake2b(" ".join(stripped.split()).encode(), digest_size=16)
@@ -115,7 +115,7 @@ class Pool(Showing):
             kind.check_column(column)
             return _strings(kind.read(column))
         if not hasattr(texts, "__iter__") or isinstance(texts, bytes):
-            raise ParameterError(f"a pool takes paths, texts or a table, got {checks.shown(texts)}")
+            raise ParameterError(f"a pool takes paths, texts or a table, got {validation.display_value(texts)}")
         entries: Iterator[Any] = iter(check_one_column(texts))
         first = list(islice(entries, 1))
         if first and isinstance(first[0], os.PathLike):
@@ -123,7 +123,7 @@ class Pool(Showing):
         return _strings(chain(first, entries))
 
     def _of_files(self, paths: list[Any], column: str, on_error: OnError) -> Iterator[str]:
-        checked = [checks.path("a path of the pool", each) for each in paths]
+        checked = [validation.check_path("a path of the pool", each) for each in paths]
         self.files = tuple(path for path, _ in find_files(checked))
         documents = read_documents(self.files, text=column, on_error=on_error)
         yield from _strings(documents)
@@ -176,7 +176,7 @@ class Pool(Showing):
     def __iter__(self) -> Iterator[str]:
         return iter(self.texts)
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "name", self.name
         yield "texts", len(self)
         yield "licence", self.licence
@@ -221,7 +221,7 @@ def pool_cache(cache: Cache) -> PoolCache:
     if cache is False:
         return PoolCache(None)
     if cache is not None:
-        return PoolCache(path("cache", cache))
+        return PoolCache(check_path("cache", cache))
     named = os.environ.get("DPTEXT_CACHE")
     if named is not None:
         return PoolCache(None if named.strip().lower() in _OFF or "\0" in named else Path(named))

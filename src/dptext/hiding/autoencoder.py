@@ -14,14 +14,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.hiding.inputs import Rows, TradeOff, content_of
 from dptext.hiding.training import AutoEncoderOptions, HidingEpoch, LearntBudget, Run, with_options
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Provenance, checked_texts
 from dptext.representations.trained_encoders import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
-from dptext.showing import Facts, Showing
+from dptext.validation import check_int
 from dptext.vectors.word_vectors import WordVectors
 
 _MASKED = 0.25
@@ -49,7 +49,7 @@ _OF_DECODER |= {
 """Where torch has the arrays of encoder and decoder."""
 
 
-class AutoEncoder(Showing):
+class AutoEncoder(ReprMixin):
     """Train a recurrent encoder to keep what it takes to write a text again (a GRU, as in Beigi et al. 2019).
 
     Its ``text_encoder_`` is an encoder like any other; `dptext.HidingEncoder` trains it further, or layers on top of
@@ -135,9 +135,9 @@ class AutoEncoder(Showing):
             words = words.words
         if isinstance(words, Sequence) and not isinstance(words, str):
             return WordTable.of_words(words, longest=longest)
-        return WordTable.of_texts(texts, most=whole("words (or a list of them)", words, least=1), longest=longest)
+        return WordTable.of_texts(texts, most=check_int("words (or a list of them)", words, minimum=1), longest=longest)
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "dimension", self.options.dimension
 
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.game import Game, NoiseInTheLoop, domain_and_channel
@@ -30,8 +31,8 @@ from dptext.hiding.inputs import (
     vectors_to_train_on,
 )
 from dptext.hiding.training import HidingEpoch, HidingOptions, Run, with_options
-from dptext.privacy.condition import Condition, EncoderStays
 from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
+from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.representations.additive import CappedLaplace, L2Laplace
@@ -43,11 +44,10 @@ from dptext.representations.published import CappedDPText
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.representations.trained_encoders import GruDecoder
-from dptext.showing import Facts, Showing
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class TrainedEncoder(Showing):
+class TrainedEncoder(ReprMixin):
     """An encoder like any other, with bound and noise of its own."""
 
     layers: HidingLayers | None
@@ -148,7 +148,7 @@ class TrainedEncoder(Showing):
         trained: Any = self.provenance if self.text_encoder is None else self.text_encoder
         return exposed_by(trained)
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "encoder", self.text_encoder
         yield "bound", self.bound.kind
         yield "randomizer", self.randomizer
@@ -192,7 +192,7 @@ _SMALLEST = 1e-30
 _FITTED = ("layers", "text_encoder", "decoder", "randomizer", "bound", "release", "provenance", "epochs", "best")
 
 
-class HidingEncoder(Showing):
+class HidingEncoder(ReprMixin):
     """Train an encoder against adversaries, with the noise of the release in the loop.
 
     The encoder is trained for a task head and against one adversary an attribute (Beigi et al. 2019, as a min-max
@@ -448,7 +448,7 @@ class HidingEncoder(Showing):
             raise ParameterError("the encoder is not trained yet: call fit(texts, task=..., attributes=...) first")
         return self.trained_
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "encoder", self.encoder
         yield "randomizer", self.randomizer
         yield "dimension", self.dimension

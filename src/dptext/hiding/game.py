@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.hiding.inputs import Reader, Source, Target, TradeOff
 from dptext.hiding.training import HidingOptions, LearntBudget
@@ -21,6 +20,7 @@ from dptext.representations.bounds import TRAINED_INTO, Domain, Floats
 from dptext.representations.networks import L1_SPHERE, bounding, noise_on
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Channel, Randomizer
+from dptext.validation import check_choice
 
 _START = 2.0  # theta: the budget starts at 88% of the cap
 _WITHIN = {
@@ -242,7 +242,7 @@ def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bo
             f"expected a randomizer such as PrivUnit(epsilon=8.0), or None, got {type(randomizer).__name__}"
         )
     by_kind = {kind: domain for domain, kind in TRAINED_INTO.items()}
-    choice("bound", bound, ("auto", *by_kind))
+    check_choice("bound", bound, ("auto", *by_kind))
     if learn and type(randomizer) not in (L2Laplace, DPText):  # what is capped has learnt already
         raise ParameterError(
             "a budget is learnt where the noise is in proportion to 1 / epsilon: give L2Laplace(epsilon=...), whose "

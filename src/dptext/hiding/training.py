@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.hiding.inputs import Rows, Source, TradeOff, shuffled, stream_of
 from dptext.io.atomic import hashed_file
@@ -24,6 +23,7 @@ from dptext.representations.encoders import Provenance
 from dptext.representations.networks import one_torch_thread
 from dptext.representations.trained_encoders import POOLINGS
 from dptext.threads import one_blas_thread
+from dptext.validation import check_choice, check_float, check_int, check_path
 from dptext.vectors.word_vectors import WordVectors
 
 GAMES = ("alternating", "reversal")
@@ -64,11 +64,11 @@ class RunOptions:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        self._take("dimension", whole("dimension", self.dimension, least=2, most=2**20))
+        self._take("dimension", check_int("dimension", self.dimension, minimum=2, maximum=2**20))
         self._take_counts("epochs", "batch_size")
-        number("learning_rate", self.learning_rate, above=0)
+        check_float("learning_rate", self.learning_rate, above=0)
         if self.checkpoint is not None:
-            path("checkpoint", self.checkpoint)
+            check_path("checkpoint", self.checkpoint)
         Provenance(trained_on=self.public_name, public=self.public)
 
     def decisive(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class RunOptions:
 
     def _take_counts(self, *names: str) -> None:
         for name in names:
-            self._take(name, whole(name, getattr(self, name), least=1))
+            self._take(name, check_int(name, getattr(self, name), minimum=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class AutoEncoderOptions(RunOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._take_counts("longest", "units")
-        choice("pooling", self.pooling, POOLINGS)
+        check_choice("pooling", self.pooling, POOLINGS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +160,12 @@ class HidingOptions(RunOptions):
             self._take_counts("hidden")
         self._take_counts("adversary_steps", "adversary_units", "adversary_layers", "patience")
         for name in ("alpha", "lambda_", "rebuild"):
-            number(name, getattr(self, name), least=0)
-        number("adversary_haste", self.adversary_haste, above=0)
-        number("validation_fraction", self.validation_fraction, least=0, below=0.9)
-        choice("game", self.game, GAMES)
-        choice("aim", self.aim, AIMS)
-        choice("class_weight", self.class_weight, ("balanced", None))
+            check_float(name, getattr(self, name), minimum=0)
+        check_float("adversary_haste", self.adversary_haste, above=0)
+        check_float("validation_fraction", self.validation_fraction, minimum=0, below=0.9)
+        check_choice("game", self.game, GAMES)
+        check_choice("aim", self.aim, AIMS)
+        check_choice("class_weight", self.class_weight, ("balanced", None))
 
 
 def with_options(constructor: Callable[..., None], options: type[RunOptions]) -> Signature:

@@ -23,10 +23,10 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from dptext.checks import path
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, atomic_folder, check_new_folder, check_released
 from dptext.privacy.statement import PrivacyStatement, each_once
+from dptext.validation import check_path
 
 CONFIG = "config.json"
 
@@ -77,7 +77,7 @@ class SavedFolder:
 
     def place(self, folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
         """Return the path of a folder to be written; see `check_new_folder`."""
-        named = path("the folder", folder)
+        named = check_path("the folder", folder)
         return check_new_folder(named, replace=replace, is_ours=self.is_here, holds=self.holds)
 
     def is_here(self, place: Path) -> bool:

@@ -19,9 +19,9 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from dptext.checks import listed
 from dptext.errors import DataError, StorageError
 from dptext.io.atomic import HashedFile
+from dptext.validation import format_names
 
 BATCH_ROWS = 1 << 16
 BATCH_CHARACTERS = 1 << 20
@@ -295,7 +295,7 @@ def describe_columns(
     if names and not sure and may_be_values(names, wanted=wanted):
         return f"{count} (not shown: they may be values; a file begins with a line of names)"
     present = [str(name) for name in names if _could_be_name(name)]
-    return f"{count}: {listed(present, near=missing, most=_MAX_NAMES)}" if present else count
+    return f"{count}: {format_names(present, near=missing, maximum=_MAX_NAMES)}" if present else count
 
 
 def may_be_values(names: Sequence[object], *, wanted: Sequence[object] = ()) -> bool:

@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dptext.checks import choice
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, open_new, scratch_folder
 from dptext.io.batches import STANDARD, Batch, Columns, Reject, add_reject, as_lists, is_pipe
 from dptext.io.formats import Reading, Source, file_format, written_format
 from dptext.privacy.guarantee import canonical_id
+from dptext.validation import check_choice
 
 OnError: TypeAlias = Literal["fail", "skip"]
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -135,7 +135,7 @@ def read_documents(
         ...     [(document.text, document.label) for document in read_documents(path, label="stars")]
         [('lovely food', '5')]
     """
-    choice("on_error", on_error, get_args(OnError))
+    check_choice("on_error", on_error, get_args(OnError))
     check_kept_columns(text, keep)
     columns = tuple(dict.fromkeys(name for name in (user, label, *keep) if name is not None))
     reading = Reading(text, columns, on_error == "skip", _canonical_encoding(encoding), _validate_separator(separator))

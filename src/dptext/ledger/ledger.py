@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 from unicodedata import normalize
 
-from dptext.checks import choice
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DptextError, ParameterError, RefusedError
 from dptext.ledger import store
 from dptext.ledger.store import (
@@ -42,7 +42,7 @@ from dptext.privacy.guarantee import (
 )
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.showing import Facts, Showing
+from dptext.validation import check_choice
 
 PENDING, RELEASED = "pending", "released"
 
@@ -80,7 +80,7 @@ _PATIENCE = 600.0
 _RELEASE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
 
-class Ledger(Showing):
+class Ledger(ReprMixin):
     """Record of the privacy budget that units (users or texts) have spent over all releases.
 
     Any number of processes may use one ledger. Keep it on a local disk, because it needs file locks.
@@ -369,7 +369,7 @@ class Ledger(Showing):
             raise refusal(f"the release {release_id} is out already; a new run is a new release and needs a new name")
         return str(row[1])
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "path", str(self.path)
         yield "limits", str(self.limits)
 
@@ -422,7 +422,11 @@ def _described(
     elif unit is None or relation is None:
         raise ParameterError("a guarantee alone does not say whom it protects: give its unit and its relation too")
     else:
-        guarantee, unit, relation = promise, choice("unit", unit, Unit), choice("relation", relation, Relation)
+        guarantee, unit, relation = (
+            promise,
+            check_choice("unit", unit, Unit),
+            check_choice("relation", relation, Relation),
+        )
     terms = terms_of(guarantee, unit=unit, relation=relation, by=by)
     about = {"guarantee": guarantee_to_dict(guarantee), "unit": unit, "relation": relation, "by": by}
     return guarantee, terms, json.dumps({**about, "mechanism": mechanism})

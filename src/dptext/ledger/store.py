@@ -12,7 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from dptext.checks import number, whole
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.io.atomic import open_new
 from dptext.privacy.guarantee import (
@@ -28,6 +27,7 @@ from dptext.privacy.guarantee import (
     at_most,
     for_group,
 )
+from dptext.validation import check_float, check_int
 
 TEXT = "text"
 """What a ledger is keyed by when no column identifies the row: the text itself."""
@@ -145,11 +145,11 @@ class Limits:
         if self.delta is not None and self.epsilon is None:
             raise ParameterError("a delta limits nothing without an epsilon: give both")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, above=0, most=_LARGEST))
+            object.__setattr__(self, "epsilon", check_float("epsilon", self.epsilon, above=0, maximum=_LARGEST))
         if self.delta is not None:
-            object.__setattr__(self, "delta", number("delta", self.delta, above=0, below=1))
+            object.__setattr__(self, "delta", check_float("delta", self.delta, above=0, below=1))
         if self.releases is not None:
-            object.__setattr__(self, "releases", whole("releases", self.releases, least=1, most=2**31 - 1))
+            object.__setattr__(self, "releases", check_int("releases", self.releases, minimum=1, maximum=2**31 - 1))
 
     def __str__(self) -> str:
         parts = [f"{name} {value:g}" for name in ("epsilon", "delta") if (value := getattr(self, name)) is not None]

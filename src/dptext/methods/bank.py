@@ -16,8 +16,8 @@ from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import DataError, ParameterError
-from dptext.estimates import Estimate, mean_of_people, share
 from dptext.evaluation.utility import Predictions, predictions
+from dptext.intervals import Estimate, mean_of_people, share
 from dptext.io.batches import display_name
 from dptext.io.documents import read_documents
 from dptext.methods.base import (

@@ -17,11 +17,11 @@ from dptext.attacks import AttackScore
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
-from dptext.estimates import Estimate, mean_over_runs, paired_difference
 from dptext.evaluation.corpus_quality import MEASURES, compare, nearest_labels
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.features.pool import Pool
+from dptext.intervals import Estimate, mean_over_runs, paired_difference
 from dptext.io.batches import display_name
 from dptext.io.documents import OnError, read_documents
 from dptext.methods.checks import Check

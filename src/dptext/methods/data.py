@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from dptext.checks import listed, names
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns, is_pipe, may_be_values
 from dptext.io.documents import Document, canonical_label, find_files, is_missing, read_documents
@@ -20,6 +19,7 @@ from dptext.io.formats import announced_by, file_format
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
 from dptext.text.identifiers import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at
+from dptext.validation import check_names, format_names
 
 MOST_ROWS = 200_000
 """So many rows are counted; of more, the first ones."""
@@ -124,7 +124,7 @@ def look(
     source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None, suffix: str | None = None
 ) -> Data:
     """Look at rows: files, a table, or rows in memory."""
-    wanted = None if labels is None else names("labels", labels)
+    wanted = None if labels is None else check_names("labels", labels)
     paths = _paths(source)
     if paths is not None:
         found = files_of(source, suffix=suffix)
@@ -223,7 +223,7 @@ def _roles(
     found = text or _guessed_text(free)
     if found is None:
         raise ParameterError(
-            f"found no column of texts among {listed(there) or 'none'}: say which one it is, --text COLUMN (text=)"
+            f"found no column of texts among {format_names(there) or 'none'}: name it with --text (text=)"
         )
     free = [each for each in free if each.name != found]
     person = user or _guessed_user(free)

@@ -10,10 +10,10 @@ from typing import Any
 
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import Deniability, draw_density, draw_keep, draw_support
-from dptext.drawing import score_row
 from dptext.errors import ParameterError, extra
-from dptext.estimates import Estimate
+from dptext.intervals import Estimate
 from dptext.io.atomic import check_target, hashed_file
+from dptext.plotting import add_score_row
 
 FORMATS = (".png", ".pdf", ".svg")
 
@@ -65,7 +65,7 @@ def scores_figure(scores: Sequence[tuple[str, Estimate, float]], *, measure: str
 
     def draw(axes: Any) -> None:
         for name, score, baseline in scores:
-            score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=baseline)
+            add_score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=baseline)
         axes.set_xlabel(measure)
         axes.set_xlim(-0.02, 1.02)
 

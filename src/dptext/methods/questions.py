@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from dptext.checks import choice
+from dptext.validation import check_choice
 
 Purpose: TypeAlias = Literal["read", "classify", "vectors", "devices", "statistics"]
 Recipient: TypeAlias = Literal["public", "partner", "colleagues"]
@@ -63,7 +63,7 @@ class Requirements:
     def __post_init__(self) -> None:
         for name, kind in (("purpose", Purpose), ("recipient", Recipient), ("trust", Holder)):
             if (answer := getattr(self, name)) is not None:
-                object.__setattr__(self, name, choice(name, answer, get_args(kind)))
+                object.__setattr__(self, name, check_choice(name, answer, get_args(kind)))
 
     @property
     def unanswered(self) -> list[str]:

@@ -11,8 +11,8 @@ from enum import IntEnum
 from typing import Any, Literal
 
 from dptext.attacks.base import AttackScore
-from dptext.estimates import Estimate
 from dptext.evaluation.measures import Measured
+from dptext.intervals import Estimate
 
 NEAR, HALF, NEARLY = 0.1, 0.5, 0.9
 """Advantages at which grades change."""

@@ -29,7 +29,7 @@ class Tail:
 
 
 def sphere_tail(dimension: int, height: float) -> Tail:
-    """The cap of a height from 0 to below 1 on the unit sphere in ``dimension`` >= 2 dimensions."""
+    """The cap of a height of at least 0 and below 1 on the unit sphere in ``dimension`` >= 2 dimensions."""
     d = dimension
     log_constant = math.lgamma(d / 2) - math.lgamma((d - 1) / 2) - 0.5 * math.log(math.pi)
     first = math.exp(log_constant + (d - 1) / 2 * math.log((1 - height) * (1 + height))) / (d - 1)

@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
+from dptext.validation import check_float, check_int
 
 SCALE = 2**32
 """Chances are multiples of 1 / SCALE."""
@@ -189,8 +189,10 @@ class RandomizedResponse:
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "categories", whole("categories", self.categories, least=1, most=_MOST_CATEGORIES))
-        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, above=0, most=_MOST_EPSILON))
+        object.__setattr__(
+            self, "categories", check_int("categories", self.categories, minimum=1, maximum=_MOST_CATEGORIES)
+        )
+        object.__setattr__(self, "epsilon", check_float("epsilon", self.epsilon, above=0, maximum=_MOST_EPSILON))
 
     @cached_property
     def threshold(self) -> int:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_float, check_int
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -36,9 +36,9 @@ class SubsetSelection:
     high: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", whole("candidates", self.candidates, least=2))
-        object.__setattr__(self, "size", whole("size", self.size, least=1, most=self.candidates - 1))
-        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, above=0))
+        object.__setattr__(self, "candidates", check_int("candidates", self.candidates, minimum=2))
+        object.__setattr__(self, "size", check_int("size", self.size, minimum=1, maximum=self.candidates - 1))
+        object.__setattr__(self, "epsilon", check_float("epsilon", self.epsilon, above=0))
         least, most = self.candidates - self.size, 0.0
         if least < _ROOM // _LEAST_LOW:
             most = math.log((_ROOM // _LEAST_LOW - least) / self.size)
@@ -92,11 +92,11 @@ class SubsetSelection:
 
     def relinking(self, people: int, union: int | None = None, *, parts: int = 1) -> float:
         """The chance that the best attacker names whose output they see, among people whose inputs they know."""
-        people = whole("people", people, least=1)
-        parts = whole("parts", parts, least=1, most=None if union is None else 1)
+        people = check_int("people", people, minimum=1)
+        parts = check_int("parts", parts, minimum=1, maximum=None if union is None else 1)
         largest = min(self.candidates, people * self.size)
         if union is not None or parts == 1:
-            union = largest if union is None else whole("union", union, least=self.size, most=largest)
+            union = largest if union is None else check_int("union", union, minimum=self.size, maximum=largest)
             return (self.high * union + self.low * (self.candidates - union)) / (people * self.total)
         gap = math.log(self.high / self.low)
         if parts > _MOST_PARTS:
@@ -135,7 +135,7 @@ class Profile:
 
     def __post_init__(self) -> None:
         ranks, cumulative = np.array(self.ranks), np.array(self.cumulative, dtype=np.float64)
-        object.__setattr__(self, "candidates", whole("candidates", self.candidates, least=2))
+        object.__setattr__(self, "candidates", check_int("candidates", self.candidates, minimum=2))
         if (
             ranks.ndim != 1
             or ranks.size < 2
@@ -157,9 +157,11 @@ class Profile:
 
     def expected(self, size: int, epsilon: float) -> float:
         """The expected similarity of a draw with k = size; between known ranks, at least this."""
-        size = whole("size", size, least=1, most=self.candidates - 1)
+        size = check_int("size", size, minimum=1, maximum=self.candidates - 1)
         most_similar = np.interp(size, np.append(0, self.ranks), np.append(0.0, self.cumulative))
-        return float(self._expected(np.array([size]), np.array([most_similar]), number("epsilon", epsilon, above=0))[0])
+        return float(
+            self._expected(np.array([size]), np.array([most_similar]), check_float("epsilon", epsilon, above=0))[0]
+        )
 
     def _expected(self, sizes: Rows, sums: Floats, epsilon: float) -> Floats:
         # (e^E C_k + C_N - C_k) / (k e^E + N - k), both divided by e^E
@@ -170,7 +172,7 @@ class Profile:
 
 def best_size(epsilon: float, profile: Profile) -> int:
     """The k with which a draw is most similar to its input in expectation, from what is public; the smallest such."""
-    epsilon = number("epsilon", epsilon, above=0)
+    epsilon = check_float("epsilon", epsilon, above=0)
     below = profile.ranks < profile.candidates
     sizes = profile.ranks[below]
     return int(sizes[profile._expected(sizes, profile.cumulative[below], epsilon).argmax()])

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from dptext.checks import number, whole
 from dptext.errors import MissingExtraError
+from dptext.validation import check_float, check_int
 
 NoiseKind: TypeAlias = Literal["gaussian", "laplace"]
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of delta that the names may take, tried in turn
@@ -42,9 +42,9 @@ class ThresholdedCounts:
 
 def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> ThresholdedCounts:
     """The noise with the lower threshold, Gaussian or Laplace: both follow from the arguments alone."""
-    epsilon = number("epsilon", epsilon, least=1e-3, most=100)
-    delta = number("delta", delta, least=1e-100, below=1)
-    keys = whole("the counts that a user may be in", keys, least=1, most=1 << 20)
+    epsilon = check_float("epsilon", epsilon, minimum=1e-3, maximum=100)
+    delta = check_float("delta", delta, minimum=1e-100, below=1)
+    keys = check_int("the counts that a user may be in", keys, minimum=1, maximum=1 << 20)
     found = [_laplace(epsilon, delta, keys), *(_gaussian(epsilon, delta, keys, share) for share in _SHARES)]
     return min(found, key=lambda each: each.threshold)
 

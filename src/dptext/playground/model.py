@@ -7,12 +7,12 @@ from functools import cached_property
 from threading import Lock
 from types import MappingProxyType
 
-from dptext.checks import choice as one_of
-from dptext.checks import is_encodable, number, whole
 from dptext.errors import ParameterError
 from dptext.methods.base import PlaygroundSettings, Previewer
 from dptext.methods.preview import Samples, Shown
 from dptext.methods.registry import METHODS
+from dptext.validation import check_choice as one_of
+from dptext.validation import check_float, check_int, is_encodable
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
@@ -56,8 +56,8 @@ class Playground:
         settings = SETTINGS[one_of("way", way, tuple(SETTINGS))]
         choice = settings.choices[0] if choice is None else one_of("choice", choice, settings.choices)
         least, most, _ = settings.epsilons
-        epsilon = number("epsilon", epsilon, least=least, most=most)
-        draws = whole("draws", draws, least=1, most=MOST_DRAWS)
+        epsilon = check_float("epsilon", epsilon, minimum=least, maximum=most)
+        draws = check_int("draws", draws, minimum=1, maximum=MOST_DRAWS)
         text = _checked("text", text)
         neighbour = None if neighbour is None else _checked("neighbour", neighbour)
         with self._lock:

@@ -12,10 +12,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from dptext.checks import choice, listed, number, shown, whole
 from dptext.errors import ParameterError, warn
 from dptext.privacy.gaussian import GaussianRelease, gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, Relation, at_most, rounded_down, rounded_up
+from dptext.validation import check_choice, check_float, check_int, display_value, format_names
 
 ASSUMED_USERS = 100_000
 """How many users are taken where the caller states no public bound."""
@@ -27,8 +27,10 @@ class DeltaWarning(UserWarning):
 
 def delta_too_large(delta: float, *, public_users: int | None = None) -> str | None:
     """Why delta is too large for this many users, in a sentence; None where it is not."""
-    delta = number("delta", delta, above=0, below=1)
-    users = ASSUMED_USERS if public_users is None else whole("public_users", public_users, least=1, most=10**18)
+    delta = check_float("delta", delta, above=0, below=1)
+    users = (
+        ASSUMED_USERS if public_users is None else check_int("public_users", public_users, minimum=1, maximum=10**18)
+    )
     if delta * users < 1:
         return None
     stated = (
@@ -143,8 +145,8 @@ class PersonalBudgets:
         floor: float = DEFAULT_FLOOR,
     ) -> None:
         given = levels if isinstance(levels, Mapping) else {_ONLY: levels}
-        delta = number("delta", delta, above=0, below=1)
-        floor = number("floor", floor, least=0)
+        delta = check_float("delta", delta, above=0, below=1)
+        floor = check_float("floor", floor, minimum=0)
         if not given:
             raise ParameterError('levels must hold at least one, such as {"standard": 8.0}, got none')
         checked: dict[str, float] = {}
@@ -153,7 +155,7 @@ class PersonalBudgets:
         if default is None:
             default = min(checked, key=checked.__getitem__)
         if not isinstance(default, str) or default not in checked:
-            raise ParameterError(f"default must be one of {listed(checked)}, got {shown(default)}")
+            raise ParameterError(f"default must be one of {format_names(checked)}, got {display_value(default)}")
         object.__setattr__(self, "levels", MappingProxyType(checked))
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "default", default)
@@ -197,7 +199,7 @@ class PersonalBudgets:
         if declared is None:
             return self.default
         if not isinstance(declared, str) or declared not in self.levels:
-            raise ParameterError(f"a level must be one of {listed(self.levels)}, or None; got another")
+            raise ParameterError(f"a level must be one of {format_names(self.levels)}, or None; got another")
         return declared
 
     def clipping_norm(self, level: str | None = None) -> float:
@@ -218,7 +220,7 @@ class PersonalBudgets:
             ParameterError: no such level; another level under add/remove.
         """
         norm = self.clipping_norm(level)
-        if choice("relation", relation, Relation) is Relation.SUBSTITUTION:
+        if check_choice("relation", relation, Relation) is Relation.SUBSTITUTION:
             norm += self.clipping_norm(self.level(level) if other is None else other)
         elif other is not None:
             raise ParameterError("other is the level of a replacement: under add/remove nobody replaces the user")
@@ -279,7 +281,7 @@ def _checked_level(place: str, name: Any, epsilon: Any, delta: float, floor: flo
         raise ParameterError(f"the name of {place} must be text")
     if isinstance(epsilon, tuple | list | Mapping | ApproxDP):
         raise ParameterError(f"{place} must be one number, its epsilon: all levels share one delta, given as delta=")
-    value = number(f"the epsilon of {place}", epsilon, above=0)
+    value = check_float(f"the epsilon of {place}", epsilon, above=0)
     if value < floor:
         crowd = gaussian_sigma(epsilon=value, delta=delta, sensitivity=1.0)
         raise ParameterError(

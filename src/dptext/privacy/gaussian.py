@@ -9,7 +9,6 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from dptext.checks import choice, number, whole
 from dptext.errors import MissingExtraError, ParameterError, RefusedError
 from dptext.privacy.guarantee import (
     ZCDP,
@@ -20,6 +19,7 @@ from dptext.privacy.guarantee import (
     rounded_down,
     rounded_up,
 )
+from dptext.validation import check_choice, check_float, check_int
 
 _MARGIN = 1e-6  # of delta, kept back: it is computed to 1e-8
 
@@ -119,8 +119,8 @@ def l2_sensitivity(norm: float, relation: Relation) -> float:
     >>> l2_sensitivity(1.0, Relation.ADD_REMOVE), l2_sensitivity(1.0, Relation.SUBSTITUTION)
     (1.0, 2.0)
     """
-    norm = number("norm", norm, above=0)
-    return norm if choice("relation", relation, Relation) is Relation.ADD_REMOVE else 2 * norm
+    norm = check_float("norm", norm, above=0)
+    return norm if check_choice("relation", relation, Relation) is Relation.ADD_REMOVE else 2 * norm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,8 +153,8 @@ class GaussianRelease:
 
     def __post_init__(self) -> None:
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, number(name, getattr(self, name), above=0))
-        object.__setattr__(self, "relation", choice("relation", self.relation, Relation))
+            object.__setattr__(self, name, check_float(name, getattr(self, name), above=0))
+        object.__setattr__(self, "relation", check_choice("relation", self.relation, Relation))
         if not _FARTHEST**-1 < self.sensitivity / self.sigma < _FARTHEST:
             raise ParameterError(
                 "sensitivity and sigma are too far apart for floats: nothing that follows from their ratio would be so"
@@ -169,8 +169,8 @@ class GaussianRelease:
         Raises:
             ParameterError: an argument is out of range, or so small that no float holds the noise.
         """
-        epsilon, delta = number("epsilon", epsilon, above=0), number("delta", delta, above=0, below=1)
-        sensitivity = number("sensitivity", sensitivity, above=0)
+        epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
+        sensitivity = check_float("sensitivity", sensitivity, above=0)
         sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
         if not 0 < sigma < 2.0**1000:
             raise ParameterError(
@@ -188,13 +188,13 @@ class GaussianRelease:
     def epsilon(self, *, delta: float) -> float:
         """The least epsilon at this delta, rounded up."""
         return gaussian_epsilon(
-            self.sigma, delta=number("delta", delta, above=0, below=1), sensitivity=self.sensitivity
+            self.sigma, delta=check_float("delta", delta, above=0, below=1), sensitivity=self.sensitivity
         )
 
     def delta(self, *, epsilon: float) -> float:
         """The least delta at this epsilon, rounded up."""
         if epsilon != 0:
-            epsilon = number("epsilon", epsilon, above=0)
+            epsilon = check_float("epsilon", epsilon, above=0)
         return gaussian_delta(self.sigma, epsilon=float(epsilon), sensitivity=self.sensitivity)
 
     def guarantee(self, *, delta: float) -> ApproxDP:
@@ -219,7 +219,7 @@ class GaussianRelease:
         >>> [round(part.sigma, 3) for part in parts], round(compose_gaussians(*parts).sigma, 9)
         ([2.236, 1.118], 1.0)
         """
-        given = [number("a share", share, above=0) for share in shares]
+        given = [check_float("a share", share, above=0) for share in shares]
         if not given or math.fsum(given) > 1 + 1e-12:  # thirds add up to a little more than 1
             raise ParameterError("shares must be at least one number above 0, and at most 1 together")
         whole = max(1.0, math.fsum(given))
@@ -269,7 +269,7 @@ def tighter_approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
     >>> round(tighter_approx_from_zcdp(ZCDP(0.5), delta=1e-6).epsilon, 3)
     5.222
     """
-    delta = number("delta", delta, above=0, below=1)
+    delta = check_float("delta", delta, above=0, below=1)
     simple = approx_from_zcdp(guarantee, delta=delta)
     rho = float(guarantee.rho)
     if rho == 0.0 or math.isinf(rho):
@@ -317,17 +317,17 @@ class SampledGaussian:
     def __post_init__(self) -> None:
         # less noise hides nobody
         object.__setattr__(
-            self, "noise_multiplier", number("noise_multiplier", self.noise_multiplier, least=_LEAST_NOISE)
+            self, "noise_multiplier", check_float("noise_multiplier", self.noise_multiplier, minimum=_LEAST_NOISE)
         )
         object.__setattr__(
-            self, "sampling_rate", number("sampling_rate", self.sampling_rate, least=_LEAST_RATE, most=1)
+            self, "sampling_rate", check_float("sampling_rate", self.sampling_rate, minimum=_LEAST_RATE, maximum=1)
         )
-        object.__setattr__(self, "steps", whole("steps", self.steps, least=1, most=_MOST_STEPS))
-        object.__setattr__(self, "relation", choice("relation", self.relation, Relation))
+        object.__setattr__(self, "steps", check_int("steps", self.steps, minimum=1, maximum=_MOST_STEPS))
+        object.__setattr__(self, "relation", check_choice("relation", self.relation, Relation))
 
     def epsilon(self, *, delta: float) -> float:
         """The epsilon that is reported; infinite where the loss is in the thousands of nats."""
-        return _epsilon(self, number("delta", delta, above=0, below=1))
+        return _epsilon(self, check_float("delta", delta, above=0, below=1))
 
     def guarantee(self, *, delta: float) -> ApproxDP:
         """What the steps promise together at this delta, under the relation."""
@@ -339,7 +339,7 @@ def least_noise_multiplier(
 ) -> SampledGaussian:
     """The least noise whose reported epsilon is at most ``epsilon``: z is rounded up to four digits."""
     asked = SampledGaussian(noise_multiplier=1.0, sampling_rate=sampling_rate, steps=steps, relation=relation)
-    epsilon, delta = number("epsilon", epsilon, above=0), number("delta", delta, above=0, below=1)
+    epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
 
     def at(weakness: float) -> SampledGaussian:
         return replace(asked, noise_multiplier=rounded_up(1 / weakness, _DIGITS))
@@ -354,7 +354,7 @@ def greatest_sampling_rate(
 ) -> SampledGaussian:
     """The greatest rate whose reported epsilon is at most ``epsilon``: q is rounded down to four digits."""
     everybody = SampledGaussian(noise_multiplier=noise_multiplier, sampling_rate=1.0, steps=steps, relation=relation)
-    epsilon, delta = number("epsilon", epsilon, above=0), number("delta", delta, above=0, below=1)
+    epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
 
     def at(rate: float) -> SampledGaussian:
         return replace(everybody, sampling_rate=rounded_down(min(1.0, rate), _DIGITS))

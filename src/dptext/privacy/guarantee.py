@@ -20,8 +20,8 @@ from unicodedata import normalize
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, text, whole
 from dptext.errors import ParameterError, RefusedError
+from dptext.validation import check_float, check_int, check_text
 
 
 class Unit(StrEnum):
@@ -95,7 +95,7 @@ def check_amount(made: object, name: str, *, most: float | None = None, infinite
     A whole number stays one: a statement shows it as it was given.
     """
     value = getattr(made, name)
-    found = number(name, value, least=0, most=most, infinite=infinite)
+    found = check_float(name, value, minimum=0, maximum=most, infinite=infinite)
     object.__setattr__(made, name, value if type(value) is int and value == found else found)
 
 
@@ -201,11 +201,11 @@ class MetricDP:
 
     def __post_init__(self) -> None:
         check_amount(self, "epsilon")
-        text("metric", self.metric)
+        check_text("metric", self.metric)
         if self.max_distance is not None:
             check_amount(self, "max_distance")
         if self.space is not None:
-            text("space", self.space)
+            check_text("space", self.space)
 
     @property
     def pure_epsilon(self) -> float:
@@ -227,7 +227,7 @@ class NoGuarantee:
     kind: ClassVar[str] = "none"
 
     def __post_init__(self) -> None:
-        text("reason", self.reason)
+        check_text("reason", self.reason)
 
     def __str__(self) -> str:
         return f"no guarantee: {self.reason}"
@@ -361,7 +361,7 @@ def zcdp_from_pure(guarantee: PureDP) -> ZCDP:
 
 def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
     """rho-zCDP is (rho + 2 sqrt(rho ln(1/delta)), delta)-DP (Bun and Steinke 2016, Proposition 3)."""
-    delta = number("delta", delta, least=0, most=1)
+    delta = check_float("delta", delta, minimum=0, maximum=1)
     if delta == 0.0 and guarantee.rho > 0.0:
         raise RefusedError("zCDP has no finite epsilon at delta = 0: choose a delta above 0")
     rho = float(guarantee.rho)
@@ -382,7 +382,7 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
     >>> for_group(PureDP(0.5), 4)
     PureDP(epsilon=2.0)
     """
-    size = whole("size", size, least=1)
+    size = check_int("size", size, minimum=1)
     if size == 1 and not isinstance(guarantee, MetricDP):
         return guarantee
     match guarantee:
@@ -515,11 +515,13 @@ def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
 
 def rate_at_most(epsilon: float, inputs: int, delta: float = 0.0) -> float:
     """Upper bound on G for n equally likely inputs, any two of which are neighbours under (epsilon, delta)-DP."""
-    others = (whole("inputs", inputs, least=1) - 1) * math.exp(-number("epsilon", epsilon, least=0, infinite=True))
-    return (1 + others * number("delta", delta, least=0, most=1)) / (1 + others)
+    others = (check_int("inputs", inputs, minimum=1) - 1) * math.exp(
+        -check_float("epsilon", epsilon, minimum=0, infinite=True)
+    )
+    return (1 + others * check_float("delta", delta, minimum=0, maximum=1)) / (1 + others)
 
 
 def epsilon_at_most(rate: float, inputs: int) -> float:
-    inputs = whole("inputs", inputs, least=2)
-    rate = number("rate", rate, above=1 / inputs, below=1)
+    inputs = check_int("inputs", inputs, minimum=2)
+    rate = check_float("rate", rate, above=1 / inputs, below=1)
     return math.log(rate * (inputs - 1) / (1 - rate))

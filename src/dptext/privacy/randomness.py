@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
 from dptext.errors import ParameterError
+from dptext.validation import check_int
 
 _KEY_BYTES = 32
 _CHUNK_BYTES = 1 << 20
@@ -29,7 +29,7 @@ def seed_bytes(purpose: bytes, seed: object) -> bytes:
     Raises:
         ParameterError: the seed is not an integer.
     """
-    return hashlib.sha256(purpose + b"\0" + str(whole("seed", seed)).encode()).digest()
+    return hashlib.sha256(purpose + b"\0" + str(check_int("seed", seed)).encode()).digest()
 
 
 class RandomBits:

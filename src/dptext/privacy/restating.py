@@ -10,19 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.condition import (
-    AfterRedaction,
-    Condition,
-    OneGroup,
-    Requirement,
-    SameLayout,
-    SameSentenceCount,
-    Stated,
-    TextsOfOne,
-    WordsChanged,
-)
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -38,8 +26,20 @@ from dptext.privacy.guarantee import (
     product_upwards,
     substitution_from_add_remove,
 )
+from dptext.privacy.neighbours import (
+    AfterRedaction,
+    Condition,
+    OneGroup,
+    Requirement,
+    SameLayout,
+    SameSentenceCount,
+    Stated,
+    TextsOfOne,
+    WordsChanged,
+)
 from dptext.privacy.statement import OF_SUBSTITUTION, OF_THE_GUARANTEE, Parameter, PrivacyStatement
 from dptext.privacy.wording import OF_A_CLAIM
+from dptext.validation import check_choice, check_float, check_int
 
 _MOST_TEXTS = 10**6
 BETWEEN_REDACTED = " (between texts once they are redacted)"
@@ -85,7 +85,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
     """
     if statement.unit is not Unit.DOCUMENT:
         raise ParameterError(f"expected a statement for one text (unit document), got one for a {statement.unit}")
-    count = whole("texts", texts, least=1, most=_MOST_TEXTS)
+    count = check_int("texts", texts, minimum=1, maximum=_MOST_TEXTS)
     alone = statement.trust is Trust.LOCAL and statement.relation is Relation.SUBSTITUTION
     parameters = dict(statement.parameters)
     if alone:
@@ -181,10 +181,10 @@ def amplified_by_dropout(
     >>> round(amplified_by_dropout(1.5, 0.5), 3), round(amplified_by_dropout(1.5, 0.5, words=2), 3)
     (1.008, 1.284)
     """
-    epsilon, mu = number("epsilon", epsilon, least=0, infinite=True), number("mu", mu, least=0, most=1)
-    words = whole("words", words, least=1)
-    choice("base", base, get_args(Base))
-    choice("masks", masks, get_args(Masks))
+    epsilon, mu = check_float("epsilon", epsilon, minimum=0, infinite=True), check_float("mu", mu, minimum=0, maximum=1)
+    words = check_int("words", words, minimum=1)
+    check_choice("base", base, get_args(Base))
+    check_choice("masks", masks, get_args(Masks))
     if masks == "dependent" and base == "one word":
         raise RefusedError(
             "masks that hang together (a fixed number of them) do not lower an epsilon that holds for one word only "

@@ -11,9 +11,8 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, get_args
 
-from dptext.checks import choice
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.privacy.condition import ANY_TWO, Condition
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -30,9 +29,10 @@ from dptext.privacy.guarantee import (
     pure_from_metric,
     sum_upwards,
 )
+from dptext.privacy.neighbours import ANY_TWO, Condition
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import RELINKING, explanation_html, explanation_text
-from dptext.showing import Facts, Showing
+from dptext.validation import check_choice
 
 SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
@@ -56,7 +56,7 @@ def new_release_id() -> str:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PrivacyStatement(Showing):
+class PrivacyStatement(ReprMixin):
     """What a release promises, to whom, and what it does not.
 
     Attributes:
@@ -97,9 +97,9 @@ class PrivacyStatement(Showing):
     software: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", choice("unit", self.unit, Unit))
-        object.__setattr__(self, "relation", choice("relation", self.relation, Relation))
-        object.__setattr__(self, "trust", choice("trust", self.trust, Trust))
+        object.__setattr__(self, "unit", check_choice("unit", self.unit, Unit))
+        object.__setattr__(self, "relation", check_choice("relation", self.relation, Relation))
+        object.__setattr__(self, "trust", check_choice("trust", self.trust, Trust))
         object.__setattr__(self, "condition", Condition.read(self.condition))
         check_amount(self, "slack", infinite=False)
         if self.claimed_epsilon is not None:
@@ -285,7 +285,7 @@ class PrivacyStatement(Showing):
             )
         return statement
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "mechanism", self.mechanism
         yield "guarantee", str(self.guarantee)
         yield "unit", str(self.unit)

@@ -11,17 +11,17 @@ from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, Protocol
 
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io.batches import Batch, text_batches
 from dptext.io.documents import Document
-from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import Guarantee, MetricDP, Relation, Trust, Unit
+from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.wording import facts_of
-from dptext.processes import in_order
+from dptext.processes import map_in_order
 from dptext.release.release import Tally, without_text
-from dptext.showing import Facts, Showing
 
 _EDGE, _DIGITS = "\x1f", "\x1c\x1d\x1e"
 _CODE_OF = dict(zip("abcdefghijklmnopqrstuvwxyz_", map("".join, product(_DIGITS, repeat=3)), strict=True))
@@ -64,7 +64,7 @@ class Replacing(Protocol):
         ...
 
 
-class TextMechanism(Showing, ABC):
+class TextMechanism(ReprMixin, ABC):
     """What replaces texts: each *part* of a text (a word, a sentence, the text as a whole) by a public one, at random.
 
     Frozen, and it holds no random state; it can be pickled. The private form of a text depends on this text and on
@@ -176,7 +176,7 @@ class TextMechanism(Showing, ABC):
         """
         return max(map(self.parts_in, private_texts), default=0)
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         return facts_of(self.statement)
 
 
@@ -274,7 +274,7 @@ def rewrite_blocks(
     """Every block, given with its place, and what `Rewriter.rewrite_block` makes of it, in order."""
     key = rewriter.key
     pieces = (((place, block), (key.secret(), key.seeded, place, Batch(block.texts, {}))) for place, block in blocks)
-    for (place, block), done in in_order(_Work(rewriter.mechanism), pieces, processes=processes):
+    for (place, block), done in map_in_order(_Work(rewriter.mechanism), pieces, processes=processes):
         yield place, block, done
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from dptext.display import ProgressOption, progress_bar
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import Batch, describe_columns
 from dptext.io.documents import DocumentWriter, OnError, PathLike, check_kept_columns
@@ -16,7 +17,6 @@ from dptext.io.tables import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
-from dptext.progress import How, watched
 from dptext.release.mechanism import Rewriter, TextMechanism, check_mechanism, rewrite_blocks
 from dptext.release.release import Release, Tally, TextsOfPeople, with_columns, without_text
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream, text_files
@@ -37,7 +37,7 @@ def privatize(
     keep: Sequence[str] = (),
     user: str | None = None,
     seed: int | None = None,
-    progress: How = None,
+    progress: ProgressOption = None,
 ) -> Release:
     """Replace every text through a mechanism: its words, or its sentences.
 
@@ -54,7 +54,7 @@ def privatize(
             add up: `Release.most_texts` says for the owner alone how many one has, `Release.for_user` what they are
             promised.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
-        progress: a bar, as `dptext.progress` says; or called with the number of texts done.
+        progress: a bar, as `dptext.display` says; or called with the number of texts done.
 
     Returns:
         a release with its ``texts``, or with a ``table`` of the kind that came in.
@@ -84,7 +84,7 @@ def privatize(
         for column in (text, *keep, *(() if user is None else (user,))):
             kind.check_column(column)
         kept = {name: kind.rebuilt(name) for name in keep}
-        with watched(progress, "texts", len(texts)) as done:
+        with progress_bar(progress, "texts", len(texts)) as done:
             private = list(_counted(rewriter.rewrite(_strings(kind.read(text))), done))
         made = {"table": kind.table({text: kind.texts(text, private), **kept})}
         if user is not None:
@@ -94,7 +94,7 @@ def privatize(
         option = "keep" if keep else "user"
         raise ParameterError(f"{option} names columns of a table, got texts: give a table, or leave {option} out")
     else:
-        with watched(progress, "texts", len(texts) if isinstance(texts, Sized) else None) as done:
+        with progress_bar(progress, "texts", len(texts) if isinstance(texts, Sized) else None) as done:
             private = list(_counted(rewriter.rewrite(texts), done))
         made = {"texts": private}
     warning = rewriter.warning()
@@ -145,7 +145,7 @@ def privatize_file(
     suffix: str | None = None,
     encoding: str | None = None,
     separator: str | None = None,
-    progress: How = None,
+    progress: ProgressOption = None,
     to: str | None = None,
     statement_file: PathLike | None = None,
 ) -> Release:

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import regex
 
-from dptext.checks import path
+from dptext.display import Fields
 from dptext.errors import DataError, ParameterError, StorageError, extra
-from dptext.privacy.condition import AfterRedaction
 from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.neighbours import AfterRedaction
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import after_redaction
 from dptext.privacy.statement import Parameter, PrivacyStatement
@@ -30,9 +30,9 @@ from dptext.release.mechanism import (
     unmarked,
 )
 from dptext.release.release import Tally
-from dptext.showing import Facts
 from dptext.text.patterns import KINDS, VERSION, Span, check_kinds, find
 from dptext.text.tokens import fold, letters_between
+from dptext.validation import check_path
 
 LISTED, UNREAD, OTHER = "listed", "unread", "other"
 """Kinds: a term of the owner's list; a text on which the analyzer failed; an entity that it had not announced."""
@@ -117,7 +117,7 @@ def _is_close(spans: list[tuple[int, int]]) -> bool:
 
 def read_terms(file: Any) -> list[str]:
     """Return the terms in a UTF-8 file with one term per line; empty lines are skipped."""
-    source = path("the list of what to redact", file)
+    source = check_path("the list of what to redact", file)
     try:
         lines = [line.strip() for line in source.read_text(encoding="utf-8-sig").split("\n")]
     except UnicodeDecodeError:
@@ -349,7 +349,7 @@ class Redacted(TextMechanism):
         self.redaction = Redaction(kinds=kinds, words=words, analyzer=analyzer, language=language, entities=entities)
         self._freeze()
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         return (("redacted_by", self.redaction.recogniser), ("mechanism", self.mechanism))
 
     def redact(self, text: str) -> str:

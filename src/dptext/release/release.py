@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, DptextError, StorageError
 from dptext.io.artifacts import file_digest, folder_digest, read_stored
 from dptext.io.atomic import check_released, hashed_file
@@ -24,7 +25,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
-from dptext.showing import Facts, Showing
 
 _AT_LEAST = 1 << 16  # rows that wait for each other before they are sorted
 
@@ -134,7 +134,7 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Release(Showing):
+class Release(ReprMixin):
     """What came out, and what was promised: what every function that releases texts or vectors returns.
 
     Attributes:
@@ -209,7 +209,7 @@ class Release(Showing):
             raise AttributeError(f"this release has no {name!r}, it has {has}")
         return self.made[name]
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "documents", self.documents
         yield "made", ", ".join(self.made) or "a stream"
         yield "mechanism", self.statement.mechanism
@@ -217,7 +217,7 @@ class Release(Showing):
             yield "protects", False  # by its bound; what is shown in full has the sentence
         yield "guarantee", str(self.statement.guarantee)
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield from facts_of(self.statement)
         yield from (("doubt", each) for each in self.doubts)
 

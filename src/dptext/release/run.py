@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Protocol
 
-from dptext.checks import whole
+from dptext.display import ProgressOption, progress_bar
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, check_target
@@ -24,7 +24,6 @@ from dptext.ledger.store import TEXT
 from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_release_id
-from dptext.progress import How, watched
 from dptext.release.job import Job, interrupted
 from dptext.release.release import (
     Release,
@@ -37,6 +36,7 @@ from dptext.release.release import (
     write_rejects,
     write_statement,
 )
+from dptext.validation import check_int
 
 _logger = logging.getLogger(__name__)
 
@@ -213,10 +213,10 @@ class RunSettings:
     processes: int = 1
     ledger: PathLike | None = None
     user: str | None = None
-    progress: How = None
+    progress: ProgressOption = None
 
     def __post_init__(self) -> None:
-        whole("processes", self.processes, least=1)
+        check_int("processes", self.processes, minimum=1)
 
     def people(self, missing: str | None) -> TextsOfPeople | None:
         """What counts the texts of each person, where a column says whose they are."""
@@ -291,7 +291,7 @@ def release_file(
                 charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
             if job.statement is None:
                 people = settings.people(missing)
-                with watched(settings.progress, "rows", said=_of_rows) as done:
+                with progress_bar(settings.progress, "rows", describe=_of_rows) as done:
                     _do(job, reader, run, done, people)
             charges.check(job.release_id, (part.digest for part in job.parts))
             if job.statement is None:
@@ -328,7 +328,7 @@ def release_stream(
     sent, rows, tally = HashedFile(stream), 0, Tally()
     reader, people = source.read(settings.user), settings.people(missing)
     try:
-        with contextlib.closing(reader), watched(settings.progress, "rows", said=_of_rows) as done:
+        with contextlib.closing(reader), progress_bar(settings.progress, "rows", describe=_of_rows) as done:
             blocks = reader.batches(_ROWS_A_PIECE)
             for piece in run.work(enumerate(blocks if people is None else people.counting(blocks)), row=1):
                 rows += piece.rows  # before anybody sees them, so that the statement covers them

@@ -11,6 +11,7 @@ from typing import Any
 
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Verdict
+from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.methods.checks import Check
 from dptext.methods.findings import Picture
@@ -38,7 +39,7 @@ from dptext.privacy.wording import (
     percent_at_most,
     protected,
 )
-from dptext.reports.answers import (
+from dptext.reports.summary import (
     Level,
     Recommendation,
     answers,
@@ -48,13 +49,12 @@ from dptext.reports.answers import (
     judge,
     recommendation,
 )
-from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Report(Showing):
+class Report(ReprMixin):
     """Everything that one page says. Frozen; `html` and `card` only put it into words.
 
     Attributes:
@@ -214,14 +214,14 @@ class Report(Showing):
             **_shown(shared, recommendation(shared, to_recipient=True)),
         )
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "title", self.title
         yield "refuted", self.refuted
         yield "verdicts", len(self.verdicts)
         yield "attacks", len(self.attacks) + len(self.owner_attacks)
         yield "guarantee", str(self.statement.guarantee)
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         return facts_of(self.statement)
 
     def _sign(self, verdict: Verdict) -> bool | None:

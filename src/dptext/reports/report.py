@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext.audits.verdict import Verdict
+from dptext.display import progress_bar
 from dptext.errors import ParameterError, extras
 from dptext.io.batches import display_name
 from dptext.io.documents import PathLike
@@ -16,7 +17,6 @@ from dptext.methods.files import FolderKind, folder_kind, no_report, other_than_
 from dptext.methods.findings import Examination, Picture, ReportConfig, picture_of_attacks
 from dptext.methods.registry import method_of, refuse_inputs
 from dptext.methods.results import Measurement
-from dptext.progress import watched
 from dptext.release.release import Release, data_and_statement, read_statement
 from dptext.reports.page import Report
 from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
@@ -39,7 +39,7 @@ def report(
         title: of the page; empty: the name of the private file.
         command: what makes the page again.
         say: called with a line for each step.
-        progress: a bar with the step, as `dptext.progress` says.
+        progress: a bar with the step, as `dptext.display` says.
         asked: what to look at, and in which rows: fields of `ReportConfig` (``original``, ``label``,
             ``attribute``, ``group``, ``user``, ``seed`` ...).
 
@@ -83,7 +83,7 @@ def report(
     if method.examination is None:
         raise ParameterError(no_report(data, FolderKind(method.folder or FolderKind.OTHER)))
     refuse_inputs(method, data, vars(private))
-    with watched(progress, "looking at the release", said=lambda line: (0, None, line)) as step:
+    with progress_bar(progress, "looking at the release", describe=lambda line: (0, None, line)) as step:
 
         def both(line: str) -> None:
             say(line)

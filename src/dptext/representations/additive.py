@@ -14,7 +14,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number
 from dptext.errors import ParameterError
 from dptext.noise.gaussian_sums import ELEMENTARY, rounded_gaussian, rounded_l2_laplace, rounded_laplace
 from dptext.privacy.gaussian import gaussian_sigma
@@ -23,6 +22,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
+from dptext.validation import check_choice, check_float
 
 _WIDEN = 1 + 2.0**-30  # a vector brought into its domain in double precision is within this factor of it
 _STEPS = 2.0**12  # of the grid, in one standard deviation of a coordinate
@@ -101,7 +101,7 @@ class _Additive(Randomizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "domain", choice("domain", self.domain, self.domains))
+        object.__setattr__(self, "domain", check_choice("domain", self.domain, self.domains))
 
     def options(self) -> dict[str, Parameter]:
         return {**super().options(), "domain": str(self.domain)}
@@ -207,7 +207,7 @@ class Gaussian(_Additive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "delta", number("delta", self.delta, above=0, below=1))
+        object.__setattr__(self, "delta", check_float("delta", self.delta, above=0, below=1))
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
         distance = self.domain.sensitivity(dimension).l2 * _WIDEN
@@ -233,7 +233,7 @@ class CappedLaplace(L2Laplace):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "share", number("share", self.share, above=0, most=1))
+        object.__setattr__(self, "share", check_float("share", self.share, above=0, maximum=1))
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
         channel = L2Laplace(epsilon=self.epsilon * self.share, domain=self.domain)._calibrate(dimension)

@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
 from dptext.noise.discrete import (
     SCALE,
     asked_less_rounding,
@@ -31,6 +30,7 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent, in_blocks
 from dptext.threads import for_each_block
+from dptext.validation import check_int
 
 Codes = npt.NDArray[np.uint16]
 
@@ -216,7 +216,7 @@ class WeightedBits(BitRandomizer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.bits is not None:
-            object.__setattr__(self, "bits", whole("bits", self.bits, least=1, most=MOST_BITS))
+            object.__setattr__(self, "bits", check_int("bits", self.bits, minimum=1, maximum=MOST_BITS))
 
     def _calibrate(self, dimension: int) -> CodeChannel:
         budget = asked_less_rounding(self.epsilon) / dimension
@@ -267,7 +267,7 @@ class UnaryChannel(BitChannel):
 
     def __init__(self, name: str, dimension: int, one: int, zero: int) -> None:
         self.name = name
-        self.dimension = self.width = self.bits = whole("dimension", dimension, least=2)
+        self.dimension = self.width = self.bits = check_int("dimension", dimension, minimum=2)
         self.one, self.zero = one, zero
         self.guarantee = PureDP(stated(unary_epsilon(one, zero)))
         p, q = one / SCALE, zero / SCALE

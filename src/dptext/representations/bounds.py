@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
+from dptext.validation import check_choice, check_float, check_int
 
 Floats = npt.NDArray[np.float64]
 
@@ -245,19 +245,19 @@ class Bound:
                     f"{mean.size}), got {directions.shape}"
                 )
             object.__setattr__(self, "directions", directions)
-        choice("kind", self.kind, BOUNDS)
+        check_choice("kind", self.kind, BOUNDS)
         object.__setattr__(self, "radius", self._checked_radius())
-        choice("projection", self.projection, (*PROJECTIONS, None))
+        check_choice("projection", self.projection, (*PROJECTIONS, None))
         if self.public_name is not None and not isinstance(self.public_name, str):
             raise ParameterError("public_name must be text, or None")
-        whole("public_texts", self.public_texts, least=0)
+        check_int("public_texts", self.public_texts, minimum=0)
 
     def _checked_radius(self) -> float | None:
         if self.kind not in _SCALED:
             if self.radius is not None:
                 raise ParameterError(f"{self.kind!r} has no radius: leave it out, or take 'lift', 'clip' or 'cube'")
             return None
-        return number(f"the radius of {self.kind!r}", self.radius, least=_SMALLEST, most=_LARGEST)
+        return check_float(f"the radius of {self.kind!r}", self.radius, minimum=_SMALLEST, maximum=_LARGEST)
 
     @property
     def domain(self) -> Domain:
@@ -355,7 +355,7 @@ def fit_bound(
     public = np.clip(np.nan_to_num(checked_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
     count, width = public.shape
     kept = _checked(count, width, bound=bound, dimension=dimension, projection=projection)
-    number("quantile", quantile, above=0, most=1)
+    check_float("quantile", quantile, above=0, maximum=1)
     if (labels is not None) != (projection == "supervised"):
         raise ParameterError(
             "public labels and projection='supervised' belong together: the other projections take no labels"
@@ -387,12 +387,12 @@ def fit_bound(
 
 
 def _checked(count: int, width: int, *, bound: str, dimension: int | None, projection: str | None) -> int:
-    choice("bound", bound, BOUNDS)
-    choice("projection", projection, (*PROJECTIONS, None))
+    check_choice("bound", bound, BOUNDS)
+    check_choice("projection", projection, (*PROJECTIONS, None))
     if count == 0:
         raise ParameterError("a bound is fitted on at least one public text, got none")
     kept = width if dimension is None else dimension
-    whole("dimension (None: all of the encoder's)", kept, least=1, most=width)
+    check_int("dimension (None: all of the encoder's)", kept, minimum=1, maximum=width)
     if projection is None and kept != width:
         raise ParameterError(f"fewer dimensions than the {width} of the encoder need a projection, got None")
     return int(kept)

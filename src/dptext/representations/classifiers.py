@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
@@ -29,6 +28,7 @@ from dptext.representations.networks import (
 )
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import RANDOMIZERS, is_randomizer, randomizer_from_parameters
+from dptext.validation import check_choice
 
 _BLOCKS = 16
 _TINY = 1e-300
@@ -390,8 +390,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._clean
 
     def _options(self) -> TrainingOptions:
-        choice("model", self.model, _MODELS)
-        if choice("training", self.training, TRAININGS) != "robust" and self.model == "linear":
+        check_choice("model", self.model, _MODELS)
+        if check_choice("training", self.training, TRAININGS) != "robust" and self.model == "linear":
             raise ParameterError(
                 f"training={self.training!r} is for model='mlp': the linear model knows the noise in closed form; "
                 "without a channel it takes vectors as they are"

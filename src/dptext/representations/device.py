@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import CONFIG, SavedFolder, read_statement_of, read_tensors, refuse_unknown, tensor_bytes
 from dptext.io.batches import Batch
-from dptext.privacy.condition import Condition, EncoderStays
+from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, disagreements, same_value
 from dptext.privacy.wording import facts_of
@@ -39,7 +40,6 @@ from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder, is_onnx_folder
 from dptext.representations.trained_encoders import EmbeddingBag, GruEncoder, NGrams, WordTable
-from dptext.showing import Facts, Showing
 from dptext.vectors.formats import encoded_words, load_vectors_once
 from dptext.vectors.word_vectors import WordVectors
 
@@ -210,7 +210,7 @@ _WITHIN = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DeviceEncoder(Showing):
+class DeviceEncoder(ReprMixin):
     """Text to private vector. Frozen: it cannot drift away from its statement, and keeps no random state.
 
     **Guarantee** (unit document, substitution, local): that of the randomizer for any two texts, as
@@ -427,13 +427,13 @@ class DeviceEncoder(Showing):
             )
         return device
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "encoder", self.encoder
         yield "bound", self.bound.kind
         yield "randomizer", self.randomizer
         yield "dimension", self.bound.dimension
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         return facts_of(self.statement)
 
 

@@ -11,15 +11,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io.documents import Document, check_one_column, is_missing
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Floats
-from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, kind_of
 from dptext.users.grouping import NO_WORD, TokenRows
+from dptext.validation import check_float, check_int
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.vectors.word_vectors import WordVectors
 
@@ -36,7 +36,7 @@ class Provenance:
     def __post_init__(self) -> None:
         if self.trained_on is not None and not isinstance(self.trained_on, str):
             raise ParameterError("public_name must be text, or None")
-        whole("the number of texts", self.texts, least=0)
+        check_int("the number of texts", self.texts, minimum=0)
         if not isinstance(self.public, bool) or not isinstance(self.hidden, str):
             raise ParameterError("public must be true or false, hidden text")
 
@@ -183,7 +183,7 @@ class FrozenEncoder(ABC):
         super().__setattr__(name, value)
 
 
-class CallableEncoder(FrozenEncoder, Showing):
+class CallableEncoder(FrozenEncoder, ReprMixin):
     """A caller's function as an encoder.
 
     Args:
@@ -224,9 +224,11 @@ class CallableEncoder(FrozenEncoder, Showing):
             )
         self.function = function
         self.name = name
-        self._texts_at_once = whole("texts_at_once", texts_at_once, least=1)
+        self._texts_at_once = check_int("texts_at_once", texts_at_once, minimum=1)
         self.dimension = (
-            int(self._answer([""], None).shape[1]) if dimension is None else whole("dimension", dimension, least=1)
+            int(self._answer([""], None).shape[1])
+            if dimension is None
+            else check_int("dimension", dimension, minimum=1)
         )
 
     def _vectors(self, texts: list[str]) -> Vectors:
@@ -259,7 +261,7 @@ class CallableEncoder(FrozenEncoder, Showing):
             "computed from the texts that it encodes",
         )
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "name", self.name
         yield "dimension", self.dimension
 
@@ -295,7 +297,7 @@ Rows = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 
 
-class MeanOfWords(Showing):
+class MeanOfWords(ReprMixin):
     """The mean of the vectors of a text's words.
 
     Words that the vocabulary does not hold, numbers, addresses and punctuation are skipped; a text of which nothing is
@@ -322,7 +324,7 @@ class MeanOfWords(Showing):
         if not isinstance(vectors, WordVectors):
             raise ParameterError(f"expected WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)")
         self.vectors = vectors
-        self.weighting = None if weighting is None else number("weighting", weighting, least=_LEAST_WEIGHTING)
+        self.weighting = None if weighting is None else check_float("weighting", weighting, minimum=_LEAST_WEIGHTING)
         self.dimension = vectors.dimension
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:

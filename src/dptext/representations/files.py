@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dptext.display import ProgressOption
 from dptext.errors import ParameterError
 from dptext.io.atomic import HashedFile
 from dptext.io.batches import Batch
@@ -16,7 +17,6 @@ from dptext.io.formats import file_format
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
-from dptext.progress import How
 from dptext.release.release import Release, Tally
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, text_files
 from dptext.representations.randomizer import Private
@@ -48,7 +48,7 @@ def encode_file(
     suffix: str | None = None,
     encoding: str | None = None,
     separator: str | None = None,
-    progress: How = None,
+    progress: ProgressOption = None,
 ) -> Release:
     """Turn every text of a file into a private vector: OUT.parquet, with its statement beside it.
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.trained_encoders import Buckets, Rows
 from dptext.threads import one_blas_thread
+from dptext.validation import check_choice, check_float, check_int
 
 Labels = npt.NDArray[np.intp]
 Layers = tuple[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]], ...]
@@ -63,15 +63,15 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         several = isinstance(self.hidden, Sequence) and not isinstance(self.hidden, str)
         for units in self.hidden if several else (self.hidden,):  # type: ignore[union-attr]
-            whole("hidden", units, least=1)
+            check_int("hidden", units, minimum=1)
         for name in ("batch_size", "epochs", "patience"):
-            whole(name, getattr(self, name), least=1)
+            check_int(name, getattr(self, name), minimum=1)
         for name in ("dropout", "momentum", "validation_fraction"):
-            number(name, getattr(self, name), least=0, below=1)
+            check_float(name, getattr(self, name), minimum=0, below=1)
         for name in ("weight_decay", "extra_noise"):
-            number(name, getattr(self, name), least=0)
+            check_float(name, getattr(self, name), minimum=0)
         for name in ("learning_rate", "learning_rate_decay"):
-            number(name, getattr(self, name), above=0)
+            check_float(name, getattr(self, name), above=0)
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:
@@ -394,7 +394,7 @@ backwards."""
 def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
     """The epsilon of each epoch."""
     if isinstance(schedule, str):
-        return SCHEDULES[choice("schedule", schedule, SCHEDULES)](epochs)
+        return SCHEDULES[check_choice("schedule", schedule, SCHEDULES)](epochs)
     if callable(schedule):
         given = [schedule(epoch) for epoch in range(1, epochs + 1)]
     elif isinstance(schedule, Sequence | np.ndarray):
@@ -406,7 +406,9 @@ def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
             "schedule must be a name, a list of epsilons or a function of the epoch's number, got "
             f"{type(schedule).__name__}"
         )
-    return tuple(number(f"the schedule's epsilon of epoch {n}", epsilon, above=0) for n, epsilon in enumerate(given, 1))
+    return tuple(
+        check_float(f"the schedule's epsilon of epoch {n}", epsilon, above=0) for n, epsilon in enumerate(given, 1)
+    )
 
 
 TRAININGS = ("plain", "robust", "adaptive")
@@ -425,7 +427,7 @@ class TrainingNoise:
         epochs: int,
         seed: int | None,
     ) -> None:
-        self.training = choice("training", training, TRAININGS)
+        self.training = check_choice("training", training, TRAININGS)
         self.channel = channel
         self.epsilons: tuple[float, ...] = ()
         self._channels: tuple[Channel, ...] = ()

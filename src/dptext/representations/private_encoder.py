@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.privacy.wording import warn_unprotected
@@ -28,6 +27,7 @@ from dptext.representations.device import DeviceEncoder, encoder_of
 from dptext.representations.encoders import MeanOfWords, TextEncoder, checked_texts
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import USUAL, Kept, best_dimension, kept_of, randomizer_of
+from dptext.validation import check_choice, check_int
 from dptext.vectors.word_vectors import WordVectors
 
 _MADE_UP = "texts made up of public words by their rank"
@@ -147,10 +147,10 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         public_texts: Iterable[str | None] | None,
         labels: Sequence[Any] | None,
     ) -> Bound:
-        kind = choice("bound", self.bound, ("auto", *BOUNDS))
+        kind = check_choice("bound", self.bound, ("auto", *BOUNDS))
         if kind == "auto":
             kind = NATURAL[randomizer.natural_domain]
-        dimension = None if self.dimension is None else whole("dimension", self.dimension, least=1)
+        dimension = None if self.dimension is None else check_int("dimension", self.dimension, minimum=1)
         supervised = self.projection == "supervised"
         if supervised and (labels is None or public_texts is None):
             raise ParameterError(

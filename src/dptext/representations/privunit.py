@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.noise.caps import Tail, gaussian_tail, sphere_tail, tail_heights
 from dptext.privacy.guarantee import PureDP
@@ -19,6 +18,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import REAL_ARITHMETIC, Channel, Private, Randomizer, in_blocks
+from dptext.validation import check_int
 
 _COIN = 2.0**53
 _GRID = 2.0**20
@@ -37,7 +37,7 @@ class CapChannel(Channel):
 
     def __init__(self, name: str, epsilon: float, dimension: int, *, sphere: bool) -> None:
         self.name = name
-        self.dimension = self.width = whole("dimension", dimension, least=2)
+        self.dimension = self.width = check_int("dimension", dimension, minimum=2)
         if epsilon < _LEAST:
             raise ParameterError(
                 f"a budget of {epsilon:.3g} is less than the chances of a cap are computed to: raise epsilon, to at "

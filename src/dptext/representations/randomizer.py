@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
+from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
-from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import Guarantee, Relation, Trust, Unit
+from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.wording import Strength
 from dptext.representations.bounds import Domain, Floats, checked_vectors
-from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
+from dptext.validation import check_float, check_int
 
 Private = npt.NDArray[np.float32]
 Sent = npt.NDArray[np.uint8]
@@ -33,7 +33,7 @@ REAL_ARITHMETIC = (
 """The assumption of channels whose noise has no exactly discrete form."""
 
 
-class Channel(Showing, ABC):
+class Channel(ReprMixin, ABC):
     """A randomizer for vectors of one dimension. Frozen; it holds no random state.
 
     Attributes:
@@ -104,19 +104,19 @@ class Channel(Showing, ABC):
         """What the proof takes for granted beside good random bits, for the statement."""
         return ()
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "name", self.name
         yield "dimension", self.dimension
         yield "width", self.width
         yield "domain", str(self.domain)
         yield "guarantee", str(self.guarantee)
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield "expected squared error", self.expected_squared_error
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Randomizer(Showing, ABC):
+class Randomizer(ReprMixin, ABC):
     """Vector to private vector, with a budget.
 
     Attributes:
@@ -145,7 +145,7 @@ class Randomizer(Showing, ABC):
         Raises:
             ParameterError: the dimension is out of range, or nothing can be calibrated for it.
         """
-        return _calibrated(self, whole("dimension", dimension, least=1, most=MOST_DIMENSIONS))
+        return _calibrated(self, check_int("dimension", dimension, minimum=1, maximum=MOST_DIMENSIONS))
 
     @property
     def natural_domain(self) -> Domain:
@@ -196,7 +196,7 @@ class Randomizer(Showing, ABC):
             seeded=seeded,
         )
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield "takes vectors of", " or ".join(map(str, self.domains))
         yield "strength", Strength.of(self.epsilon).value or None
 
@@ -223,7 +223,7 @@ def in_blocks(
 
 def checked_epsilon(epsilon: object) -> float:
     """The budget of a randomizer: above 0 and at most 500."""
-    return number("epsilon", epsilon, above=0, most=500)
+    return check_float("epsilon", epsilon, above=0, maximum=500)
 
 
 class BitChannel(Channel):

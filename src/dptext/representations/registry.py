@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import chosen_epsilon, meant, shown
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.release.mechanism import refuse_beside
 from dptext.representations.additive import CappedLaplace, Gaussian, L2Laplace, Laplace, NormalisedLaplace
@@ -22,6 +21,7 @@ from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText
 from dptext.representations.randomizer import Randomizer
+from dptext.validation import did_you_mean, display_value, require_epsilon
 
 RANDOMIZERS: dict[str, type[Randomizer]] = {
     each.name: each
@@ -68,9 +68,9 @@ def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> R
         return given
     build: Any = kind_named(given) if isinstance(given, str) else None
     if build is None:
-        names, hint = ", ".join(map(repr, RANDOMIZERS)), meant(given, RANDOMIZERS)
+        names, hint = ", ".join(map(repr, RANDOMIZERS)), did_you_mean(given, RANDOMIZERS)
         raise ParameterError(
-            f"randomizer must be one of {names}, or one such as PrivUnit(epsilon=...), got {shown(given)}{hint}"
+            f"randomizer must be one of {names}, or one such as PrivUnit(epsilon=...), got {display_value(given)}{hint}"
         )
     name = build.__name__
     if build.name in PUBLISHED_ONLY:
@@ -82,7 +82,7 @@ def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> R
     if needs != ["epsilon"]:
         spelled = ", ".join(f"{each}=..." for each in needs)
         raise ParameterError(f"{name} needs more than epsilon: build it, {name}({spelled})")
-    made: Randomizer = build(epsilon=chosen_epsilon(epsilon, name))
+    made: Randomizer = build(epsilon=require_epsilon(epsilon, name))
     return made
 
 

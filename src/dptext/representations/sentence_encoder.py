@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from dptext.checks import whole
+from dptext.display import Fields, ReprMixin
 from dptext.errors import MissingExtraError, ParameterError, extra, extras
 from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
-from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
+from dptext.validation import check_int
 
 _MODEL, _TOKENIZER, _CONFIG = "model.onnx", "tokenizer.json", "sentence_bert_config.json"
 _MINILM_TOKENIZER = Path(__file__).parent / "minilm" / f"{_TOKENIZER}.gz"
@@ -91,7 +91,7 @@ _WEIGHTS = (".safetensors", ".bin")
 _READ = (".json", ".txt", ".model", *_WEIGHTS)
 
 
-class SentenceEncoder(Showing):
+class SentenceEncoder(ReprMixin):
     """A sentence-transformers model.
 
     Nothing is downloaded and nothing is printed. The model is loaded when the first text is encoded, and stays out of
@@ -125,9 +125,9 @@ class SentenceEncoder(Showing):
         threads: int | None = None,
     ) -> None:
         self.model, self.folder = _located(model)
-        self.batch_size = whole("batch_size", batch_size, least=1)
+        self.batch_size = check_int("batch_size", batch_size, minimum=1)
         self.device = device
-        self.threads = None if threads is None else whole("threads", threads, least=1)
+        self.threads = None if threads is None else check_int("threads", threads, minimum=1)
         self.is_onnx = self.model == MINILM_ONNX or is_onnx_folder(self.folder)
         if not self.is_onnx:
             extra("sentence_transformers", "encoders", "SentenceEncoder")
@@ -222,7 +222,7 @@ class SentenceEncoder(Showing):
         """Where the model comes from."""
         return ("the sentence encoder is public: it was not trained on the texts that it encodes",)
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "model", self.model
         yield "device", self.device
 

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.release.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
@@ -21,6 +20,7 @@ from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNo
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.representations.trained_encoders import Buckets, EmbeddingBag, NGrams
+from dptext.validation import check_float, check_int
 
 _NO_STOPPING = ("validation_fraction", "patience")
 
@@ -151,8 +151,8 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         names = [each.name for each in fields(TrainingOptions) if each.name not in _NO_STOPPING]
         options = TrainingOptions(**{name: getattr(self, name) for name in names})
         ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
-        dimension = whole("dimension", self.dimension, least=1)
-        word_dropout = number("word_dropout", self.word_dropout, least=0, below=1)
+        dimension = check_int("dimension", self.dimension, minimum=1)
+        word_dropout = check_float("word_dropout", self.word_dropout, minimum=0, below=1)
         randomizer = randomizer_of(self.randomizer, epsilon=self.epsilon)
         self.classes_, codes = coded(labels)
         channel = randomizer.channel(dimension)

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Floats, checked_vectors
 from dptext.representations.encoders import FrozenEncoder, Provenance, Vectors, finite
 from dptext.text.tokens import Kind, fold, kind_of, pieces
+from dptext.validation import check_int
 
 _REMEMBERED = 1 << 18
 _LONGEST_REMEMBERED = 64
@@ -71,8 +71,8 @@ class NGrams:
     buckets: int = 1 << 18
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", whole("most", self.most, least=1, most=5))
-        object.__setattr__(self, "buckets", whole("buckets", self.buckets, least=1, most=1 << 26))
+        object.__setattr__(self, "most", check_int("most", self.most, minimum=1, maximum=5))
+        object.__setattr__(self, "buckets", check_int("buckets", self.buckets, minimum=1, maximum=1 << 26))
 
     def words_of(self, text: str) -> list[str]:
         """What counts as a word of a text, in its order, folded."""
@@ -164,7 +164,7 @@ class EmbeddingBag(FrozenEncoder):
             )
         if trained_on is not None and not isinstance(trained_on, str):
             raise ParameterError("trained_on must be text, or None")
-        trained_texts = whole("trained_texts", trained_texts, least=0)
+        trained_texts = check_int("trained_texts", trained_texts, minimum=0)
         rows.flags.writeable = False
         self.matrix = rows
         self.trained_on, self.trained_texts = trained_on, trained_texts
@@ -230,7 +230,7 @@ class WordTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
-        object.__setattr__(self, "longest", whole("longest", self.longest, least=1))
+        object.__setattr__(self, "longest", check_int("longest", self.longest, minimum=1))
         if any(not isinstance(word, str) or not _can_stand(word) for word in self.words):
             raise ParameterError(
                 f"the words of a table must be text without white space, and none of {' and '.join(_RESERVED)}, which "

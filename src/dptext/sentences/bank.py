@@ -18,7 +18,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, path, whole
+from dptext.display import Fields, ProgressOption, ReprMixin, progress_bar
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, fit_and_encode
 from dptext.features.pool import Cache, Pool
@@ -28,10 +28,9 @@ from dptext.noise.subset_selection import Profile
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
-from dptext.progress import How, watched
 from dptext.representations.encoders import TextEncoder, checked_texts
-from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
+from dptext.validation import check_float, check_int, check_path
 from dptext.vectors.nearest_sets import NearestSets
 
 Rows = npt.NDArray[np.int64]
@@ -117,7 +116,7 @@ _FOLDER = SavedFolder(
 )
 
 
-class TextBank(Showing):
+class TextBank(ReprMixin):
     """Public texts with their vectors, frozen: a private text becomes one of them (`dptext.BankRewriter`).
 
     Kept are the distinct texts that are not empty, in the order in which they came, each on one line: white space
@@ -135,7 +134,7 @@ class TextBank(Showing):
         name, licence: of the source, for statement and card; of a `Pool` its own.
         cache: where vectors of the bank are kept (`dptext.features.pool`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
-        progress: a bar, as `dptext.progress` says; or called with the number of texts that went through an encoder that
+        progress: a bar, as `dptext.display` says; or called with the number of texts that went through an encoder that
             takes its time.
 
     Attributes:
@@ -173,7 +172,7 @@ class TextBank(Showing):
         name: str | None = None,
         licence: str | None = None,
         cache: Cache = None,
-        progress: How = None,
+        progress: ProgressOption = None,
     ) -> None:
         if isinstance(texts, Pool):
             if name is not None or licence is not None:
@@ -187,7 +186,7 @@ class TextBank(Showing):
         del texts, pool  # of a million texts more than the lines take
         if len(lines) < _LEAST:
             raise ParameterError(f"a bank needs at least {_LEAST} distinct texts to choose from, got {len(lines)}")
-        with watched(progress, "public texts", len(lines)) as done:
+        with progress_bar(progress, "public texts", len(lines)) as done:
             how: dict[str, Any] = {"together": True, "cache": cache, "progress": done}
             if isinstance(encoder, PublicFeatures):
                 features, parts = encoder, encoded_parts(encoder, lines, **how)
@@ -298,8 +297,8 @@ class TextBank(Showing):
         >>> len(bank.thinned(1.0, texts=4))
         4
         """
-        floor = floors(self.vectors, number("epsilon", epsilon, above=0, most=_MOST_EPSILON))
-        kept = usual_size(floor) if texts is None else whole("texts", texts, least=_LEAST, most=len(self))
+        floor = floors(self.vectors, check_float("epsilon", epsilon, above=0, maximum=_MOST_EPSILON))
+        kept = usual_size(floor) if texts is None else check_int("texts", texts, minimum=_LEAST, maximum=len(self))
         rows = np.sort(np.argsort(-floor, kind="stable")[: max(kept, _LEAST)])
         lines = _Lines.of(self.texts[row] for row in rows.tolist())
         bank = self.__new__(type(self))
@@ -385,7 +384,7 @@ class TextBank(Showing):
             MissingExtraError: what its features need is not installed.
             StorageError: it cannot be read.
         """
-        place = path("the folder", folder)
+        place = check_path("the folder", folder)
         source = place.name or str(place)
         config, _ = _FOLDER.read(place, source)
         tensors, _ = read_tensors(place / _FEATURES, source=f"{source}: {_FEATURES}")
@@ -426,7 +425,7 @@ class TextBank(Showing):
             raise DataError(f"{source}: its files are not of one bank{why}; get the folder again") from None
         return bank
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "name", self.name
         yield "texts", len(self)
         yield "features", self.features.name

@@ -11,11 +11,10 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.noise.subset_selection import SubsetSelection, best_size
-from dptext.privacy.condition import ANY_TWO, Condition, SameSentenceCount
 from dptext.privacy.guarantee import Guarantee, PureDP, Unit, for_group
+from dptext.privacy.neighbours import ANY_TWO, Condition, SameSentenceCount
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import GUESSED_AMONG, RELINKING, before_bank
@@ -24,6 +23,7 @@ from dptext.release.release import Tally
 from dptext.representations.encoders import checked_texts
 from dptext.sentences.bank import TextBank
 from dptext.text.sentences import sentences
+from dptext.validation import check_choice, check_float, check_int
 
 UnitOfEpsilon: TypeAlias = Literal["sentence", "document"]
 Rows = npt.NDArray[np.int64]
@@ -92,14 +92,20 @@ class BankRewriter(TextMechanism):
         if not isinstance(bank, TextBank):
             raise ParameterError(f"bank must be a TextBank, got {type(bank).__name__}: use dptext.TextBank(texts)")
         self.bank = bank
-        self.epsilon = number("epsilon", epsilon, above=0)
-        self.unit: UnitOfEpsilon = choice("unit", unit, get_args(UnitOfEpsilon))
+        self.epsilon = check_float("epsilon", epsilon, above=0)
+        self.unit: UnitOfEpsilon = check_choice("unit", unit, get_args(UnitOfEpsilon))
         self.max_sentences = (
-            None if max_sentences is None else whole("max_sentences", max_sentences, least=1, most=_MOST_SENTENCES)
+            None
+            if max_sentences is None
+            else check_int("max_sentences", max_sentences, minimum=1, maximum=_MOST_SENTENCES)
         )
         shared = self.max_sentences if self.unit == "document" else None
         of_a_part = self.epsilon if shared is None else _share(self.epsilon, shared)
-        k = best_size(of_a_part, bank.profile) if size is None else whole("size", size, least=1, most=len(bank) - 1)
+        k = (
+            best_size(of_a_part, bank.profile)
+            if size is None
+            else check_int("size", size, minimum=1, maximum=len(bank) - 1)
+        )
         self.selection = SubsetSelection(len(bank), k, of_a_part)
         self._freeze()
 
@@ -211,7 +217,7 @@ class BankRewriter(TextMechanism):
                 f"texts give the exact chance of one part, got parts={parts}: say parts=1, or leave texts out"
             )
         theirs = checked_texts(texts)
-        if len(theirs) != whole("people", people, least=1):
+        if len(theirs) != check_int("people", people, minimum=1):
             raise ParameterError(f"expected a text of each of {people:,} people, got {len(theirs):,}: give one each")
         is_in_one = np.zeros(len(self.bank), dtype=np.bool_)
         for _, _, sets in self._sets(theirs):

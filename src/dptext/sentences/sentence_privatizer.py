@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any, Self
 
-from dptext.checks import chosen_epsilon, path
 from dptext.errors import ParameterError
 from dptext.features.features import Spec
 from dptext.release.scikit_learn import TextPrivatizer
 from dptext.sentences.bank import TextBank, announces_bank
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
+from dptext.validation import check_path, require_epsilon
 
 
 class SentencePrivatizer(TextPrivatizer):
@@ -74,7 +74,7 @@ class SentencePrivatizer(TextPrivatizer):
 
     def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
         """Load or make the bank, and build the mechanism; the texts are not looked at."""
-        bank, epsilon = self._bank(), chosen_epsilon(self.epsilon, "SentencePrivatizer")
+        bank, epsilon = self._bank(), require_epsilon(self.epsilon, "SentencePrivatizer")
         self.mechanism_ = BankRewriter(
             bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, size=self.size
         )
@@ -85,7 +85,7 @@ class SentencePrivatizer(TextPrivatizer):
             if self.encoder is not None:
                 raise ParameterError("a TextBank has its encoder: leave encoder out")
             return self.bank
-        if isinstance(self.bank, str | os.PathLike) and announces_bank(path("bank", self.bank)):
+        if isinstance(self.bank, str | os.PathLike) and announces_bank(check_path("bank", self.bank)):
             given: Any = self.encoder
             return TextBank.load(self.bank, encoder=given)
         return TextBank(self.bank, encoder=self.encoder)

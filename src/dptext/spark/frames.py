@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from dptext.checks import names, path, whole
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns, unknown_type
@@ -36,6 +35,7 @@ from dptext.synthesis.release import check_columns, described_into
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.text.identifiers import LOOKED_AT, Column, look_at
 from dptext.users.grouping import UserUnit
+from dptext.validation import check_int, check_names, check_path
 
 _logger = logging.getLogger(__name__)
 Ids: TypeAlias = str | Sequence[str] | None
@@ -194,7 +194,7 @@ class _Source:
     def of(cls, df: Any, text: str, keep: Sequence[str], row_id: Ids = None, *, once: bool = False) -> _Source:
         check_frame(df)
         ids = (row_id,) if isinstance(row_id, str) else tuple(row_id or ())
-        keep = names("keep", keep)
+        keep = check_names("keep", keep)
         types = _check_columns(df, text, (*keep, *ids))
         check_kept_columns(text, keep)
         if text in ids:
@@ -295,7 +295,7 @@ def _check_columns(frame: Any, text: str, others: Sequence[str]) -> dict[str, st
 def _partitions(frame: Any, partitions: int | None) -> int:
     if partitions is None:
         return min(GROUPS, max(8, 4 * int(frame.sparkSession.sparkContext.defaultParallelism)))
-    return whole("partitions", partitions, least=1)
+    return check_int("partitions", partitions, minimum=1)
 
 
 def _sorted_groups(rows: Any, ids: Sequence[str], partitions: int) -> Any:
@@ -408,7 +408,7 @@ def describe(
     warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
     if out is None:
         return rows.fit(synthesizer, plan)
-    return rows.describe(path("out", out), synthesizer, plan, ledger=ledger, force=force)
+    return rows.describe(check_path("out", out), synthesizer, plan, ledger=ledger, force=force)
 
 
 @dataclass(frozen=True, eq=False)

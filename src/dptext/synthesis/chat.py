@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from dptext import checks
+from dptext import validation
 from dptext.errors import DataError, ParameterError, SourceError, StorageError, extra
 from dptext.io.atomic import file_lock, open_own
 from dptext.io.documents import PathLike
@@ -57,10 +57,12 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if name in ("retries", "failures", "answer_bytes"):
-                checks.whole(name, value, least=0 if name == "retries" else 1)
+                validation.check_int(name, value, minimum=0 if name == "retries" else 1)
             else:
                 may_be_zero = name in ("backoff", "wait")
-                checks.number(name, value, least=0 if may_be_zero else None, above=None if may_be_zero else 0)
+                validation.check_float(
+                    name, value, minimum=0 if may_be_zero else None, above=None if may_be_zero else 0
+                )
 
 
 class ChatEndpoint:
@@ -127,16 +129,16 @@ class ChatEndpoint:
             raise ParameterError(
                 f"a key would go to {self.host} in the clear: use https://, or a tunnel to an address on this machine"
             )
-        self.model = checks.text("model", model)
-        self.about = checks.text("about", about) if about != "" else ""
-        self.texts_per_call = checks.whole("texts_per_call", texts_per_call, least=1, most=1000)
-        self.temperature = checks.number("temperature", temperature, least=0)
-        self.max_tokens = None if max_tokens is None else checks.whole("max_tokens", max_tokens, least=1)
-        self.seed = None if seed is None else checks.whole("seed", seed)
-        self.connections = checks.whole("connections", connections, least=1, most=1000)
-        self.max_calls = checks.whole("max_calls", max_calls, least=0)
+        self.model = validation.check_text("model", model)
+        self.about = validation.check_text("about", about) if about != "" else ""
+        self.texts_per_call = validation.check_int("texts_per_call", texts_per_call, minimum=1, maximum=1000)
+        self.temperature = validation.check_float("temperature", temperature, minimum=0)
+        self.max_tokens = None if max_tokens is None else validation.check_int("max_tokens", max_tokens, minimum=1)
+        self.seed = None if seed is None else validation.check_int("seed", seed)
+        self.connections = validation.check_int("connections", connections, minimum=1, maximum=1000)
+        self.max_calls = validation.check_int("max_calls", max_calls, minimum=0)
         self.limits = Limits() if limits is None else limits
-        self._kept = None if answers is None else _KeptAnswers(checks.path("answers", answers))
+        self._kept = None if answers is None else _KeptAnswers(validation.check_path("answers", answers))
         self._asked: Counter[str] = Counter()
         self._failed_in_a_row = self._failed = self._answered = 0
         self.calls = 0
@@ -422,7 +424,7 @@ def _in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _checked_address(url: object, httpx: Any) -> tuple[str, str, bool]:
-    given = checks.text("url", url)
+    given = validation.check_text("url", url)
     try:
         parts = urlsplit(given)
         host, port = parts.hostname, parts.port
@@ -457,7 +459,7 @@ class _Key:
     def __init__(self, value: object, variable: object) -> None:
         if value is not None and variable is not None:
             raise ParameterError("give a key or the variable that holds it, not both")
-        self._variable = None if variable is None else checks.text("key_variable", variable)
+        self._variable = None if variable is None else validation.check_text("key_variable", variable)
         self._value = None if value is None else _checked_key("key", value)
         if self._variable is not None:
             self.headers()  # said early
@@ -468,7 +470,7 @@ class _Key:
 
     def headers(self) -> dict[str, str]:
         if self._variable is not None:
-            name = f"the environment variable {checks.shown(self._variable)} (key_variable)"
+            name = f"the environment variable {validation.display_value(self._variable)} (key_variable)"
             return {"Authorization": f"Bearer {_checked_key(name, os.environ.get(self._variable))}"}
         return {} if self._value is None else {"Authorization": f"Bearer {self._value}"}
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import one_blas_thread
+from dptext.validation import check_float, check_int
 
 Floats = npt.NDArray[np.float64]
 
@@ -245,7 +245,7 @@ def choose(
 ) -> tuple[Indices, Indices]:
     """Rows of n different candidates and their classes, in random order."""
     table, close, asked = (np.asarray(each, dtype=np.float64) for each in (scores, nearness, shares))
-    n, variety = whole("n", n, least=0), number("variety", variety, least=0, most=1)
+    n, variety = check_int("n", n, minimum=0), check_float("variety", variety, minimum=0, maximum=1)
     if n > len(table):
         raise ParameterError(
             f"n must be at most the number of candidates, {len(table):,}, got {n:,}: ask for fewer texts, or give a "

@@ -15,26 +15,25 @@ from typing import Any, ClassVar, Literal, Never, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, path, whole
-from dptext.drawing import checked_axes, grey, in_letters, labelled, next_style
+from dptext.display import Fields, ProgressOption, ReprMixin, progress_bar
 from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.latent_words import LatentWords
 from dptext.features.pool import Pool
 from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.documents import canonical_label
+from dptext.plotting import get_axes, grey, in_letters, label_axes, next_style
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import facts_of, filled
-from dptext.progress import How, watched
 from dptext.release.release import Release
 from dptext.representations.encoders import TextEncoder
-from dptext.showing import Facts, Showing
 from dptext.synthesis.density import VARIETY, LogRatio, Weights, choose
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels
 from dptext.synthesis.prompts import Source, generated
+from dptext.validation import check_choice, check_int, check_path
 
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
@@ -58,7 +57,7 @@ _FOLDER = SavedFolder(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class TextDistribution(Showing):
+class TextDistribution(ReprMixin):
     """A released description of people's texts: `dptext.Synthesizer` makes it.
 
     **Guarantee.** That of its `statement`, for all that is computed from it: everything here is post-processing of the
@@ -215,7 +214,7 @@ class TextDistribution(Showing):
 
     def hints(self, count: int = HINTS) -> dict[str, tuple[str, ...]]:
         """By label, the public words that stand out most in it: post-processing, as everything here."""
-        count = whole("count", count, least=0)
+        count = check_int("count", count, minimum=0)
         return {name: words[:count] for name, words in self._hints.items()}
 
     @cached_property
@@ -238,7 +237,7 @@ class TextDistribution(Showing):
         variety: float = VARIETY,
         shares: Shares = "released",
         cache: Any = None,
-        progress: How = None,
+        progress: ProgressOption = None,
         seed: int | None = None,
     ) -> Release:
         """Choose texts of a public pool that are likely among the described ones, each once, with a label.
@@ -250,7 +249,7 @@ class TextDistribution(Showing):
             variety: from 0, the most typical texts of each label, to 1, drawn from all that are likely at all.
             shares: of the labels: "released", as the noisy counts say, or "uniform".
             cache: as in `dptext.Synthesizer`.
-            progress: a bar, as `dptext.progress` says; or called with the number of public texts that are encoded.
+            progress: a bar, as `dptext.display` says; or called with the number of public texts that are encoded.
             seed: of the choice, which is no part of the promise; None draws one.
 
         Returns:
@@ -259,10 +258,10 @@ class TextDistribution(Showing):
         Raises:
             ParameterError: an argument out of range; more texts than the pool has.
         """
-        n = whole("n", n, least=1)
-        choice("shares", shares, get_args(Shares))
+        n = check_int("n", n, minimum=1)
+        check_choice("shares", shares, get_args(Shares))
         pool = Pool.of(public)
-        with watched(progress, "public texts", len(pool)) as done:
+        with progress_bar(progress, "public texts", len(pool)) as done:
             weights = self._weights(encoded_pool(self.features, pool.texts, cache=cache, progress=done))
         chosen, classes = choose(
             weights.scores, weights.nearness, n, shares=self._wanted(shares), variety=variety, bits=RandomBits(seed)
@@ -278,7 +277,7 @@ class TextDistribution(Showing):
         rounds: int = 3,
         variety: float = VARIETY,
         shares: Shares = "released",
-        progress: How = None,
+        progress: ProgressOption = None,
         seed: int | None = None,
     ) -> Release:
         """Let a source write texts, keep those that are likely among the described ones, let it vary them, and weigh
@@ -289,15 +288,15 @@ class TextDistribution(Showing):
             source: `dptext.ChatEndpoint`, `dptext.LocalModel`, or any `Source`.
             n, variety, shares, seed: as in `sample`.
             rounds: how often texts are written and weighed; the first proposes, the others vary.
-            progress: a bar, as `dptext.progress` says; or called with the number of texts that were written.
+            progress: a bar, as `dptext.display` says; or called with the number of texts that were written.
 
         Raises:
             ParameterError: an argument out of range.
             DataError: the source gave too few texts.
         """
-        n, rounds = whole("n", n, least=1), whole("rounds", rounds, least=1)
-        choice("shares", shares, get_args(Shares))
-        with watched(progress, "texts written") as done:
+        n, rounds = check_int("n", n, minimum=1), check_int("rounds", rounds, minimum=1)
+        check_choice("shares", shares, get_args(Shares))
+        with progress_bar(progress, "texts written") as done:
             texts, classes = generated(
                 self.weigh,
                 source,
@@ -409,7 +408,7 @@ class TextDistribution(Showing):
             MissingExtraError: what its features need is not installed.
             StorageError: it cannot be read.
         """
-        place = path("the folder", folder)
+        place = check_path("the folder", folder)
         source = place.name or str(place)
         parts = read_description(place)
         try:
@@ -454,14 +453,14 @@ class TextDistribution(Showing):
             wrong.append("guarantee")
         return wrong
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "labels", self.labels.names if self.labels.columns else None
         yield "features", self.features.name
         yield "dimension", self.features.dimension
         yield "sigma", self.sigma
         yield "guarantee", str(self.statement.guarantee)
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         yield from facts_of(self.statement)
         if self.labels.columns:
             yield "shares", ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
@@ -473,7 +472,7 @@ class TextDistribution(Showing):
 
         Returns the axes of matplotlib: those given, or new ones (extra ``report``).
         """
-        axes = checked_axes(axes)
+        axes = get_axes(axes)
         strengths = -np.sort(-np.abs(self.matrix[:, 1:]) / self.sigma, axis=1)
         ranks = np.arange(1, strengths.shape[1] + 1)
         for name, found in zip(self.labels.names[:_LINES], strengths, strict=False):
@@ -486,7 +485,7 @@ class TextDistribution(Showing):
         axes.set(xscale="log", yscale="symlog")
         axes.set_ylim(bottom=0)
         x, y = "features, by how much they stand out", "size, in standard deviations of the noise"
-        labelled(axes, x, y, "What stands out of the noise")
+        label_axes(axes, x, y, "What stands out of the noise")
         return axes
 
 

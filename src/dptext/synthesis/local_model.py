@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext import checks
+from dptext import validation
 from dptext.errors import ParameterError, SourceError, extra
 from dptext.io.artifacts import folder_digest
 from dptext.io.documents import PathLike
@@ -77,13 +77,13 @@ class LocalModel:
         for package in ("torch", "transformers"):
             extra(package, "local-models", "LocalModel")
         self.folder = _checked_folder(folder)
-        self.about = checks.text("about", about) if about != "" else ""
-        self.temperature = checks.number("temperature", temperature, least=0)
-        self.top_p = checks.number("top_p", top_p, above=0, most=1)
-        self.max_tokens = checks.whole("max_tokens", max_tokens, least=1)
-        self.batch_size = checks.whole("batch_size", batch_size, least=1)
-        self.device = checks.text("device", device)
-        self.seed = None if seed is None else checks.whole("seed", seed)
+        self.about = validation.check_text("about", about) if about != "" else ""
+        self.temperature = validation.check_float("temperature", temperature, minimum=0)
+        self.top_p = validation.check_float("top_p", top_p, above=0, maximum=1)
+        self.max_tokens = validation.check_int("max_tokens", max_tokens, minimum=1)
+        self.batch_size = validation.check_int("batch_size", batch_size, minimum=1)
+        self.device = validation.check_text("device", device)
+        self.seed = None if seed is None else validation.check_int("seed", seed)
 
     # -- a source ---------------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ def _ends(tokenizer: Any, model: Any) -> list[int]:
 
 
 def _checked_folder(folder: PathLike) -> Path:
-    found = checks.path("folder", folder)
+    found = validation.check_path("folder", folder)
     if not found.is_dir():
         raise ParameterError(f"expected the folder of a model, {found.name!r} is none; nothing is downloaded here")
     if not (found / "config.json").is_file():

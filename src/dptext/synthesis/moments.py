@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import is_encodable, names, shown, whole
-from dptext.checks import text as as_text
 from dptext.errors import ParameterError
 from dptext.features.features import UNIT, PublicFeatures
 from dptext.io.documents import canonical_label
@@ -27,6 +25,8 @@ from dptext.noise.gaussian_sums import clipped_matrices
 from dptext.privacy.statement import PrivacyStatement
 from dptext.users.grouping import Chunk, UserTexts
 from dptext.users.private_vocabulary import PrivateLabels
+from dptext.validation import check_int, check_names, display_value, is_encodable
+from dptext.validation import check_text as as_text
 
 MOST_CLASSES = 10_000
 """A class costs no noise, but memory and candidates."""
@@ -44,7 +44,7 @@ class Labels:
     descriptions: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names("the columns of labels", self.columns))
+        object.__setattr__(self, "columns", check_names("the columns of labels", self.columns))
         if len(self.values) != len(self.columns):
             raise ParameterError(
                 f"values must be one list of labels for each column, got {len(self.values)} for {len(self.columns)} "
@@ -87,7 +87,7 @@ class Labels:
         if isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise ParameterError(
                 "labels must be a list of labels, or a mapping from columns to lists of labels, got "
-                f"{'one text' if isinstance(given, str | bytes) else shown(given)}"
+                f"{'one text' if isinstance(given, str | bytes) else display_value(given)}"
             )
         return cls((as_text("column", column),), (given,))  # type: ignore[arg-type]  # made a tuple at birth
 
@@ -121,7 +121,7 @@ class Labels:
 
     def values_of(self, code: int) -> dict[str, str]:
         """The value of each column in a class."""
-        code = whole("the class", code, least=0, most=len(self) - 1)
+        code = check_int("the class", code, minimum=0, maximum=len(self) - 1)
         found = []
         for values in reversed(self.values):
             code, place = divmod(code, len(values))
@@ -154,7 +154,7 @@ def _names_of(given: object) -> Any:
 
 def _checked_labels(column: str, values: Any) -> tuple[str, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        kind = "one text" if isinstance(values, str | bytes) else shown(values)
+        kind = "one text" if isinstance(values, str | bytes) else display_value(values)
         raise ParameterError(f"the labels of {column!r} must be a list, got {kind}")
     labels = [canonical_label(value) for value in islice(values, MOST_CLASSES + 1)]
     if None in labels or not labels:

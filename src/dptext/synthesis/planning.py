@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_pool, fit_features
 from dptext.features.latent_words import LatentWords
@@ -22,6 +21,7 @@ from dptext.synthesis.density import LogRatio
 from dptext.synthesis.distribution import SURE, rare_labels
 from dptext.synthesis.moments import COUNT_WEIGHT, OUTSIDE, Labels
 from dptext.synthesis.synthesizer import SynthesisPlan
+from dptext.validation import check_float, check_int
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _MOST_TEXTS, _FEW_TEXTS = 20_000, 1_000  # of the pool, for a prediction and for a warning
@@ -69,8 +69,8 @@ def expected_quality(
     seed: int | None = None,
 ) -> list[Expected]:
     """Predict the quality of a release, for one epsilon or for several, from public numbers."""
-    people = whole("people", people, least=1, most=MOST_USERS)
-    delta = number("delta", delta, above=0, below=1)
+    people = check_int("people", people, minimum=1, maximum=MOST_USERS)
+    delta = check_float("delta", delta, above=0, below=1)
     known = Labels.of(labels)
     codes = _public_codes(public, known, public_labels)
     pool = Pool.of(public)

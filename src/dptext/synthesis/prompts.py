@@ -17,7 +17,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, warn
 from dptext.features.pool import encodable
 from dptext.io.batches import Batch
@@ -27,6 +26,7 @@ from dptext.representations.encoders import Progress
 from dptext.synthesis.density import Weights, choose, quotas
 from dptext.synthesis.moments import Labels
 from dptext.users.grouping import Chunk, UserTexts
+from dptext.validation import check_int
 
 _SAMPLED = 4096  # distinct texts: a share is estimated with a standard error of at most .008
 _WARNED, _REFUSED = 0.1, 0.5
@@ -48,7 +48,7 @@ class Request:
         object.__setattr__(self, "label", MappingProxyType(dict(self.label)))
         object.__setattr__(self, "hints", tuple(self.hints))
         object.__setattr__(self, "examples", tuple(self.examples))
-        whole("count", self.count, least=0)
+        check_int("count", self.count, minimum=0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Request, (dict(self.label), self.hints, self.count, self.examples))

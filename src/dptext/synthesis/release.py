@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.features.pool import Pool, pool_cache
 from dptext.io.atomic import check_target, file_lock, hashed_file, is_same, sibling
@@ -35,6 +34,7 @@ from dptext.synthesis.distribution import Shares, TextDistribution, check_place
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.prompts import Source, TextSample
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
+from dptext.validation import check_choice, check_float, check_int, check_path
 
 _ROWS_AT_ONCE = 10_000
 _SUFFIX = ".distribution"
@@ -121,13 +121,13 @@ class Draw:
 
     def __post_init__(self) -> None:
         # what is wrong with these must not come out after a budget is spent
-        whole("n", self.n, least=1)
-        whole("rounds", self.rounds, least=1)
-        number("variety", self.variety, least=0, most=1)
-        choice("shares", self.shares, get_args(Shares))
+        check_int("n", self.n, minimum=1)
+        check_int("rounds", self.rounds, minimum=1)
+        check_float("variety", self.variety, minimum=0, maximum=1)
+        check_choice("shares", self.shares, get_args(Shares))
         pool_cache(self.cache)
         if self.seed is not None:
-            whole("seed", self.seed)
+            check_int("seed", self.seed)
         if self.public is None and self.generator is None:
             raise ParameterError("say where texts come from: a public pool, or a generator")
         if self.public is not None:
@@ -179,8 +179,8 @@ def synthesize_file(
     force: bool = False,
 ) -> Release:
     """Describe the people of files by one noisy release, and write a corpus that is made from it."""
-    out = path("out", out)
-    folder = distribution_path(out) if distribution is None else path("distribution", distribution)
+    out = check_path("out", out)
+    folder = distribution_path(out) if distribution is None else check_path("distribution", distribution)
     writer = DocumentWriter(out, text=source.text, keep=synthesizer.labels.columns)
     given = draw.public if public is None else public
     if given is None:
@@ -220,7 +220,7 @@ def draw_file(
     force: bool = False,
 ) -> Release:
     """Write a corpus that is made from an earlier description: at no further cost, as often as one likes."""
-    out, folder = path("out", out), path("distribution", distribution)
+    out, folder = check_path("out", out), check_path("distribution", distribution)
     if _is_around(folder, out):
         raise ParameterError(f"{str(out)!r} lies in the folder of the description: choose a place outside of it")
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
+from dptext.display import Fields, ProgressOption, ReprMixin, progress_bar
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, fit_features
 from dptext.features.pool import Pool
@@ -22,13 +22,12 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.wording import facts_of, warn_unprotected
-from dptext.progress import How, watched
-from dptext.showing import Facts, Showing
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
 from dptext.synthesis.prompts import TextSample, check_is_apart
 from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, check_users_are_read, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
+from dptext.validation import check_choice, check_float, check_int
 
 MOST_DOCUMENTS = 1000
 """Of a person, this many documents are looked at, unless another number is given."""
@@ -51,13 +50,13 @@ class Terms:
     def of(cls, *, epsilon: float, delta: float, labels: Any, column: str, unit: str, most_documents: int) -> Terms:
         """From the arguments that every synthesizer has."""
         return cls(
-            unit="user" if choice("unit", unit, get_args(UserUnit)) == "user" else "document",
+            unit="user" if check_choice("unit", unit, get_args(UserUnit)) == "user" else "document",
             labels=Labels.of(labels, column=column),
-            budget=PersonalBudgets(number("epsilon", epsilon, above=0), delta=delta, floor=0.0),
-            most_documents=whole("most_documents", most_documents, least=1),
+            budget=PersonalBudgets(check_float("epsilon", epsilon, above=0), delta=delta, floor=0.0),
+            most_documents=check_int("most_documents", most_documents, minimum=1),
         )
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         """For whoever shows itself by its terms."""
         yield "epsilon", max(self.budget.levels.values())
         yield "delta", self.budget.delta
@@ -146,7 +145,7 @@ def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SynthesisPlan(Showing):
+class SynthesisPlan(ReprMixin):
     """All that a description is decided on before a private text is read: public, and checked."""
 
     terms: Terms
@@ -200,18 +199,18 @@ class SynthesisPlan(Showing):
             TextDistribution.mechanism, self.features, parameters, seeded=seeded, release_id=release_id
         )
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "unit", self.unit
         yield "labels", self.labels.names if self.labels.columns else None
         yield "features", self.features.name
         yield "dimension", self.features.dimension
         yield "pool", self.pool
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         return facts_of(self.statement(seeded=False))
 
 
-class Synthesizer(Showing):
+class Synthesizer(ReprMixin):
     """Describes the texts of people by one noisy release, from which readable texts are made at no further cost.
 
     Every person's documents become one matrix (`dptext.synthesis.moments`): for each label how many there are, and
@@ -293,7 +292,7 @@ class Synthesizer(Showing):
         """The classes."""
         return self.terms.labels
 
-    def plan(self, public: Any, *, progress: How = None) -> SynthesisPlan:
+    def plan(self, public: Any, *, progress: ProgressOption = None) -> SynthesisPlan:
         """All that is decided before a private text is read: features are fitted on the public texts.
 
         Raises:
@@ -301,7 +300,7 @@ class Synthesizer(Showing):
             MissingExtraError: what the features need is not installed.
         """
         pool = Pool.of(public)
-        with watched(progress, "public texts", len(pool)) as done:
+        with progress_bar(progress, "public texts", len(pool)) as done:
             features = fit_features(self.features, pool.texts, cache=self.cache, progress=done)
         return SynthesisPlan(terms=self.terms, features=features, pool=pool)
 
@@ -311,7 +310,7 @@ class Synthesizer(Showing):
         *,
         public: Any,
         release_id: str | None = None,
-        progress: How = None,
+        progress: ProgressOption = None,
     ) -> TextDistribution:
         """Describe documents, in any order: a release of their writers' texts.
 
@@ -320,7 +319,7 @@ class Synthesizer(Showing):
                 `Document` objects (with ``label``, or ``attributes``).
             public: public texts that features are fitted on: as `Pool` takes them, or a plan made of them.
             release_id: the name under which a ledger was asked before, for the statement. None: a new one.
-            progress: a bar, as `dptext.progress` says; or called with the number of public texts that are encoded.
+            progress: a bar, as `dptext.display` says; or called with the number of public texts that are encoded.
 
         Raises:
             DataError: a row without a user; no documents.
@@ -337,7 +336,7 @@ class Synthesizer(Showing):
         plan = public if is_plan else self.plan(public, progress=progress)
         warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users)
         bits = RandomBits(self.seed)
-        with watched(None if callable(progress) else progress, "texts of people"):
+        with progress_bar(None if callable(progress) else progress, "texts of people"):
             total = plan.total_of(documents)
         return self.released(plan, total, bits, release_id=release_id)
 
@@ -361,6 +360,6 @@ class Synthesizer(Showing):
             statement=plan.statement(seeded=bits.seeded, release_id=release_id),
         )
 
-    def _in_brief(self) -> Facts:
-        yield from self.terms._in_brief()
+    def _repr_fields(self) -> Fields:
+        yield from self.terms._repr_fields()
         yield "features", self.features

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import regex
 
-from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.text.tokens import ADDRESSES, Kind
+from dptext.validation import check_choice
 
 VERSION = 2
 KINDS = ("email", "url", "ip", "card", "date", "phone", "number")
@@ -47,7 +47,7 @@ def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
     """Return the kinds in the order of `KINDS`, each once; raise `ParameterError` for an unknown one."""
     if isinstance(kinds, str):
         raise ParameterError("kinds must be a list of kinds, got one string: put it into a list")
-    known = {choice("an entry of kinds", kind, KINDS) for kind in kinds}
+    known = {check_choice("an entry of kinds", kind, KINDS) for kind in kinds}
     return tuple(kind for kind in KINDS if kind in known)
 
 

@@ -16,16 +16,16 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeV
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, names, whole
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.batches import as_lists, describe_columns, row_batches
 from dptext.io.documents import Document, DocumentReader, canonical_label, is_missing
 from dptext.io.tables import is_table
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
-from dptext.processes import in_order
+from dptext.processes import map_in_order
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users.partition import Slab, UserPartition, nameless_file
+from dptext.validation import check_choice, check_int, check_names
 
 UserUnit: TypeAlias = Literal["user", "document"]
 Level: TypeAlias = str | int | float | bool | None
@@ -103,10 +103,10 @@ def users_of(
     folder: str | Path | None = None,
 ) -> Iterator[Iterable[UserWords]]:
     """Group the words of documents by user."""
-    choice("unit", unit, get_args(UserUnit))
+    check_choice("unit", unit, get_args(UserUnit))
     if most_words is not None:
-        most_words = whole("most_words", most_words, least=1)
-    whole("processes", processes, least=1)
+        most_words = check_int("most_words", most_words, minimum=1)
+    check_int("processes", processes, minimum=1)
     indexer: Indexer = WordIndexer(words) if isinstance(words, Vocabulary) else words
     if not callable(indexer):
         raise ParameterError(f"words must be a Vocabulary, got {type(words).__name__}")
@@ -119,7 +119,7 @@ def users_of(
             for part in _parts_of(documents, unit, read_columns)
             for content in [part.texts if columns is None else part.values]
         )
-        with closing(in_order(indexer, parts, processes=processes)) as results:
+        with closing(map_in_order(indexer, parts, processes=processes)) as results:
             for (users, levels), result in results:
                 rows, lengths = indexer.settle(result)
                 content = rows.astype(np.int32, copy=False).tobytes()
@@ -168,10 +168,10 @@ def texts_of(
     seed: int | None = None,
 ) -> Iterator[Iterable[UserTexts]]:
     """Group texts by user."""
-    choice("unit", unit, get_args(UserUnit))
+    check_choice("unit", unit, get_args(UserUnit))
     if most_documents is not None:
-        most_documents = whole("most_documents", most_documents, least=1)
-    class_columns = Columns(names("columns", columns))
+        most_documents = check_int("most_documents", most_documents, minimum=1)
+    class_columns = Columns(check_names("columns", columns))
     if code is None and class_columns.names:
         raise ParameterError("columns need a code: a function from their values to the number of a class")
     class_of, digests = _class_function(code), _UserDigests(seed)
@@ -224,7 +224,7 @@ def _class_function(code: Callable[[tuple[str | None, ...]], int] | None) -> Cal
     @lru_cache(maxsize=1 << 12)
     def cached(values: tuple[str | None, ...]) -> int:
         number = 0 if code is None else code(tuple(map(canonical_label, values)))
-        return whole("the code of a class", number, least=OUTSIDE, most=MAX_CLASSES - 1)
+        return check_int("the code of a class", number, minimum=OUTSIDE, maximum=MAX_CLASSES - 1)
 
     def class_of(values: tuple[Any, ...]) -> int:
         if not all(type(value) is str for value in values):  # 1, 1.0 and True would be one key

@@ -12,7 +12,8 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext import checks
+from dptext import validation
+from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.io.documents import Document, DocumentReader, canonical_label
 from dptext.noise.thresholded import ThresholdedCounts, thresholded_counts
@@ -21,7 +22,6 @@ from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.wording import facts_of
-from dptext.showing import Facts, Showing
 from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of
 from dptext.users.grouping import NO_WORD, Columns, Lengths, Rows, TokenCache, TokenRows, UserUnit, users_of
 
@@ -39,7 +39,7 @@ class LearnedVocabulary(Vocabulary):
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateVocabulary(Showing):
+class PrivateVocabulary(ReprMixin):
     """What `private_vocabulary` returns.
 
     Attributes:
@@ -59,11 +59,11 @@ class PrivateVocabulary(Showing):
         """Return the known words, in their rows, followed by the new ones."""
         return LearnedVocabulary((*known.words, *(word for word in self.words if word not in known)))
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "words", len(self.words)
         yield "guarantee", str(self.statement.guarantee)
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         return facts_of(self.statement)
 
 
@@ -127,7 +127,7 @@ def private_vocabulary(
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateLabels(Showing):
+class PrivateLabels(ReprMixin):
     """What `private_labels` returns.
 
     Attributes:
@@ -141,12 +141,12 @@ class PrivateLabels(Showing):
     names: tuple[str, ...]
     statement: PrivacyStatement
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "column", self.column
         yield "names", self.names
         yield "guarantee", str(self.statement.guarantee)
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         return facts_of(self.statement)
 
 
@@ -189,10 +189,10 @@ def private_labels(
         ParameterError: an argument is out of range, or the column is not read.
         DataError, StorageError: as in `dptext.users.grouping.users_of`.
     """
-    checks.choice("unit", unit, get_args(UserUnit))
-    columns = Columns((checks.text("column", column),))
+    validation.check_choice("unit", unit, get_args(UserUnit))
+    columns = Columns((validation.check_text("column", column),))
     warn_of_delta(delta, public_users=public_users)
-    limit = checks.whole("labels_per_user", labels_per_user, least=1) if unit == "user" else 1
+    limit = validation.check_int("labels_per_user", labels_per_user, minimum=1) if unit == "user" else 1
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=limit)
     return PrivateLabels(
         column=column,

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
-from dptext import checks
+from dptext import validation
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
 from dptext.io.artifacts import Content, SavedFolder, read_statement_of, tensor_bytes
 from dptext.io.atomic import HashedFile, hashed_file
@@ -500,7 +500,7 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
     >>> load_vectors({"Cat": [1.0, 0.0], "cat": [9.0, 9.0], "dog": [0.0, 1.0]})["cat"]
     array([1., 0.], dtype=float32)
     """
-    limit = None if limit is None else checks.whole("limit", limit, least=2)  # a word and the unknown one
+    limit = None if limit is None else validation.check_int("limit", limit, minimum=2)  # a word and the unknown one
     vectors = _load(source, limit)
     return vectors if statement is None else vectors.with_statement(statement)
 
@@ -544,7 +544,7 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(vectors, WordVectors):
         raise ParameterError(f"expected WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)")
-    target = checks.path("path", path)
+    target = validation.check_path("path", path)
     suffix = target.suffix.lower()
     if suffix and suffix not in _WRITERS:
         raise ParameterError(
@@ -591,7 +591,7 @@ def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVector
     if source in (GLOVE, STATIC):
         pair = _packaged_glove() if source == GLOVE else _packaged_minilm()
         return _words_of_pair(*pair, limit=limit, source=str(source))
-    path = checks.path("source", source)
+    path = validation.check_path("source", source)
     there = _exists(path)
     if isinstance(source, str) and not path.suffix and not there:
         raise ParameterError(f"expected a known name ({', '.join(KNOWN_VECTORS)}) or a file, got {source!r}")

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number
 from dptext.errors import DataError, ParameterError
+from dptext.validation import check_float
 from dptext.vectors.search import ExactDistances, Factor, Floats, Rows, Tile
 from dptext.vectors.word_vectors import WordVectors
 
@@ -26,7 +26,7 @@ class Ellipsoid:
     """The unit ball of the norm, as the image of a sphere."""
 
     def __init__(self, matrix: npt.NDArray[np.float32], lambda_: float) -> None:
-        lambda_ = number("lambda", lambda_, least=0, most=1)
+        lambda_ = check_float("lambda", lambda_, minimum=0, maximum=1)
         size, dimension = matrix.shape
         self._matrix = matrix
         shape = (1 - lambda_) * np.eye(dimension) + lambda_ * _scaled_covariance(matrix)

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import shown, whole
 from dptext.errors import ParameterError
 from dptext.noise.subset_selection import Profile
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
+from dptext.validation import check_int
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -77,7 +77,7 @@ class NearestSets:
 
     def find(self, queries: npt.ArrayLike, count: int) -> Rows:
         """(n, count) int64: for each of the (n, d) queries the rows of the largest scalar products, ascending."""
-        count = whole("count", count, least=1, most=len(self))
+        count = check_int("count", count, minimum=1, maximum=len(self))
         checked = self._checked(queries)
         errors = self._errors(checked)
         found = np.empty((len(checked), count), dtype=np.int64)
@@ -104,9 +104,7 @@ class NearestSets:
                 f"of the shape {places.shape}"
             )
         if places.size and not 0 <= places.min() <= places.max() < len(self):
-            raise ParameterError(
-                f"rows must be from 0 to {len(self) - 1}, got {shown(places.min())} to {shown(places.max())}"
-            )
+            raise ParameterError(f"rows must be from 0 to {len(self) - 1}, got {places.min()} to {places.max()}")
         found = np.empty(places.shape, dtype=np.float64)
 
         def fill(place: int) -> None:

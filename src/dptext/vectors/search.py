@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
+from dptext.validation import check_int
 from dptext.vectors.word_vectors import WordVectors
 
 Rows: TypeAlias = npt.NDArray[np.int64]
@@ -115,7 +115,7 @@ class NearestNeighbours:
 
     def find_several(self, queries: Floats, count: int) -> Rows:
         """(n, count) int64 rows nearest to the (n, d) queries, the nearest first; ties go to the lower row."""
-        count = whole("count", count, least=1, most=len(self))
+        count = check_int("count", count, minimum=1, maximum=len(self))
         if len(queries) == 0:
             return np.empty((0, count), dtype=np.int64)
         queries = queries / self._unit

@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
+from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import facts_of
-from dptext.showing import Facts, Showing
 from dptext.text.tokens import UNKNOWN, Vocabulary, fold, is_single_word
+from dptext.validation import check_choice, check_int
 
 Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
@@ -31,7 +31,7 @@ def check_shape(matrix: npt.NDArray[Any], words: int) -> None:
         raise DataError(f"expected one vector a word, got {words} words and {len(matrix)} vectors")
 
 
-class WordVectors(Showing):
+class WordVectors(ReprMixin):
     """Words <-> rows of a matrix, frozen.
 
     Args:
@@ -170,7 +170,7 @@ class WordVectors(Showing):
         >>> vectors.most_similar([2.0, 1.0], 1, metric="euclidean")
         [('dog', -1.0)]
         """
-        n, metric = whole("n", n, least=1), choice("metric", metric, get_args(Similarity))
+        n, metric = check_int("n", n, minimum=1), check_choice("metric", metric, get_args(Similarity))
         query, row = self._query(word_or_vector)
         matrix = self._matrix.astype(np.float64)
         if metric == "cosine":
@@ -201,12 +201,12 @@ class WordVectors(Showing):
             raise ParameterError(f"expected a word, or a vector of {self.dimension} finite numbers, got something else")
         return query, -1
 
-    def _in_brief(self) -> Facts:
+    def _repr_fields(self) -> Fields:
         yield "words", len(self)
         yield "dimension", self.dimension
         yield "source", self._source
 
-    def _in_full(self) -> Facts:
+    def _html_fields(self) -> Fields:
         return () if self._statement is None else facts_of(self._statement)
 
 

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number
 from dptext.errors import ParameterError, RefusedError
 from dptext.noise.discrete import elliptical_laplace
 from dptext.privacy.guarantee import Guarantee, MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
+from dptext.validation import check_float
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Ellipsoid
 from dptext.vectors.search import ExactDistances, nearest_rows
@@ -182,7 +182,7 @@ class Vickrey(NoisyVectors):
         vectors = self.vectors
         if unsafe_as_published and len(vectors) < 3:
             raise ParameterError(f"the published variant needs two words beside the true one, got {len(vectors)} words")
-        self.t = number("t", t, least=0, most=1)
+        self.t = check_float("t", t, minimum=0, maximum=1)
         self.unsafe_as_published = bool(unsafe_as_published)
         self._wanted = 3 if unsafe_as_published else 2 if self.t > 0 else 1
         self._freeze()
@@ -313,7 +313,7 @@ class TruncatedGumbel(WordMechanism):
         if scale is None:
             self.scale = published_scale(self.epsilon, len(vectors), nearest, self.farthest)
         else:
-            self.scale = number("scale", scale, above=0)
+            self.scale = check_float("scale", scale, above=0)
         self._reason = self._witness()
         self._freeze()
 

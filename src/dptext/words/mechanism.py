@@ -16,21 +16,21 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
+from dptext.display import Fields, constructor_fields
 from dptext.errors import ParameterError, RefusedError
 from dptext.noise.discrete import l2_laplace
 from dptext.noise.selection import DistanceTable, TruncatedExponential
-from dptext.privacy.condition import Condition, Requirement, SameLayout, TextsOfOne
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, Relation, Unit, for_group, product_upwards
+from dptext.privacy.neighbours import Condition, Requirement, SameLayout, TextsOfOne
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import restated, under_substitution, without_claim
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import before_words
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
-from dptext.showing import Facts, arguments_of
 from dptext.text.tokens import UNKNOWN, letters_between
 from dptext.threads import available_cores, for_each_block
+from dptext.validation import check_choice, check_float, check_int
 from dptext.vectors.formats import VectorsLike, word_vectors
 from dptext.vectors.metrics import MetricSpace
 from dptext.vectors.search import ExactDistances, NearestNeighbours
@@ -110,7 +110,7 @@ def statement_with_training(
         )
     if statement.parameters.get("vectors_sha256") != vectors.fingerprint:
         raise ParameterError("the statement speaks of other vectors (their fingerprint differs)")
-    documents = whole("documents", documents, least=1)
+    documents = check_int("documents", documents, minimum=1)
     if training.unit not in (Unit.USER, Unit.DOCUMENT) or (training.unit is Unit.DOCUMENT and documents > 1):
         raise RefusedError(
             f"the vectors protect one {training.unit} of their training, and a person may have any number of them "
@@ -192,8 +192,8 @@ class WordMechanism(TextMechanism):
         if len(vectors) < 2:
             raise ParameterError(f"expected at least two words (one and {UNKNOWN!r}), got {len(vectors)}")
         self.vectors = vectors
-        self.epsilon = number("epsilon", epsilon, above=0)
-        self.unknown: UnknownWords = choice("unknown", unknown, get_args(UnknownWords))
+        self.epsilon = check_float("epsilon", epsilon, above=0)
+        self.unknown: UnknownWords = check_choice("unknown", unknown, get_args(UnknownWords))
 
     def _metric(self, name: str) -> str:
         """The name of the metric, and the exception that the policy for unknown words makes."""
@@ -406,9 +406,9 @@ class WordMechanism(TextMechanism):
             claimed_epsilon=self.claimed_epsilon,
         )
 
-    def _in_brief(self) -> Facts:
-        yield from (each for each in arguments_of(self) if each[0] != "vectors")
-        yield from self.vectors._in_brief()
+    def _repr_fields(self) -> Fields:
+        yield from (each for each in constructor_fields(self) if each[0] != "vectors")
+        yield from self.vectors._repr_fields()
 
 
 class ShownMechanism(WordMechanism):

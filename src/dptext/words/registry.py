@@ -7,11 +7,11 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from dptext.checks import chosen_epsilon, meant, shown
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import refuse_beside
 from dptext.release.redaction import behind
+from dptext.validation import did_you_mean, display_value, require_epsilon
 from dptext.vectors.formats import GLOVE, VectorsLike, load_vectors
 from dptext.vectors.metrics import CALLERS
 from dptext.words.madlib import Madlib, Mahalanobis, TruncatedGumbel, Vickrey
@@ -59,11 +59,11 @@ def word_mechanism(
             "epsilon=..., unsafe_as_published=True)"
         )
     if not (isinstance(build, type) and issubclass(build, WordMechanism)):
-        names, hint = ", ".join(map(repr, MECHANISMS)), meant(mechanism, MECHANISMS)
+        names, hint = ", ".join(map(repr, MECHANISMS)), did_you_mean(mechanism, MECHANISMS)
         raise ParameterError(
-            f"mechanism must be one of {names}, or a word mechanism such as TEM, got {shown(mechanism)}{hint}"
+            f"mechanism must be one of {names}, or a word mechanism such as TEM, got {display_value(mechanism)}{hint}"
         )
-    epsilon = chosen_epsilon(epsilon, build.__name__)
+    epsilon = require_epsilon(epsilon, build.__name__)
     return build(GLOVE if vectors is None else vectors, epsilon=epsilon, **options)
 
 

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.noise.selection import TruncatedExponential, count_at_most, largest_exponent
-from dptext.privacy.condition import OneGroup, Requirement
 from dptext.privacy.guarantee import Guarantee, MetricDP, NoGuarantee, PureDP
+from dptext.privacy.neighbours import OneGroup, Requirement
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
+from dptext.validation import check_float, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import metric_space
 from dptext.vectors.search import ExactDistances, nearest_rows, neighbour_groups
@@ -79,7 +79,7 @@ class SanText(SelectingMechanism):
 
     def _set_up(self, reach: float) -> None:
         self.reach = reach
-        rate = number("epsilon / 2", self.epsilon / 2, above=0)
+        rate = check_float("epsilon / 2", self.epsilon / 2, above=0)
         self._space = metric_space(self.vectors, "euclidean", rate=rate, threshold=reach)
         self._selection = TruncatedExponential(self._space.exact, rate=rate, threshold=reach, coarse=self._space.coarse)
 
@@ -157,10 +157,10 @@ class SanTextPlus(SanText):
     ) -> None:
         super(SanText, self).__init__(vectors, epsilon=epsilon, unknown=unknown)
         vectors = self.vectors
-        self.sensitive = number("sensitive", sensitive, above=0, most=1)
-        self._heads = max(1, round(number("p", p, above=0, most=1) * _COIN))
+        self.sensitive = check_float("sensitive", sensitive, above=0, maximum=1)
+        self._heads = max(1, round(check_float("p", p, above=0, maximum=1) * _COIN))
         self.p = self._heads / _COIN
-        if reach is not None and number("reach", reach, above=0) > self.largest_reach():
+        if reach is not None and check_float("reach", reach, above=0) > self.largest_reach():
             raise ParameterError(
                 f"reach must be at most {self.largest_reach():.4g} (beyond, the sampler tells no distances apart, or "
                 f"there are none), got {reach}"
@@ -296,7 +296,7 @@ class CusText(ShownMechanism):
                 "unknown must be 'unk' for CusText: a uniformly drawn word comes from any group, and would tell an "
                 "unknown word from the members of its group with certainty"
             )
-        self.size = whole("size", size, least=2, most=_LARGEST_SIZE)
+        self.size = check_int("size", size, minimum=2, maximum=_LARGEST_SIZE)
         if unsafe_as_published and size >= len(vectors):
             raise ParameterError(
                 f"{size} nearest words of {len(vectors)} are all of them: leave unsafe_as_published out"

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.noise import subset_selection
 from dptext.noise.selection import KeptRows, count_at_most
@@ -22,6 +21,7 @@ from dptext.privacy.guarantee import Guarantee, PureDP, product_upwards
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
+from dptext.validation import check_choice, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import directions
 from dptext.vectors.search import ExactDistances
@@ -98,11 +98,11 @@ class SubsetSelection(ShownMechanism):
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         vectors = self.vectors
-        self.similarity: Similarity = choice("similarity", similarity, get_args(Similarity))
+        self.similarity: Similarity = check_choice("similarity", similarity, get_args(Similarity))
         if max_words is not None:
-            self.max_words = whole("max_words", max_words, least=1)
+            self.max_words = check_int("max_words", max_words, minimum=1)
             self.document_epsilon = product_upwards(self.max_words, self.epsilon)
-        self.beyond = choice("beyond", beyond, get_args(BeyondWords))
+        self.beyond = check_choice("beyond", beyond, get_args(BeyondWords))
         if self.beyond != "unk" and max_words is None:
             raise ParameterError("beyond says what becomes of the words after max_words: give both, or leave it out")
         points = directions(vectors.matrix) if self.similarity == "cosine" else vectors.matrix.astype(np.float64)

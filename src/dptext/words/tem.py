@@ -9,11 +9,11 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
 from dptext.privacy.statement import Parameter
+from dptext.validation import check_choice, check_float, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Metric, metric_space
 from dptext.words.mechanism import BeyondWords, SelectingMechanism, UnknownWords
@@ -88,11 +88,11 @@ class TEM(SelectingMechanism):
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         vectors = self.vectors
-        number("beta", beta, above=0, below=1)
+        check_float("beta", beta, above=0, below=1)
         if document_epsilon is not None:
-            self.document_epsilon = number("document_epsilon", document_epsilon, above=0)
+            self.document_epsilon = check_float("document_epsilon", document_epsilon, above=0)
         self.max_words = max_words
-        self.beyond = choice("beyond", beyond, get_args(BeyondWords))
+        self.beyond = check_choice("beyond", beyond, get_args(BeyondWords))
         if self.beyond != "unk" and max_words is None:
             raise ParameterError("beyond says what becomes of the words after max_words: give both, or leave it out")
         if pure_epsilon is not None:
@@ -100,11 +100,11 @@ class TEM(SelectingMechanism):
                 raise ParameterError(
                     "pure_epsilon, threshold and document_epsilon each set the threshold: give one of them"
                 )
-            threshold = number("pure_epsilon", pure_epsilon, above=0) / self.epsilon
+            threshold = check_float("pure_epsilon", pure_epsilon, above=0) / self.epsilon
         if document_epsilon is not None or max_words is not None:
             self.threshold = self._budgeted_threshold(threshold)
         elif threshold is not None:
-            self.threshold = number("threshold", threshold, above=0)
+            self.threshold = check_float("threshold", threshold, above=0)
         else:
             self.threshold = threshold_for(self.epsilon, len(vectors), beta)
         self._space = metric_space(vectors, metric, rate=self.epsilon / 2, threshold=self.threshold)
@@ -122,7 +122,7 @@ class TEM(SelectingMechanism):
             raise ParameterError("document_epsilon and max_words belong together: give both or none")
         if threshold is not None:
             raise ParameterError("document_epsilon sets the threshold: give one of the two, not both")
-        words = whole("max_words", self.max_words, least=1)
+        words = check_int("max_words", self.max_words, minimum=1)
         return self.document_epsilon / (words * self.epsilon)  # epsilon * g = E / n
 
     @property

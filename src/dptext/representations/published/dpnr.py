@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, check_one_column, is_missing
 from dptext.noise.discrete import SCALE, coins
 from dptext.noise.gaussian_sums import rounded_laplace
-from dptext.privacy.condition import Condition, WordsChanged
 from dptext.privacy.guarantee import NoGuarantee, PureDP, Relation, Trust, Unit
+from dptext.privacy.neighbours import Condition, WordsChanged
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.representations.additive import AdditiveChannel
@@ -29,6 +28,7 @@ from dptext.representations.bounds import Domain, Floats
 from dptext.representations.published.protocols import Published, PublishedChannel, alternating
 from dptext.representations.randomizer import Private
 from dptext.text.tokens import Kind, fold, kind_of, pieces
+from dptext.validation import check_choice, check_float, check_int
 
 Masks = npt.NDArray[np.bool_]
 Phrases = dict[str, set[tuple[str, ...]]]
@@ -184,9 +184,9 @@ def _checked(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
     if mu is None and count is None and not entries:
         raise ParameterError("which words are to be masked? give mu, count or sensitive words")
     if mu is not None:
-        number("mu", mu, least=0, most=1)
+        check_float("mu", mu, minimum=0, maximum=1)
     if count is not None:
-        whole("count", count, least=0)
+        check_int("count", count, minimum=0)
     if not isinstance(mask, str) or not mask.strip():
         raise ParameterError("mask must be a token, got nothing but space or no text")
     listed: Phrases = {}
@@ -308,7 +308,7 @@ class DPNR(Published):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("noise", self.noise, _NOISES)
+        check_choice("noise", self.noise, _NOISES)
 
     def _calibrate(self, dimension: int) -> MinMaxLaplace:
         return MinMaxLaplace(self, dimension)
@@ -395,7 +395,7 @@ class DPText(Published):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("undefined", self.undefined, _UNDEFINED)
+        check_choice("undefined", self.undefined, _UNDEFINED)
 
     @property
     def budget(self) -> float:
@@ -431,7 +431,7 @@ class CappedDPText(DPText):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "share", number("share", self.share, above=0, most=1))
+        object.__setattr__(self, "share", check_float("share", self.share, above=0, maximum=1))
 
     @property
     def budget(self) -> float:

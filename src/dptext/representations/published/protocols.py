@@ -11,7 +11,6 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.noise.discrete import asked_less_rounding, fine_threshold, losses_of_a_bit, stated, uneven_bits
 from dptext.privacy.guarantee import PureDP
@@ -19,6 +18,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement
 from dptext.representations.bounds import Bound, Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Private, Randomizer, Sent, in_blocks
+from dptext.validation import check_choice, check_float, check_int
 
 
 class PublishedChannel(Channel):
@@ -57,7 +57,7 @@ class Published(Randomizer):
                 "compare with the paper, unsafe_as_published=True: the statement then carries the true epsilon"
             )
         if self.dimension is not None:
-            object.__setattr__(self, "dimension", whole("dimension", self.dimension, least=1))
+            object.__setattr__(self, "dimension", check_int("dimension", self.dimension, minimum=1))
 
     @abstractmethod
     def _calibrate(self, dimension: int) -> PublishedChannel: ...
@@ -199,7 +199,7 @@ def public_z_scores(vectors: npt.ArrayLike, *, integer_bits: int = 4, public_nam
         raise ParameterError(
             f"moments need finite vectors, at least one, got {len(public)} or some that are not finite"
         )
-    whole("integer_bits", integer_bits, least=0, most=15)
+    check_int("integer_bits", integer_bits, minimum=0, maximum=15)
     spread = public.std(axis=0)
     return Bound(
         mean=public.mean(axis=0),
@@ -447,11 +447,11 @@ class _Protocol(Published, BitRandomizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("code", self.code, CODES)
-        choice("scores", self.scores, ("vector", "public"))
-        object.__setattr__(self, "bits", whole("bits", self.bits, least=2, most=CODES[self.code].most))
+        check_choice("code", self.code, CODES)
+        check_choice("scores", self.scores, ("vector", "public"))
+        object.__setattr__(self, "bits", check_int("bits", self.bits, minimum=2, maximum=CODES[self.code].most))
         most = self.bits - 1 if self.code == "sign-magnitude" else 15
-        object.__setattr__(self, "integer_bits", whole("integer_bits", self.integer_bits, least=0, most=most))
+        object.__setattr__(self, "integer_bits", check_int("integer_bits", self.integer_bits, minimum=0, maximum=most))
 
     @property
     def natural_domain(self) -> Domain:
@@ -571,7 +571,7 @@ class OME(_Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "lambda_", number("lambda_", self.lambda_, least=1, most=_MOST_LAMBDA))
+        object.__setattr__(self, "lambda_", check_float("lambda_", self.lambda_, minimum=1, maximum=_MOST_LAMBDA))
 
     def chances(self, dimension: int) -> Chances:
         """(p1, q) and (p2, q)."""

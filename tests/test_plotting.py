@@ -5,8 +5,17 @@ import sys
 
 import pytest
 
-from dptext.drawing import checked_axes, grey, in_letters, legend_below, named_row, next_style, promise_row, score_row
 from dptext.errors import MissingExtraError, ParameterError
+from dptext.plotting import (
+    add_guarantee_row,
+    add_named_row,
+    add_score_row,
+    get_axes,
+    grey,
+    in_letters,
+    legend_below,
+    next_style,
+)
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -18,19 +27,19 @@ def _closed():
 
 
 def test_new_axes_are_made_where_none_are_given_and_other_things_are_refused(monkeypatch):
-    axes = checked_axes(None)
-    assert checked_axes(axes) is axes
+    axes = get_axes(None)
+    assert get_axes(axes) is axes
     with pytest.raises(ParameterError, match="axes must be axes of matplotlib, or None, got int"):
-        checked_axes(3)
+        get_axes(3)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r'pip install "dptext\[report\]"'):
-        checked_axes(None)
+        get_axes(None)
 
 
 @pytest.mark.parametrize("style", ["default", "dark_background", "ggplot"])
 def test_everything_stands_out_of_the_paper_of_every_style(style):
     with pyplot.style.context(style):
-        axes = checked_axes(None)
+        axes = get_axes(None)
         paper = axes.get_facecolor()
         assert axes.figure.get_facecolor() == paper
         for share in (1.0, 0.75, 0.55, 0.4):
@@ -39,7 +48,7 @@ def test_everything_stands_out_of_the_paper_of_every_style(style):
 
 
 def test_four_lines_have_four_forms():
-    axes = checked_axes(None)
+    axes = get_axes(None)
     forms = []
     for name in "abcd":
         style = next_style(axes)
@@ -49,11 +58,11 @@ def test_four_lines_have_four_forms():
 
 
 def test_rows_stand_below_each_other_and_a_dollar_is_a_letter():
-    axes = checked_axes(None)
-    assert [named_row(axes, name) for name in ("one", "$two", "three")] == [0, 1, 2]
+    axes = get_axes(None)
+    assert [add_named_row(axes, name) for name in ("one", "$two", "three")] == [0, 1, 2]
     assert [each.get_text() for each in axes.get_yticklabels()] == ["one", "$two", "three"]
-    score_row(axes, "four$", value=0.5, low=0.4, high=0.6, baseline=0.1)
-    score_row(axes, "five", value=0.5, low=0.4, high=0.6, baseline=0.1)
+    add_score_row(axes, "four$", value=0.5, low=0.4, high=0.6, baseline=0.1)
+    add_score_row(axes, "five", value=0.5, low=0.4, high=0.6, baseline=0.1)
     legend_below(axes)
     axes.figure.canvas.draw()
     assert [each.get_text() for each in axes.get_legend().get_texts()] == ["result, 95% interval", "without the data"]
@@ -64,8 +73,8 @@ def test_rows_stand_below_each_other_and_a_dollar_is_a_letter():
 @pytest.mark.parametrize("loss", [-1.0, 0.0, 5.0, math.inf])
 @pytest.mark.parametrize("strongest", [3.0, math.inf])
 def test_a_loss_without_end_is_drawn_as_long_as_the_paper(allowed, loss, strongest):
-    axes = checked_axes(None)
-    promise_row(axes, "x", allowed=allowed, loss=loss, strongest=strongest, refuted=loss > allowed)
+    axes = get_axes(None)
+    add_guarantee_row(axes, "x", allowed=allowed, loss=loss, strongest=strongest, refuted=loss > allowed)
     axes.figure.canvas.draw()
     assert all(math.isfinite(each.get_width()) for each in axes.patches)
     said = " ".join(each.get_text() for each in axes.texts)

@@ -11,9 +11,9 @@ import time
 import pytest
 
 import dptext
-from dptext import progress
+from dptext import display
+from dptext.display import progress_bar
 from dptext.errors import ParameterError
-from dptext.progress import watched
 
 LONG = [
     dptext.audit,
@@ -47,15 +47,15 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch):
     """Standard error is it within ``with``: pytest puts its own there between a fixture and a test."""
     made = Terminal()
-    monkeypatch.setattr(progress, "AFTER", 0.02)
-    monkeypatch.setattr(progress, "_off", threading.Event())
+    monkeypatch.setattr(display, "DELAY", 0.02)
+    monkeypatch.setattr(display, "_disabled", threading.Event())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     return made
 
 
 def work(how, *, steps=3, pause=0.1, **options):
-    with watched(how, "texts", steps, **options) as done:
+    with progress_bar(how, "texts", steps, **options) as done:
         for step in range(steps):
             time.sleep(pause)
             done(step + 1)
@@ -72,7 +72,7 @@ def test_a_bar_appears_by_itself_after_a_while_and_goes(terminal):
 
 def test_a_quick_call_shows_nothing(terminal, monkeypatch):
     with terminal:
-        monkeypatch.setattr(progress, "AFTER", 60.0)
+        monkeypatch.setattr(display, "DELAY", 60.0)
         work(None, pause=0.0)
         assert terminal.getvalue() == ""
         work(True, pause=0.1)
@@ -103,7 +103,7 @@ def test_nothing_is_shown_in_a_pipe_on_a_dumb_terminal_or_in_a_worker(terminal, 
 
 def test_one_bar_at_a_time(terminal):
     with terminal:
-        with watched(True, "outer"):
+        with progress_bar(True, "outer"):
             work(True)
         assert "outer" in terminal.getvalue() and "texts" not in terminal.getvalue()
         work(True)
@@ -112,14 +112,14 @@ def test_one_bar_at_a_time(terminal):
 
 def test_a_program_shows_its_own(terminal):
     with terminal:
-        progress.switch_off()
+        display.disable_progress()
         work(None)
         assert terminal.getvalue() == ""
 
 
 def test_an_error_leaves_no_bar_behind(terminal):
     with terminal:
-        with pytest.raises(ValueError, match="of the work"), watched(True, "outer"):
+        with pytest.raises(ValueError, match="of the work"), progress_bar(True, "outer"):
             raise ValueError("of the work")
         work(True)
         assert "texts" in terminal.getvalue()
@@ -127,7 +127,7 @@ def test_an_error_leaves_no_bar_behind(terminal):
 
 def test_what_a_call_means_is_said_by_who_calls(terminal):
     with terminal:
-        with watched(True, "first", said=lambda step: (step, 7, f"step {step}")) as done:
+        with progress_bar(True, "first", describe=lambda step: (step, 7, f"step {step}")) as done:
             time.sleep(0.1)
             done(5)
             time.sleep(0.2)
@@ -156,5 +156,5 @@ def test_texts_are_counted_and_not_shown(terminal, monkeypatch):
 
 
 def test_nothing_is_imported_before_a_bar_is_shown():
-    code = "import sys, dptext, dptext.progress; raise SystemExit('rich' in sys.modules)"
+    code = "import sys, dptext, dptext.display; raise SystemExit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

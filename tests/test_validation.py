@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dptext import checks
+from dptext import validation
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import Relation
 
 
 @pytest.mark.parametrize("value", [1, 1.5, np.float32(1.5), np.int64(1), Fraction(3, 2)])
 def test_a_number_is_a_float(value):
-    found = checks.number("x", value, above=0)
+    found = validation.check_float("x", value, above=0)
     assert type(found) is float
     assert found == float(value)
 
@@ -23,114 +23,114 @@ def test_a_number_is_a_float(value):
 @pytest.mark.parametrize("value", [True, "1", None, math.nan, math.inf, 10**400, 0, -1.0, [1], Decimal(1), np.ones(2)])
 def test_what_is_none_is_refused(value):
     with pytest.raises(ParameterError, match=r"^x must be a finite number above 0, got "):
-        checks.number("x", value, above=0)
+        validation.check_float("x", value, above=0)
 
 
 @pytest.mark.parametrize(
     ("bounds", "inside", "outside", "words"),
     [
-        ({"least": 0, "most": 1}, (0, 1), (-1e-300, 1.0000001), "a number from 0 to 1"),
+        ({"minimum": 0, "maximum": 1}, (0, 1), (-1e-300, 1.0000001), "a number from 0 to 1"),
         ({"above": 0, "below": 1}, (1e-300,), (0, 1), "a number above 0 and below 1"),
-        ({"above": 0, "most": 500}, (500,), (0, 501), "a number above 0 and at most 500"),
-        ({"least": 0, "below": 1}, (0,), (1,), "a number from 0 to below 1"),
-        ({"least": 1}, (1, 1e308), (0.5,), "a finite number of at least 1"),
-        ({"most": 1}, (1, -1e308), (1.5,), "a finite number of at most 1"),
+        ({"above": 0, "maximum": 500}, (500,), (0, 501), "a number above 0 and at most 500"),
+        ({"minimum": 0, "below": 1}, (0,), (1,), "a number of at least 0 and below 1"),
+        ({"minimum": 1}, (1, 1e308), (0.5,), "a finite number of at least 1"),
+        ({"maximum": 1}, (1, -1e308), (1.5,), "a finite number of at most 1"),
         ({"below": 1}, (0.5,), (1,), "a finite number below 1"),
         ({}, (-1e308,), (math.inf,), "a finite number"),
     ],
 )
 def test_bounds_are_what_they_say(bounds, inside, outside, words):
     for value in inside:
-        assert checks.number("x", value, **bounds) == value
+        assert validation.check_float("x", value, **bounds) == value
     for value in outside:
         with pytest.raises(ParameterError) as error:
-            checks.number("x", value, **bounds)
+            validation.check_float("x", value, **bounds)
         assert str(error.value) == f"x must be {words}, got {float(value)!r}".replace(
-            f"{float(value)!r}", checks.shown(value)
+            f"{float(value)!r}", validation.display_value(value)
         )
 
 
 @pytest.mark.parametrize("value", [True, 3.0, "3", None, 0, 11, 10**400])
 def test_an_integer_in_range(value):
-    assert checks.whole("x", np.int32(10), least=1, most=10) == 10
+    assert validation.check_int("x", np.int32(10), minimum=1, maximum=10) == 10
     with pytest.raises(ParameterError, match=r"^x must be an integer from 1 to 10, got "):
-        checks.whole("x", value, least=1, most=10)
+        validation.check_int("x", value, minimum=1, maximum=10)
 
 
 def test_large_bounds_are_printed_digit_by_digit():
     with pytest.raises(ParameterError, match="x must be an integer from 2 to 1,048,576, got 1"):
-        checks.whole("x", 1, least=2, most=2**20)
+        validation.check_int("x", 1, minimum=2, maximum=2**20)
 
 
 def test_infinity_passes_where_it_may_and_an_integer_beyond_every_float_never():
-    assert checks.number("x", np.float32(math.inf), least=0, infinite=True) == math.inf
+    assert validation.check_float("x", np.float32(math.inf), minimum=0, infinite=True) == math.inf
     for value in (10**400, math.nan, -math.inf):
         with pytest.raises(ParameterError, match=r"^x must be a number of at least 0, got "):
-            checks.number("x", value, least=0, infinite=True)
+            validation.check_float("x", value, minimum=0, infinite=True)
 
 
 def test_a_member_of_an_enumeration_may_be_given_by_its_name():
     for value in ("add/remove", Relation.ADD_REMOVE):
-        assert checks.choice("relation", value, Relation) is Relation.ADD_REMOVE
+        assert validation.check_choice("relation", value, Relation) is Relation.ADD_REMOVE
     for value in ("ADD_REMOVE", None, [1], 3, math.nan):
         with pytest.raises(ParameterError, match=r"^relation must be one of 'substitution', 'add/remove', got "):
-            checks.choice("relation", value, Relation)
+            validation.check_choice("relation", value, Relation)
 
 
 def test_a_text_is_one_that_files_can_hold():
     with pytest.raises(ParameterError, match="text that UTF-8 can hold") as caught:
-        checks.text("name", "Zaphod \udc80")
+        validation.check_text("name", "Zaphod \udc80")
     assert "Zaphod" not in str(caught.value)
     with pytest.raises(ParameterError, match="names that UTF-8 can hold"):
-        checks.names("columns", ["a", "Zaphod \udc80"])
+        validation.check_names("columns", ["a", "Zaphod \udc80"])
 
 
 def test_a_text_is_not_empty():
-    assert checks.text("x", "a text") == "a text"
+    assert validation.check_text("x", "a text") == "a text"
     for value in ("", None, b"a", ["a"]):
         with pytest.raises(ParameterError, match=r"^x must be text, got "):
-            checks.text("x", value)
+            validation.check_text("x", value)
 
 
 def test_a_choice_is_of_the_type_of_the_choices():
-    assert checks.choice("x", "a", ("a", "b")) == "a"
-    assert type(checks.choice("x", StrEnum("Letters", {"A": "a"}).A, ("a", "b"))) is str
+    assert validation.check_choice("x", "a", ("a", "b")) == "a"
+    assert type(validation.check_choice("x", StrEnum("Letters", {"A": "a"}).A, ("a", "b"))) is str
     for value in ("c", 1, None, ["a"], np.ones(2)):
         with pytest.raises(ParameterError, match=r"^x must be one of 'a', 'b' or a function, got "):
-            checks.choice("x", value, ("a", "b"), also=" or a function")
+            validation.check_choice("x", value, ("a", "b"), also=" or a function")
     with pytest.raises(ParameterError):
-        checks.choice("x", True, (1, 2))
+        validation.check_choice("x", True, (1, 2))
 
 
 def test_names_are_distinct_strings():
-    assert checks.names("keep", ["a", "b"]) == ("a", "b")
+    assert validation.check_names("keep", ["a", "b"]) == ("a", "b")
     for value in ("ab", 1, [1], [""], ["a", "a"], None):
         with pytest.raises(ParameterError, match=r"^keep must"):
-            checks.names("keep", value)
+            validation.check_names("keep", value)
 
 
 def test_a_path_is_one(tmp_path):
-    assert checks.path("out", str(tmp_path)) == checks.path("out", tmp_path) == tmp_path
+    assert validation.check_path("out", str(tmp_path)) == validation.check_path("out", tmp_path) == tmp_path
     for value in ("", "a\0b", 1, None, b"a"):
         with pytest.raises(ParameterError, match=r"^out must be a path"):
-            checks.path("out", value)
+            validation.check_path("out", value)
 
 
 @pytest.mark.parametrize("value", ["my secret text", "secret\n", "x" * 40, ["secret"], b"secret", {"secret": 1}])
 def test_no_text_is_shown(value):
-    assert "secret" not in checks.shown(value)
-    assert "xxx" not in checks.shown(value)
+    assert "secret" not in validation.display_value(value)
+    assert "xxx" not in validation.display_value(value)
 
 
 def test_a_choice_that_is_misspelled_gets_the_nearest_one():
     with pytest.raises(ParameterError, match=r"got 'Linaer': did you mean 'linear'\?$"):
-        checks.choice("attacker", "Linaer", ("linear", "knn"))
+        validation.check_choice("attacker", "Linaer", ("linear", "knn"))
     with pytest.raises(ParameterError, match=r"got 'zzz'$"):
-        checks.choice("attacker", "zzz", ("linear", "knn"))
-    assert checks.meant("text " * 20_000, ("linear",)) == ""  # difflib takes the square of the length
-    assert checks.meant(7, ("linear",)) == ""
+        validation.check_choice("attacker", "zzz", ("linear", "knn"))
+    assert validation.did_you_mean("text " * 20_000, ("linear",)) == ""  # difflib takes the square of the length
+    assert validation.did_you_mean(7, ("linear",)) == ""
 
 
 def test_a_list_of_names_has_an_end():
-    assert checks.listed(map(str, range(30)), most=3) == "'0', '1', '2' and 27 more"
-    assert checks.listed(["b", "Text", "a"], near="text") == "'Text', 'b', 'a'"
+    assert validation.format_names(map(str, range(30)), maximum=3) == "'0', '1', '2' and 27 more"
+    assert validation.format_names(["b", "Text", "a"], near="text") == "'Text', 'b', 'a'"

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_float, check_int
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = npt.NDArray[np.int64]
@@ -38,8 +38,8 @@ class Estimate:
 
 def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
     """A share of rows, with the interval of Clopper and Pearson 1934."""
-    trials = whole("trials", trials, least=1)
-    successes = whole("successes", successes, least=0, most=trials)
+    trials = check_int("trials", trials, minimum=1)
+    successes = check_int("successes", successes, minimum=0, maximum=trials)
     low, high = _clopper_pearson(successes, trials, _error(confidence))
     return Estimate(successes / trials, low, high, trials, "rows")
 
@@ -195,7 +195,7 @@ def of_influence(
     count = len(names)
     if count < 2:
         raise ParameterError(f"an interval over people needs at least two of them, got {count}")
-    error, influence = _error(confidence), influence * np.sqrt(number("design_effect", design_effect, above=0))
+    error, influence = _error(confidence), influence * np.sqrt(check_float("design_effect", design_effect, above=0))
     effective = _effective(value, influence, np.bincount(whose, influence).astype(np.float64), units, error)
     low, high = _clopper_pearson(value * effective, effective, error)
     seen = (error / 2) ** (1 / units)
@@ -203,7 +203,7 @@ def of_influence(
 
 
 def _error(confidence: float) -> float:
-    return 1 - number("confidence", confidence, above=0, below=1)
+    return 1 - check_float("confidence", confidence, above=0, below=1)
 
 
 def _clopper_pearson(successes: float, trials: float, error: float) -> tuple[float, float]:
@@ -279,7 +279,7 @@ def resampled_rows(
     order = np.argsort(whose, kind="stable")
     sizes = np.bincount(whose)
     starts = np.cumsum(sizes) - sizes
-    bits, resamples = RandomBits(seed), whole("resamples", resamples, least=1)
+    bits, resamples = RandomBits(seed), check_int("resamples", resamples, minimum=1)
 
     def draw() -> Iterator[npt.NDArray[np.int64]]:
         at_once = max(1, _AT_ONCE // len(names))  # a draw of few people takes as long as one of many

@@ -21,7 +21,7 @@ _SHOWN = 1e6  # nats: what is longer is said in a word
 _SHARES = (1.0, 0.55, 0.75, 0.4)
 
 
-def checked_axes(axes: Any, *, height: float = 4.0) -> Any:
+def get_axes(axes: Any, *, height: float = 4.0) -> Any:
     """The axes to draw on: those given, or those of a new figure, which a notebook shows by itself."""
     pyplot = extra("matplotlib.pyplot", "report", "a figure")
     if axes is not None:
@@ -50,7 +50,7 @@ def next_style(axes: Any, place: int | None = None) -> dict[str, Any]:
     return {"color": grey(axes, _SHARES[place % len(_SHARES)]), **_FORMS[place % len(_FORMS)]}
 
 
-def labelled(axes: Any, x: str, y: str, title: str = "") -> None:
+def label_axes(axes: Any, x: str, y: str, title: str = "") -> None:
     """Names of the axes, a grid behind everything, and a legend."""
     axes.set(xlabel=x, ylabel=y, title=title)
     axes.grid(visible=True, color=grey(axes, 0.1), linewidth=0.6)
@@ -75,7 +75,7 @@ def in_letters(name: str) -> str:
     return name.replace("$", r"\$").lstrip("_")
 
 
-def named_row(axes: Any, name: str) -> Row:
+def add_named_row(axes: Any, name: str) -> Row:
     """A further row, below those that are there already."""
     names: Sequence[str] = (*getattr(axes, "_dptext_rows", ()), name)
     axes._dptext_rows = names
@@ -87,9 +87,9 @@ def named_row(axes: Any, name: str) -> Row:
     return len(names) - 1
 
 
-def promise_row(axes: Any, name: str, *, allowed: float, loss: float, strongest: float, refuted: bool) -> None:
+def add_guarantee_row(axes: Any, name: str, *, allowed: float, loss: float, strongest: float, refuted: bool) -> None:
     """What is promised at most, what an audit showed, and the most that it could have."""
-    place, ink = named_row(axes, name), grey(axes)
+    place, ink = add_named_row(axes, name), grey(axes)
     bar = {"height": 0.34, "edgecolor": ink, "linewidth": 0.8}
     end = 1.25 * max([each for each in (allowed, loss, strongest) if each < _SHOWN], default=1.0) or 1.0
     for each, offset in ((allowed, -0.19), (loss, 0.19)):
@@ -108,9 +108,9 @@ def promise_row(axes: Any, name: str, *, allowed: float, loss: float, strongest:
     axes.set_xlabel("privacy loss in nats (epsilon)")
 
 
-def score_row(axes: Any, name: str, *, value: float, low: float, high: float, baseline: float) -> None:
+def add_score_row(axes: Any, name: str, *, value: float, low: float, high: float, baseline: float) -> None:
     """A number with its interval, and what is reached without the data."""
-    place, ink = named_row(axes, name), grey(axes)
+    place, ink = add_named_row(axes, name), grey(axes)
     axes.plot([low, high], [place, place], color=ink, linewidth=2, solid_capstyle="butt")
     axes.plot(value, place, "o", color=ink, label="result, 95% interval")
     without = {"color": grey(axes, 0.5), "linewidth": 3, "label": "without the data"}

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.metrics import f1_score, roc_auc_score
 
 from dptext.errors import ParameterError
-from dptext.estimates import (
+from dptext.intervals import (
     Estimate,
     area,
     difference,

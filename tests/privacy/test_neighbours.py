@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.condition import (
+from dptext.privacy.guarantee import PureDP, Relation, Trust, Unit
+from dptext.privacy.neighbours import (
     ANY_TWO,
     Condition,
     EncoderStays,
@@ -18,7 +19,6 @@ from dptext.privacy.condition import (
     TextsOfOne,
     WordsChanged,
 )
-from dptext.privacy.guarantee import PureDP, Relation, Trust, Unit
 from dptext.privacy.restating import under_substitution
 from dptext.privacy.statement import of_release
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, get_args
 
-from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import Relation, Unit
+from dptext.validation import check_choice, check_int
 
 ONE_GROUP = "one group of the public partition"
 _MOST = 10**12  # words or texts of a person
@@ -24,7 +24,7 @@ class Requirement:
         for name, value in vars(self).items():
             if not isinstance(value, str):
                 said = f"{name} of the condition {self.kind!r}, where it is not text,"
-                object.__setattr__(self, name, whole(said, value, least=1, most=_MOST))
+                object.__setattr__(self, name, check_int(said, value, minimum=1, maximum=_MOST))
 
     def implies(self, other: Requirement) -> bool:
         """Whether every pair that fulfils this one fulfils the other."""
@@ -88,7 +88,7 @@ class OfLevel(Requirement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("known_by of the condition 'level'", self.known_by, ("level", "declaration", "device"))
+        check_choice("known_by of the condition 'level'", self.known_by, ("level", "declaration", "device"))
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class AfterRedaction(Requirement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("required of the condition 'after redaction'", self.required, ("unit", *_REDACTABLE))
+        check_choice("required of the condition 'after redaction'", self.required, ("unit", *_REDACTABLE))
         self.inner  # noqa: B018  reads what it names
 
     @classmethod
@@ -201,7 +201,7 @@ class Condition:
         if not isinstance(given, tuple | list) or not all(type(each) in _KINDS.values() for each in given):
             raise ParameterError("requirements of a condition must be a sequence of those that dptext knows")
         if self.about is not None:
-            choice("about of a condition", self.about, get_args(About), also=" or none of these")
+            check_choice("about of a condition", self.about, get_args(About), also=" or none of these")
         if self.note is not None and not isinstance(self.note, str):
             raise ParameterError("the note of a condition must be text, or none")
         object.__setattr__(self, "requirements", _strongest(given))
