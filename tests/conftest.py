@@ -23,7 +23,7 @@ MARKED = {
     "tests/faults": "slow",
     "tests/audits/test_zoo.py": "slow",
     "docs/howto/report.md": "slow",
-    "docs/start/which-way.md": "slow",
+    "docs/start/choose.md": "slow",
     "docs/understand/audits.md": "slow",
 }
 """What every test below a folder, or of a file, is marked as."""
