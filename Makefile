@@ -11,19 +11,18 @@ PROJECT := pyproject.toml constraints.txt
 .PHONY: demo docs dist installed test test-all browser-test lint audit faults bench papers spark clean help
 
 help:
-	@echo "make demo   set up, make readable synthetic texts from a bundled sample, explain the promise"
-	@echo "make test   set up and run the fast tests: every mechanism, promise and command (minutes)"
-	@echo "make test-all  all tests but those in a browser: also the statistical and the slow ones, the papers' and those of Spark"
-	@echo "make browser-test  the playground, and the site that make docs built, in a headless Chromium"
-	@echo "make lint   formatter, linter, type checker, import linter"
-	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
-	@echo "make faults fail, kill and interrupt runs at every operation on their files; SAMPLE=100: at so many of each"
-	@echo "make docs   build the documentation site into site/VERSION (open site/index.html; it works without network)"
-	@echo "make dist   build the wheel and the source archive into dist/; make installed tries the wheel in an empty environment"
-	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
-	@echo "make spark  add Spark to the environment of the tests, where Java is (400 MB; without it its tests are skipped)"
-	@echo "make papers the quick form of the papers' experiments (papers/*/README.md); DATA=folder, ../shared/data by default"
-	@echo "make clean  remove the environment and what the targets made"
+	@echo "make demo          set up, make a synthetic corpus from a bundled sample, and explain its guarantee"
+	@echo "make test          set up and run the fast tests"
+	@echo "make test-all      run all tests except those in a browser"
+	@echo "make browser-test  run the tests of playground and site in a headless Chromium"
+	@echo "make lint          run formatter, linter, type checker and import linter"
+	@echo "make audit         audit every mechanism, and known-broken ones that must be refuted"
+	@echo "make faults        fail, kill and interrupt runs at file operations (SAMPLE=100: that many of each)"
+	@echo "make docs          build the documentation site into site/VERSION"
+	@echo "make dist          build the wheel and the source archive into dist/"
+	@echo "make bench         compare speed and memory with a peer (benchmarks/README.md)"
+	@echo "make papers        run the quick form of the papers' experiments (DATA=FOLDER)"
+	@echo "make clean         remove the environment and all build output"
 
 # The environment of the demo is lean; that of the tests contains it.
 $(VENV)/demo.stamp: $(PROJECT)
