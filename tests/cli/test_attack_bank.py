@@ -58,9 +58,9 @@ def test_what_it_means_is_said_without_any_text(run, folder):
     code, out, _ = linkage(run, folder, "open")
     said = " ".join(out.split())
     assert code == 0
-    assert "by the number of sentences, which is shown" in said
-    assert "Nobody who holds all these originals for equally likely does better on average" in said
-    assert "Another attacker may do better" not in said
+    assert "by the number of sentences, by shared words" in said
+    assert "this is the best possible attack" in said
+    assert "A stronger adversary may do better" not in said
     assert SECRET not in out
     assert not any(text in out for text in bank().texts)
     assert max(map(len, out.splitlines())) <= 110
@@ -72,11 +72,11 @@ def test_originals_in_another_order_are_noticed(run, folder):
     (folder / "other.jsonl").write_text("\n".join(lines[3:] + lines[:3]) + "\n")
     code, out, _ = linkage(run, folder, "closed", original="other.jsonl")
     assert code == 0
-    assert "where the statement promises" not in " ".join(out.split())  # nothing tells, at this epsilon
+    assert "the statement says" not in " ".join(out.split())  # nothing tells, at this epsilon
     rewriter = dptext.BankRewriter(bank(), epsilon=8.0, unit="document")
     if not (folder / "some.jsonl").exists():
         dptext.privatize_file(folder / "in.jsonl", folder / "some.jsonl", rewriter)
     _, out, _ = linkage(run, folder, "some", original="other.jsonl")
-    assert "or in another order, or the statement is not true" in " ".join(out.split())
+    assert "otherwise the statement is false" in " ".join(out.split())
     _, out, _ = linkage(run, folder, "some")
-    assert "or in another order" not in " ".join(out.split())
+    assert "the statement says" not in " ".join(out.split())

@@ -54,13 +54,13 @@ def test_what_is_told_is_found_beside_chance_public_vectors_and_control(run, fol
     assert found["neighbours", nearest]["baseline"] == pytest.approx(1 / 6)
     assert found["neighbours", "bits nearer than before"]["succeeded"]
     assert not found["neighbours (public vectors alone)", nearest]["succeeded"]
-    assert found["neighbours (control: secrets told)", nearest]["succeeded"]
+    assert found["neighbours (control: pairs planted in the vectors)", nearest]["succeeded"]
     assert "6 of 7 pairs have vectors" in found["neighbours", nearest]["detail"]
 
 
 def test_what_is_hidden_is_not_and_no_word_of_a_pair_is_printed(run, folder):
     code, out, err = attack(run, folder, "hidden")
     assert code == 0, err
-    assert "no better than at random, where the control shows that they could have" in " ".join(out.split())
+    assert "does not beat chance, and the control shows that it could have" in " ".join(out.split())
     assert not any(word in out + err for word in (*NAMES, *SECRETS, "qsecretq"))
     assert max(map(len, out.splitlines())) <= 118

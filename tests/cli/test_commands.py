@@ -239,7 +239,7 @@ def test_explain_notices_changed_data(work, privatize, run):
     code, out, err = run("explain", "out.jsonl")
     assert code == 1
     assert "NOT the data of this statement" in out
-    assert "its SHA-256 differs" in err
+    assert "the SHA-256 digest differs" in err
 
 
 # -- the program -------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__n
 _COMMANDS = {  # command: module
     "demo": "demo", "advise": "choose", "synthesize": "synthesize", "classify": "classify", "privatize": "privatize",
     "bank": "bank", "encode": "encode", "embed": "embed", "explain": "explain", "audit": "audit", "report": "report",
-    "calibrate": "calibrate", "attack": "attack_folders", "ledger": "ledger", "playground": "choose",
+    "calibrate": "calibrate", "attack": "attack", "ledger": "ledger", "playground": "choose",
 }  # fmt: skip
 _EVERYWHERE = ("as_json", "quiet", "verbose")
 

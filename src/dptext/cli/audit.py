@@ -1,10 +1,10 @@
-"""``dptext audit``: check a release against its statement, and test the guarantee."""
+"""``dptext audit``: check releases against their statements, and try to refute the guarantees."""
 
 from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,22 +14,19 @@ from dptext.audits.losses import samples_needed
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.cli.options import method_option
-from dptext.errors import DataError, DptextError, ParameterError, RefusedError
-from dptext.io.documents import find_files, first_rows
-from dptext.methods.base import Audit
-from dptext.methods.files import STATEMENT, FolderKind, folder_kind, other_than_audited, private_files
-from dptext.methods.registry import foreign_inputs, method_of, open_release
-from dptext.privacy.statement import PrivacyStatement
+from dptext.errors import DataError, DptextError, RefusedError
+from dptext.methods.base import Audit, Method
+from dptext.methods.files import STATEMENT
+from dptext.methods.registry import audit_release, releases_in
 from dptext.privacy.wording import audited
-from dptext.release.release import data_and_statement, kept_as_it_was, read_statement
-from dptext.representations.files import VECTOR
+from dptext.release.release import data_and_statement
 
 _WIDTH = 79
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(options.SyntheticInputs):
-    """What an audit needs to know besides the file and its statement."""
+    """Inputs of an audit besides the release and its statement."""
 
     text: options.TextOfRelease = None
     vectors: options.VectorsOfRelease = None
@@ -42,136 +39,90 @@ class AuditOptions(options.SyntheticInputs):
     ] = ()
     samples: options.Samples = 200_000
 
-    @property
-    def sampling(self) -> dict[str, Any]:
-        return {"samples": self.samples, "seed": options.ANALYSIS_SEED}
-
-    def inputs(self) -> dict[str, Any]:
-        """Return the fields of `ReleaseFiles`."""
-        return {
-            **({} if self.text is None else {"text": self.text}),
-            "vectors": self.vectors,
-            "words": self.words,
-            "bank": self.bank,
-            "public": [Path(path) for path in self.public],
-            "public_text": self.public_text,
-            "distribution": self.distribution,
-            **self.sampling,
-        }
-
 
 @options.collected
-def audit(
-    *,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A private or synthetic file with its statement beside it, a folder of such files, or another folder "
-            "that dptext wrote.",
-        ),
-    ],
-    asked: AuditOptions,
-    output: options.Output,
-) -> None:
+def audit(*, file: options.ReleaseArgument, public_inputs: AuditOptions, output: options.Output) -> None:
     """Check a release against its statement, and try to refute the guarantee.
 
     Exit code 3: something is refuted.
 
     Example: dptext audit private.csv
     """
-    folder = file.parent if file.name == STATEMENT else file
-    folder = folder if folder.name else folder.resolve()
-    kind = folder_kind(folder) if folder.is_dir() else FolderKind.ONE_FILE
-    if kind is FolderKind.FILES:
-        return _audit_files(private_files(folder), asked, output)
-    if kind in (FolderKind.BANK, FolderKind.OTHER):
-        raise ParameterError(other_than_audited(folder, kind))
-    result = _audited(folder, asked.inputs(), output)
-    output.answer(result.as_json, lambda: _print(result))
+    inputs = {**vars(public_inputs), "public": [Path(path) for path in public_inputs.public]}
+    inputs["seed"] = options.ANALYSIS_SEED
+    files = releases_in(file)
+    if files:
+        _audit_files(files, inputs, output)
+        return
+    result = _audit(file, inputs, output)
+    output.answer(result.as_dict, lambda: _print(result))
     if result.refuted:
-        raise RefusedError(f"refuted: the guarantee of {result.beside} does not hold")
-    return None
+        raise RefusedError(f"refuted: the guarantee of {result.statement_name} does not hold")
 
 
 @dataclass(frozen=True)
-class _Audited:
+class _AuditedRelease:
+    method: Method
     audit: Audit
-    beside: str
-    of: str
+    statement_name: str
 
     @property
     def refuted(self) -> bool:
         return self.audit.refuted
 
-    def as_json(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         checks = [{"check": check.name, "held": check.held, "seen": check.seen} for check in self.audit.checks]
         return {"refuted": self.refuted, "checks": checks, "verdict": json.loads(self.audit.verdict.to_json())}
 
 
-def text_column(data: Path, statement: PrivacyStatement) -> str:
-    """Return the column that a release wrote its texts to: the first one that is neither kept nor a vector."""
-    is_of_documents = data.is_file() or (data.is_dir() and folder_kind(data) is FolderKind.ONE_FILE)
-    columns = next(first_rows([path for path, _ in find_files([data])]), {}) if is_of_documents else {}
-    texts = (name for name in columns if name != VECTOR and kept_as_it_was(name) not in statement.exposed)
-    return next(texts, "text")
+def _audit(
+    path: Path, inputs: dict[str, Any], output: options.Output, *, only_fitting: bool = False
+) -> _AuditedRelease:
+    output.say(f"Auditing {path.name} ...")
+    method, result = audit_release(path, only_fitting=only_fitting, **inputs)
+    is_folder = path.name == STATEMENT or (path / STATEMENT).exists()
+    return _AuditedRelease(method, result, STATEMENT if is_folder else data_and_statement(path)[1].name)
 
 
-def _audited(path: Path, inputs: dict[str, Any], output: options.Output) -> _Audited:
-    method, files = open_release(path, **inputs)
-    if "text" not in inputs:
-        files = replace(files, text=text_column(files.data, files.statement))
-    output.say(f"Auditing {files.statement.mechanism} ...")
-    in_folder = path.is_dir() and (path / STATEMENT).exists()
-    return _Audited(method.check(files), STATEMENT if in_folder else data_and_statement(path)[1].name, method.audited)
-
-
-def _audit_files(files: list[Path], asked: AuditOptions, output: options.Output) -> None:
-    """Audit all private files of a folder; name those that cannot be audited, with the reason."""
-    results: dict[str, _Audited] = {}
-    failed: dict[str, str] = {}
+def _audit_files(files: list[Path], inputs: dict[str, Any], output: options.Output) -> None:
+    """Audit all private files of a folder; report the files that cannot be audited, with the reason."""
+    results: dict[str, _AuditedRelease] = {}
+    failures: dict[str, str] = {}
+    prints = not (output.as_json or output.quiet)
     for file in files:
-        try:
-            foreign = foreign_inputs(method_of(read_statement(data_and_statement(file)[1])), asked.inputs())
-            fitting = {name: value for name, value in asked.inputs().items() if name not in foreign}
-            results[file.name] = _audited(file, fitting, output)
-        except DptextError as problem:
-            failed[file.name] = str(problem)
-        if not (output.as_json or output.quiet):
+        if prints:
             typer.echo(f"{file.name}\n{'=' * len(file.name)}")
-            if file.name in failed:
-                typer.echo(textwrap.fill(f"not audited: {failed[file.name]}", _WIDTH))
-            else:
-                _print(results[file.name])
-            typer.echo()
+        try:
+            results[file.name] = _audit(file, inputs, output, only_fitting=True)
+        except DptextError as error:
+            failures[file.name] = str(error)
+        if prints and file.name in failures:
+            typer.echo(textwrap.fill(f"not audited: {failures[file.name]}", _WIDTH))
+        elif prints:
+            _print(results[file.name])
     if output.as_json:
-        print_json({
-            **{name: result.as_json() for name, result in results.items()},
-            **{name: {"refuted": None, "why": why} for name, why in failed.items()},
-        })  # fmt: skip
-    refuted = [result.beside for result in results.values() if result.refuted]
+        data = {name: result.as_dict() for name, result in results.items()}
+        print_json(data | {name: {"refuted": None, "why": reason} for name, reason in failures.items()})
+    refuted = [result.statement_name for result in results.values() if result.refuted]
     if refuted:
         raise RefusedError(f"refuted: the guarantee of {', '.join(refuted)} does not hold")
-    if failed:
-        name, why = next(iter(failed.items()))
-        raise DataError(f"{len(failed)} of {len(files)} files could not be audited; {name}: {why}")
+    if failures:
+        name, reason = next(iter(failures.items()))
+        raise DataError(f"{len(failures)} of {len(files)} files could not be audited; {name}: {reason}")
 
 
-def _print(result: _Audited) -> None:
-    statement, verdict, of = result.audit.statement, result.audit.verdict, result.of
-    typer.echo("THE FOLDER" if result.beside == STATEMENT else "THE FILE")
+def _print(result: _AuditedRelease) -> None:
+    statement, verdict, audited_for = result.audit.statement, result.audit.verdict, result.method.audited
+    typer.echo("THE FOLDER" if result.statement_name == STATEMENT else "THE FILE")
     for check in result.audit.checks:
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"
         typer.echo(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=" " * 8))
-    part = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
-    whom = str(statement.unit)
-    what = {"people": whom, "learned": whom, "vectors": "vector", "words": "word", "texts": part}[of]
-    typer.echo(
-        f"\nTHE GUARANTEE FOR A {what.upper()}\n{verdict.explain(of_another=result.refuted and not verdict.refuted)}"
-    )
-    typer.echo("\nWHAT THIS MEANS")
-    few = of == "vectors" and not verdict.refutable and verdict.allowed < 30
-    needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if few else 0
-    for line in audited(verdict, statement, refuted=result.refuted, of=of, needed=needed):
+    text_unit = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
+    unit = {"vectors": "vector", "words": "word", "texts": text_unit}.get(audited_for, str(statement.unit))
+    explanation = verdict.explain(of_another=result.refuted and not verdict.refuted)
+    typer.echo(f"\nTHE GUARANTEE FOR A {unit.upper()}\n{explanation}\n\nMEANING")
+    is_small = audited_for == "vectors" and not verdict.refutable and verdict.allowed < 30
+    needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if is_small else 0
+    for line in audited(verdict, statement, refuted=result.refuted, of=audited_for, needed=needed):
         typer.echo(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="  "))

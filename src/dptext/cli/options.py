@@ -133,6 +133,10 @@ Sources = Annotated[
         metavar="IN...", help=f"Private files ({NAMES_OF_FORMATS}), folders or patterns; - for standard input."
     ),
 ]
+ReleaseArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A release, its statement (.privacy.json), or a folder of releases."),
+]
 Text = Annotated[str, input_option(metavar="COLUMN", help="Column that holds the text.")]
 TextOfRelease = Annotated[
     str | None,

@@ -12,12 +12,12 @@ import typer
 
 from dptext.attacks import AttackScore
 from dptext.cli import options
-from dptext.cli.audit import text_column
 from dptext.cli.console import print_json
 from dptext.cli.options import input_option, output_option, run_option
 from dptext.errors import ParameterError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.findings import ReportConfig
+from dptext.methods.registry import text_column
 from dptext.methods.results import Measurement, grade
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.page import Report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from dptext.evaluation.utility import Predictions, predictions
 from dptext.intervals import Estimate, mean_of_people, share
 from dptext.io.batches import display_name
 from dptext.io.documents import read_documents
+from dptext.methods.attacks import Attack, AttackInputs, AttackResult, infer_attribute, linkage_meaning
 from dptext.methods.base import (
     NO_PREVIEW,
     PROTECTING,
@@ -47,7 +48,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import of_bank, percent_at_most
 from dptext.release.redaction import behind, public_form
-from dptext.release.release import data_and_statement, read_statement
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods, Parting, alike
 from dptext.sentences.rewriter import BankRewriter
@@ -181,6 +181,9 @@ class Bank(Method):
     def check(self, files: ReleaseFiles) -> Audit:
         return check_bank(files, rewriter_from_statement(files.statement, files.bank))
 
+    def attacks(self) -> Mapping[str, Attack]:
+        return {"linkage": link_sentences, "attribute": infer_attribute}
+
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
     yield from label_caveats(case)
@@ -257,15 +260,35 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
         raise DataError(f"the statement speaks of a rewriter that cannot be: {problem}") from None
 
 
-def rebuilt_bank(private: Path, bank: Path | None) -> BankRewriter | None:
-    """The rewriter of which the statement beside a private file speaks; None: it has no statement, or is of words."""
-    beside = data_and_statement(private)[1]
-    statement = read_statement(beside) if beside.exists() else None
-    if statement is not None and is_of_bank(statement):
-        return rewriter_from_statement(statement, bank)
-    if bank is not None:
-        raise ParameterError(f"{private.name} has no statement of texts of a bank beside it: leave the bank out")
-    return None
+def link_sentences(inputs: AttackInputs) -> AttackResult:
+    """Link private rows to their originals by shared words and by likelihood, the best possible attack."""
+    assert inputs.statement is not None
+    inputs.check_informed()
+    rewriter = rewriter_from_statement(inputs.statement, inputs.bank)
+    before, after = inputs.read_pairs(keeps_marks=rewriter.keeps_marks)
+    scores, likely = link_bank(before, after, rewriter, inputs.release, inputs.linkage_options(before))
+    meaning = [
+        *linkage_meaning(scores),
+        "Against an adversary to whom all these originals are equally likely, this is the best possible attack. "
+        "The bound in the statement holds against all adversaries.",
+    ]
+    share_drawn, stated, agree = drawn_as_said(rewriter, likely)
+    if not agree:
+        meaning.append(
+            f"Only {share_drawn.value:.1%} of the replacements are among the {rewriter.size:,} texts most similar to "
+            f"their original; the statement says {stated:.1%}. Check that ORIGINAL is the file PRIVATE was made "
+            "from, in the same order; otherwise the statement is false."
+        )
+    return AttackResult(
+        description=(
+            f"The adversary has the bank and the statement, and ranks all {before.size:,} originals for each private "
+            "row: "
+            + ("by the number of sentences, " if rewriter.unit == "sentence" else "")
+            + "by shared words, and by likelihood under the mechanism."
+        ),
+        scores=scores,
+        meaning=meaning,
+    )
 
 
 def link_bank(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from dptext.release.privatize import privatize
 from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
+    from dptext.methods.attacks import Attack
     from dptext.methods.findings import Examination
     from dptext.methods.preview import Samples, Shown
 
@@ -232,7 +233,6 @@ class Method(Protocol):
         folder: the format of the folder that it releases; None: a file.
         playground: how the playground offers it; None: not at all.
         examination: of a release for its report (``dptext report``); None: there is no report about it.
-        keeps_marks: the output keeps the placeholders of a redaction.
     """
 
     name: ClassVar[str]
@@ -245,7 +245,6 @@ class Method(Protocol):
     audited: ClassVar[str]
     inputs: ClassVar[frozenset[str]] = frozenset()
     folder: ClassVar[str | None] = None
-    keeps_marks: ClassVar[bool] = False
     playground: ClassVar[PlaygroundSettings | None] = None
     examination: ClassVar[type[Examination] | None] = None
 
@@ -260,6 +259,18 @@ class Method(Protocol):
     def check(self, files: ReleaseFiles) -> Audit:
         """Check a release against its statement, and test its guarantee (``dptext audit``)."""
         ...
+
+    def attacks(self) -> Mapping[str, Attack]:
+        """Return the attacks on a release, by the name of their command (``dptext attack``)."""
+        return {}
+
+    def verify_folder(self, folder: Path) -> Collection[str]:  # noqa: ARG002
+        """Return the names of the statements in a released folder, after checking the digest of every file.
+
+        Raises:
+            DataError: a file of the folder was changed.
+        """
+        return ()
 
 
 def label_caveats(case: AdviceInput) -> Iterator[Caveat]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dptext.attacks import AttackScore, nearest_secrets, with_secrets_told
+from dptext.attacks.membership import gaussian_ceiling
+from dptext.attacks.neighbours import NO_ROW
 from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussian
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.plan import ExpectedVectors, expected_vectors
+from dptext.embeddings.refinement import public_base
 from dptext.embeddings.sharing import check_copies
+from dptext.errors import DataError, DptextError, ParameterError
 from dptext.io.documents import Document
+from dptext.methods.attacks import STRONGER, Attack, AttackInputs, AttackResult
 from dptext.methods.base import (
     NO_USER,
     PROTECTING,
@@ -34,11 +43,13 @@ from dptext.methods.checks import (
     speaks_of,
     whole_parameter,
 )
-from dptext.methods.files import STATEMENT, FolderKind
+from dptext.methods.files import STATEMENT, FolderKind, read_rows
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.vectors.formats import load_folder, statements_in
+from dptext.text.tokens import fold
+from dptext.vectors.formats import load_folder, load_vectors, statements_in
+from dptext.vectors.word_vectors import WordVectors
 
 _DELTA = 1e-6
 _PEOPLE = 1_500  # public texts that stand for people
@@ -98,6 +109,12 @@ class Embeddings(Method):
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return statement.mechanism.split(" + ")[0] in _MECHANISMS  # earlier releases that went into it follow
 
+    def attacks(self) -> Mapping[str, Attack]:
+        return {"membership": bound_membership, "neighbours": find_secrets}
+
+    def verify_folder(self, folder: Path) -> Collection[str]:
+        return statements_in(folder)
+
     def check(self, files: ReleaseFiles) -> Audit:
         vectors = load_folder(files.data, limit=None, source=files.data.name)
         statement = vectors.statement
@@ -131,6 +148,124 @@ def _caveats(case: AdviceInput, expected: ExpectedVectors | None) -> Iterator[Ca
     if expected is not None and expected.passed < _LITTLE:
         weight, nearly = (2, "") if expected.passed < _NOTHING else (1, "nearly ")
         yield Caveat(weight, f"Too few {case.data.whom} for this budget: the vectors stay {nearly}the public ones.")
+
+
+def bound_membership(inputs: AttackInputs) -> AttackResult:
+    """Bound how well anybody can tell who took part, from the stated noise; there is no sum to run an attack on."""
+    statement = inputs.statement
+    if statement is None:
+        raise DataError(f"{inputs.release.name} has no privacy statement, which states the noise")
+    verdict = _judge_learned(statement)
+    parameters, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
+    sigma, sensitivity = parameters.get("sigma"), parameters.get("sensitivity")
+    # new words and the level that a user sent are released too
+    is_one_of_several = any(name.startswith("promise_of_") for name in parameters)
+    auc = None
+    if is_one_of_several or parameters.get("epsilon_for_level"):
+        epsilon, delta = statement.epsilon, getattr(statement.guarantee, "delta", 0.0)
+    elif isinstance(sigma, float) and isinstance(sensitivity, float):
+        ceiling = gaussian_ceiling(sigma, sensitivity=sensitivity)
+        accuracy, auc = ceiling.accuracy, ceiling.auc
+    if auc is None:
+        accuracy = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)) if epsilon < 500 else 1.0
+    name = inputs.release.name
+    return AttackResult(
+        description=(
+            "No attack was run: it would start from the noisy sum or the training steps, which the folder does not "
+            "hold. Every attack on the vectors stays below this bound."
+        ),
+        meaning=[
+            f"An adversary who knows all other texts and those of one {statement.unit} tells whether they are part of "
+            f"the release with accuracy {accuracy:.1%} at most (chance: 50%)"
+            + (f", epsilon {epsilon:.4g}." if auc is None else f", AUC {auc:.3f} at most (chance: 0.500)."),
+            f"To test the noise, run `dptext audit {name}`; to test pairs of words, `dptext attack neighbours {name} "
+            "--pairs FILE`.",
+        ],
+        bounds={"accuracy_at_most": accuracy, "auc_at_most": auc},
+    )
+
+
+def find_secrets(inputs: AttackInputs) -> AttackResult:
+    """Find the secret of each name by nearest neighbours; compare with public vectors and a positive control."""
+    assert inputs.pairs is not None
+    shared = load_vectors(inputs.release)
+    rows = read_rows(inputs.pairs, text="secret", columns=("name",), vector=None)
+    names, secrets = ([fold(str(word)) for word in words] for words in (rows.columns["name"], rows.texts))
+    inputs.say(f"Searching {len(shared):,} words for the secrets of {rows.size:,} names ...")
+
+    def rows_in(vectors: WordVectors) -> list[list[int]]:
+        vocabulary = vectors.vocabulary
+        return [[vocabulary.row(word) if word in vectors else NO_ROW for word in words] for words in (names, secrets)]
+
+    def attack(vectors: WordVectors, **options: Any) -> list[AttackScore]:
+        unknown = [vectors.vocabulary.unknown_row]
+        return nearest_secrets(vectors.matrix, *rows_in(vectors), left_out=unknown, top=10, seed=inputs.seed, **options)
+
+    public = _public_vectors(shared)
+    scores = attack(shared, public=None if public is None else _vectors_of(shared.words, public))
+    if public is not None:
+        with suppress(ParameterError):  # it knows none of these words
+            scores += attack(public, attack="neighbours (public vectors alone)")
+    planted = WordVectors(shared.words, with_secrets_told(shared.matrix, *rows_in(shared)))
+    control = attack(planted, attack="neighbours (control: pairs planted in the vectors)")
+    return AttackResult(
+        description=(
+            "The adversary has only the word vectors. For each name they guess the nearest of all secrets of its kind, "
+            "and the nearest of all words."
+        ),
+        scores=[*scores, *control],
+        meaning=[f"{scores[0].detail}.", *_neighbours_meaning(scores, control, shared), STRONGER],
+    )
+
+
+def _neighbours_meaning(
+    scores: Sequence[AttackScore], control: Sequence[AttackScore], shared: WordVectors
+) -> Iterator[str]:
+    nearest, in_list, *_ = scores
+    if not any(score.succeeded for score in control):
+        yield "The control finds nothing either: there are too few pairs for a conclusion."
+        return
+    if nearest.succeeded or in_list.succeeded:
+        yield (
+            f"For {100 * nearest.score.value:,.0f} of 100 names the nearest secret is the right one, by chance for "
+            f"{100 * nearest.baseline:,.0f}."
+        )
+        bits = next((score for score in scores if score.measure.startswith("bits")), None)
+        if bits is not None and not bits.succeeded and any("public vectors" in score.attack for score in scores):
+            yield "Public vectors alone reveal as much: the private texts added nothing."
+    else:
+        yield "The attack does not beat chance, and the control shows that it could have."
+    if shared.statement is None:
+        yield "These vectors have no privacy statement, and so no guarantee."
+    else:
+        yield (
+            f"The guarantee protects one {shared.statement.unit}; a pair that many of them wrote is not hidden by it."
+        )
+
+
+def _public_vectors(shared: WordVectors) -> WordVectors | None:
+    """Return the public vectors that the statement names, as the release began from them; None: not found here."""
+    parameters = {} if shared.statement is None else shared.statement.parameters
+    source, digest = parameters.get("public_vectors"), parameters.get("public_vectors_sha256")
+    if not isinstance(source, str):
+        return None
+    new = parameters.get("new_words")
+    words = len(shared) - (new if isinstance(new, int) else 0)
+    with suppress(DptextError):
+        for limit in (words - 1, words):
+            public = load_vectors(source, limit=limit)
+            if public.fingerprint == digest:
+                base = public_base(public.matrix, public.vocabulary.unknown_row)
+                return WordVectors(public.words, base.astype(np.float32), source=public.source)
+    return None
+
+
+def _vectors_of(words: Sequence[str], public: WordVectors) -> Any:
+    """(V, d) the public vectors of these words; 0 where there is none."""
+    rows = np.array([public.vocabulary.row(word) for word in words])
+    matrix = public.matrix[rows].copy()
+    matrix[rows == public.vocabulary.unknown_row] = 0.0
+    return matrix
 
 
 def _judge_learned(statement: PrivacyStatement) -> Verdict:

@@ -238,7 +238,7 @@ def other_than_audited(folder: Path, kind: FolderKind) -> str:
     name = folder.name or str(folder)
     if kind is FolderKind.BANK:
         return (
-            f"{name} is a bank of public texts: nothing is promised to who wrote them. Audit what was made with it: "
+            f"{name} is a bank of public texts, which has no guarantee. Audit a release made with it: "
             f"dptext audit PRIVATE --bank {name}"
         )
     return no_report(folder, FolderKind.OTHER)

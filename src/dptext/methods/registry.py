@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import announced_format
+from dptext.io.documents import find_files, first_rows
+from dptext.methods.attacks import ROW_ATTACKS, AttackInputs, AttackResult
 from dptext.methods.bank import Bank
 from dptext.methods.base import Audit, Method, ReleaseFiles
 from dptext.methods.embeddings import Embeddings
-from dptext.methods.files import STATEMENT, Rows
-from dptext.methods.row_report import as_seen
+from dptext.methods.files import STATEMENT, folder_kind, other_than_audited, private_files
 from dptext.methods.synthesis import Synthesis
 from dptext.methods.vectors import Vectors
 from dptext.methods.words import Words
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.redaction import is_redacted
-from dptext.release.release import data_and_statement, read_statement
+from dptext.release.release import (
+    data_agrees,
+    data_and_statement,
+    kept_as_it_was,
+    read_statement,
+    statement_path,
+)
+from dptext.representations.files import VECTOR
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import add_randomizer
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import add_word_mechanism
 
 METHODS: tuple[Method, ...] = (Synthesis(), Embeddings(), Bank(), Vectors(), Words())
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A statement, the data that it belongs to, and the comparison of the two (``agrees``; None: no data here)."""
+
+    data: Path
+    place: Path
+    statement: PrivacyStatement
+    agrees: bool | None
+    is_folder: bool = False
 
 
 MechanismClass = TypeVar("MechanismClass", bound=type)
@@ -83,27 +102,34 @@ def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
 
     Args:
         path: the data, its statement, or the folder.
-        inputs: fields of `ReleaseFiles`.
+        inputs: fields of `ReleaseFiles`; without ``text``, the text column is found by the statement.
 
     Raises:
         ParameterError: an input that this method does not take.
         DataError, StorageError: no statement; one of an unknown mechanism.
     """
+    path = path if path.name else path.resolve()
     folder = path.parent if path.name == STATEMENT else path
     method = method_of_folder(folder) if folder.is_dir() else None
     if method is not None:
         place = folder / STATEMENT
         if not place.exists():
-            raise DataError(
-                f"{folder.name} holds {method.holds} without a statement: nothing was promised to who wrote what they "
-                "were made from, so there is nothing to audit"
-            )
+            raise DataError(_without_statement(folder, method))
         return method, ReleaseFiles(data=folder, statement=read_statement(place), **inputs)
-    data, beside = data_and_statement(path)
-    files = ReleaseFiles(data=data, statement=read_statement(beside), **inputs)
-    method = method_of(files.statement)
-    refuse_inputs(method, files.data, inputs)
-    return method, files
+    data, place = data_and_statement(path)
+    statement = read_statement(place)
+    method = method_of(statement)
+    refuse_inputs(method, data, inputs)
+    if inputs.get("text") is None:
+        inputs["text"] = text_column(data, statement)
+    return method, ReleaseFiles(data=data, statement=statement, **inputs)
+
+
+def text_column(data: Path, statement: PrivacyStatement) -> str:
+    """Return the column that a release wrote its texts to: the first one that is neither kept nor a vector."""
+    columns = next(first_rows([path for path, _ in find_files([data])]), {}) if data.exists() else {}
+    texts = (name for name in columns if name != VECTOR and kept_as_it_was(name) not in statement.exposed)
+    return next(texts, "text")
 
 
 def foreign_inputs(method: Method, inputs: Mapping[str, Any]) -> list[str]:
@@ -119,18 +145,83 @@ def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None
         raise ParameterError(f"{data.name} holds {method.holds}: leave {' and '.join(foreign)} out")
 
 
-def audit_release(path: Path, **inputs: Any) -> tuple[Method, Audit]:
-    """Check a release against its statement, and test its guarantee."""
+def audit_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tuple[Method, Audit]:
+    """Check a release against its statement, and test its guarantee.
+
+    Args:
+        path: as `open_release` takes it.
+        only_fitting: ignore the inputs that the method of this release does not take.
+        inputs: fields of `ReleaseFiles`.
+    """
+    if only_fitting:
+        method = method_of(read_statement(data_and_statement(path)[1]))
+        foreign = foreign_inputs(method, inputs)
+        inputs = {name: value for name, value in inputs.items() if name not in foreign}
     method, files = open_release(path, **inputs)
     return method, method.check(files)
 
 
-def as_seen_by(before: Rows, private: Path, *, words: Sequence[str] = ()) -> Rows:
-    """The original rows as the mechanism saw them: redacted, if the statement beside the private file says so."""
-    beside = data_and_statement(private)[1]
-    statement = read_statement(beside) if beside.exists() else None
-    if words and (statement is None or not statement.parameters.get("redacted_list")):
-        raise ParameterError(f"{private.name} was not redacted by a list, as far as is known: leave --redact-list out")
-    if statement is None or not is_redacted(statement):
-        return before
-    return as_seen(before, statement, keeps_marks=method_of(statement).keeps_marks, words=words)
+def releases_in(path: Path) -> list[Path]:
+    """Return the private files in a folder of releases; an empty list: the path is itself one release.
+
+    Raises:
+        ParameterError: a folder that holds no release.
+    """
+    folder = path if path.name else path.resolve()
+    if not folder.is_dir() or statement_path(folder).exists() or method_of_folder(folder) is not None:
+        return []
+    files = private_files(folder)
+    if not files:
+        raise ParameterError(other_than_audited(folder, folder_kind(folder)))
+    return files
+
+
+def verify_release(path: Path) -> Verification:
+    """Compare a release with its statement: the digest of the data, or those of all files of a released folder.
+
+    Raises:
+        DataError: no statement; a file of a released folder was changed.
+    """
+    path = path if path.name else path.resolve()
+    if path.is_dir() and not statement_path(path).exists():
+        path /= STATEMENT
+    data, place = data_and_statement(path)
+    method = method_of_folder(place.parent)
+    if method is not None and not place.exists():
+        raise DataError(_without_statement(place.parent, method))
+    statement = read_statement(place)
+    agrees = data_agrees(statement, data)
+    if agrees is None and method is not None and place.name in method.verify_folder(place.parent):
+        return Verification(place.parent.resolve(), place, statement, agrees=True, is_folder=True)
+    return Verification(data, place, statement, agrees)
+
+
+def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
+    """Run an attack on a release; a file without a statement can be attacked by its rows only.
+
+    Args:
+        name: of the attack, as ``dptext attack`` calls it.
+        path: the private file or the released folder.
+        inputs: fields of `AttackInputs`.
+
+    Raises:
+        ParameterError: the method of the release has no such attack, or does not take an input.
+    """
+    method = method_of_folder(path) if path.is_dir() else None
+    place = data_and_statement(path)[1] if method is None else path / STATEMENT
+    statement = read_statement(place) if place.exists() else None
+    if method is None and statement is not None:
+        method = method_of(statement)
+    if method is None and (inputs.get("bank") or inputs.get("vectors")):
+        raise ParameterError(f"{path.name} has no privacy statement: leave --bank and --vectors out")
+    if method is not None:
+        refuse_inputs(method, path, inputs)
+    attacks = ROW_ATTACKS if method is None else method.attacks()
+    if name not in attacks:
+        holds = "has no privacy statement" if method is None else f"holds {method.holds}"
+        raise ParameterError(f"{path.name} {holds}: run `dptext attack {' or '.join(attacks)}` instead of {name}")
+    return attacks[name](AttackInputs(release=path, statement=statement, **inputs))
+
+
+def _without_statement(folder: Path, method: Method) -> str:
+    return f"{folder.name} holds {method.holds} without a privacy statement, so it has no guarantee to verify"

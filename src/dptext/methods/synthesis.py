@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import ClassVar
 
-from dptext.errors import DptextError
+from dptext.errors import DataError, DptextError, ParameterError
 from dptext.io.documents import Document
+from dptext.methods.attacks import STRONGER, Attack, AttackInputs, AttackResult
 from dptext.methods.base import (
     NO_LABEL,
     NO_PREVIEW,
@@ -28,7 +30,8 @@ from dptext.methods.base import (
 from dptext.methods.corpus import CorpusExamination
 from dptext.methods.corpus_checks import check_corpus, check_description, description_folder
 from dptext.methods.data import quote
-from dptext.methods.files import FolderKind
+from dptext.methods.files import STATEMENT, FolderKind
+from dptext.methods.findings import ReportConfig
 from dptext.methods.preview import Samples
 from dptext.methods.public_texts import PREVIEWED
 from dptext.methods.questions import LABELS, NEW
@@ -114,11 +117,60 @@ class Synthesis(Method):
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_described(statement)
 
+    def attacks(self) -> Mapping[str, Attack]:
+        return {"membership": infer_membership}
+
+    def verify_folder(self, folder: Path) -> Collection[str]:
+        read_description(folder)
+        return (STATEMENT,)
+
     def check(self, files: ReleaseFiles) -> Audit:
         if announces_description(files.data):
             return check_description(files.data)
         folder = description_folder(files.data, files.distribution)
         return check_corpus(files, files.pool, None if folder is None else read_description(folder))
+
+
+def infer_membership(inputs: AttackInputs) -> AttackResult:
+    """Infer who took part in a released distribution, and compare with the bound that its noise sets."""
+    assert inputs.statement is not None
+    if not announces_description(inputs.release):
+        raise ParameterError(
+            f"{inputs.release.name} is a synthetic corpus: name its released distribution (OUT.distribution)"
+        )
+    if inputs.original is None or inputs.held_out is None:
+        raise ParameterError(
+            "--members FILE (people who are in the release) and --others FILE (people who are not) are required"
+        )
+    if inputs.statement.unit == "user" and inputs.user is None:
+        raise ParameterError("--user COLUMN is required: the guarantee protects users, and it names them")
+    config = ReportConfig(
+        private=inputs.release,
+        original=inputs.original,
+        held_out=inputs.held_out,
+        distribution=inputs.release,
+        user=inputs.user,
+        text=inputs.text,
+        seed=inputs.seed,
+    )
+    examination = CorpusExamination(config, inputs.release, inputs.statement, inputs.say)
+    scores = examination.membership()
+    if len(scores) < 2:
+        raise DataError(examination.notes[-1] if examination.notes else "too few people in the files")
+    bound, *attacks = scores
+    return AttackResult(
+        description=(
+            "For each person of both files, the adversary compares the likelihood of the released numbers with and "
+            "without that person's texts. Half of --others stand for the rest of the release."
+        ),
+        scores=scores,
+        meaning=[
+            f"The noise allows any adversary an AUC of {bound.score.value:.3f} on average over releases (chance: "
+            "0.500). A single result may lie above it, because all its scores share one noise.",
+            *(score.detail for score in attacks if score.detail),
+            STRONGER,
+        ],
+    )
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:

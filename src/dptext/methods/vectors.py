@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError
 from dptext.io.artifacts import announced_format
+from dptext.methods.attacks import Attack, infer_attribute
 from dptext.methods.base import (
     PROTECTING,
     AdviceInput,
@@ -26,7 +28,7 @@ from dptext.methods.base import (
     label_caveats,
 )
 from dptext.methods.checks import FILES_AGREE, Check, check_digest, check_guarantee, speaks_of, whole_parameter
-from dptext.methods.files import FolderKind, Rows
+from dptext.methods.files import STATEMENT, FolderKind, Rows
 from dptext.methods.preview import Samples
 from dptext.methods.row_report import NO_ENCODER, RowExamination
 from dptext.privacy.guarantee import Trust
@@ -132,6 +134,13 @@ class Vectors(Method):
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_randomizer(statement.mechanism)
+
+    def attacks(self) -> Mapping[str, Attack]:
+        return {"attribute": infer_attribute}
+
+    def verify_folder(self, folder: Path) -> Collection[str]:
+        check_device(folder)
+        return (STATEMENT,)
 
     def check(self, files: ReleaseFiles) -> Audit:
         if files.data.is_dir() and announced_format(files.data) == self.folder:  # an encoder for devices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +25,7 @@ from dptext.calibration.deniability import deniability, zipf_weights
 from dptext.calibration.outcomes import distributions_of
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import read_documents
+from dptext.methods.attacks import STRONGER, Attack, AttackInputs, AttackResult, infer_attribute, linkage_meaning
 from dptext.methods.base import (
     NO_PREVIEW,
     PROTECTING,
@@ -43,7 +44,6 @@ from dptext.methods.row_report import NO_ENCODER, RowExamination, samples_of
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import placeholders_of, public_form
-from dptext.release.release import data_and_statement, read_statement
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import is_word_mechanism, mechanism_from_statement
@@ -110,7 +110,6 @@ class Words(Method):
     holds = "words drawn by a mechanism"
     examination = WordExamination
     audited = "words"
-    keeps_marks = True
     inputs = frozenset({"vectors", "words"})
     playground = PlaygroundSettings(
         "words", "Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0), _previewer
@@ -138,6 +137,9 @@ class Words(Method):
 
     def check(self, files: ReleaseFiles) -> Audit:
         return check_words(files, mechanism_from_statement(files.statement, vectors=files.vectors))
+
+    def attacks(self) -> Mapping[str, Attack]:
+        return {"linkage": link_words, "recovery": recover_words, "attribute": infer_attribute}
 
 
 def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
@@ -241,7 +243,13 @@ def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
 
 
 def recover(
-    before: Rows, after: Rows, mechanism: WordMechanism, private: Path, *, seed: int
+    before: Rows,
+    after: Rows,
+    mechanism: WordMechanism,
+    private: Path,
+    *,
+    seed: int,
+    largest: int | None = _ALL_CHANNELS,
 ) -> tuple[list[AttackScore], str]:
     """Words recovered by the best possible attacker and by a simple one; and why one was left out, if so."""
     true, observed, whose = aligned(before, after, mechanism, private)
@@ -256,16 +264,69 @@ def recover(
             f"What {mechanism.name} draws from has no formula: the best attacker, who would learn it from draws, was "
             "not tried."
         )
-    if len(prior) > _ALL_CHANNELS:
+    if largest is not None and len(prior) > largest:
         return scores, "The best possible recovery of words was not tried: the vocabulary is too large for a page."
     return [bayes_recovery(channel, prior, true, observed, people=whose), *scores], ""
 
 
-def rebuilt(private: Path, vectors: str | None) -> WordMechanism:
-    """Return the word mechanism of the statement beside a private file."""
-    statement = read_statement(data_and_statement(private)[1])
-    if not is_word_mechanism(statement):
-        raise ParameterError(
-            f"no word of {private.name} was replaced by a mechanism: attack it with dptext attack linkage"
-        )
-    return mechanism_from_statement(statement, vectors=vectors)
+def link_words(inputs: AttackInputs) -> AttackResult:
+    """Link private rows to their originals by layout, by shared words and, if informed, by likelihood."""
+    before, after = inputs.read_pairs()
+    options = inputs.linkage_options(before)
+    layout = by_layout(before, after, options)
+    scores = [*layout, *linkage(before.texts, after.texts, **options)]
+    if inputs.informed:
+        mechanism = _mechanism(inputs)
+        likelihoods = by_likelihood(before, after, mechanism, inputs.release, options)
+        if likelihoods is None:
+            raise ParameterError(f"the output distribution of {mechanism.name} has no formula: leave out --informed")
+        scores += likelihoods
+    meaning = linkage_meaning(scores)
+    best = max(score.score.value for score in scores if "first guess" in score.measure)
+    if layout[0].succeeded and layout[0].score.value > best / 2:
+        meaning.append("The layout alone links many rows, at any epsilon. To prevent it, release texts of one length.")
+    return AttackResult(
+        description=(
+            f"The adversary ranks all {before.size:,} originals for each private row: by layout (number of words, "
+            "punctuation and line breaks, which the statement lists as exposed), by shared words"
+            + (", and by likelihood under the mechanism." if inputs.informed else ".")
+        ),
+        scores=scores,
+        meaning=[*meaning, STRONGER],
+    )
+
+
+def recover_words(inputs: AttackInputs) -> AttackResult:
+    """Guess the original of every private word."""
+    before, after = inputs.read_pairs()
+    mechanism = _mechanism(inputs)
+    scores, _ = recover(before, after, mechanism, inputs.release, seed=inputs.seed, largest=None)
+    if not scores:
+        raise DataError(f"{inputs.release.name}: words of at least two rows or users are needed")
+    is_optimal = len(scores) > 1
+    best = max(scores, key=lambda score: score.score.value)
+    if best.succeeded:
+        meaning = [
+            f"Of 100 words, the best attack recovers {100 * best.score.value:,.0f}, a blind guess "
+            f"{100 * best.baseline:,.0f}. Rare words without near neighbours are recovered more often."
+        ]
+    else:
+        meaning = ["No attack beats guessing the most frequent word every time."]
+    return AttackResult(
+        description="The adversary guesses the original of every private word, without its context: "
+        + (
+            "once with the mechanism and public word frequencies (1 / rank), the best possible way, and once by "
+            "taking the private word as the original."
+            if is_optimal
+            else "by taking the private word as the original. The output distribution of "
+            f"{mechanism.name} has no formula, so the best possible attack was not run."
+        ),
+        scores=scores,
+        meaning=[*meaning, STRONGER],
+    )
+
+
+def _mechanism(inputs: AttackInputs) -> WordMechanism:
+    if inputs.statement is None:
+        raise ParameterError(f"{inputs.release.name} has no privacy statement, which names the mechanism")
+    return mechanism_from_statement(inputs.statement, vectors=inputs.vectors)
