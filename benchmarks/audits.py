@@ -64,8 +64,8 @@ def show(name: str, draw: Any, pair: Any, score: Any, samples: int, reference: f
         sampled_loss(*draws, samples=samples, error=ERROR, score=score, seed=seed).loss for seed in range(1, SEEDS + 1)
     )
     seconds = (time.perf_counter() - start) / SEEDS
-    shown = f"{losses[SEEDS // 2]:.2f} ({losses[0]:.2f} to {losses[-1]:.2f})"
-    print(f"| {name} | {seconds:.1f} | {shown} | {'-' if reference is None else reference} |")
+    text = f"{losses[SEEDS // 2]:.2f} ({losses[0]:.2f} to {losses[-1]:.2f})"
+    print(f"| {name} | {seconds:.1f} | {text} | {'-' if reference is None else reference} |")
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def main() -> None:
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()
     if options.child:
-        what, folder = options.child
-        CHILDREN[what](Path(folder))
+        label, folder = options.child
+        CHILDREN[label](Path(folder))
         return
     texts, large = (QUICK_TEXTS, QUICK_LARGE) if options.quick else (TEXTS, LARGE)
     print(f"load {os.getloadavg()[0]:.2f}; CPU seconds of all threads\n")
@@ -56,7 +56,9 @@ def speed(size: int, model: str | None) -> None:
     words = known_words()
     bank = TextBank(public_texts(words, size), encoder=mean_features(words), cache=False)
     private = list(zipf.texts(words, QUERIES, LENGTH, seed=9))
-    documents = [". ".join(private[at : at + SENTENCES_A_DOCUMENT]) for at in range(0, QUERIES, SENTENCES_A_DOCUMENT)]
+    documents = [
+        ". ".join(private[index : index + SENTENCES_A_DOCUMENT]) for index in range(0, QUERIES, SENTENCES_A_DOCUMENT)
+    ]
     _ = bank.profile, bank.fingerprint
     encode = cpu_seconds(lambda: bank.features.vectors(private))
     _, product = limit.matmul_costs(QUERIES, DIMENSION, len(bank), repeats=3)
@@ -90,12 +92,12 @@ def speed(size: int, model: str | None) -> None:
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
     """The best of a few: of all threads of this process."""
-    found = []
+    result = []
     for _ in range(repeats):
         start = time.process_time()
         work()
-        found.append(time.process_time() - start)
-    return min(found)
+        result.append(time.process_time() - start)
+    return min(result)
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
@@ -112,17 +114,17 @@ def memory(size: int) -> None:
             stream.writelines(f"{text}\n" for text in public_texts(known_words(), size))
         private = zipf.texts(known_words(), QUERIES // 4, LENGTH, seed=9)
         (Path(name) / "private.txt").write_text("\n".join(private), encoding="utf-8")
-        for what in CHILDREN:
+        for child in CHILDREN:
             command = [sys.executable, str(Path(__file__).with_name("child.py")), sys.executable, __file__]
             done = subprocess.run(
-                [*command, "--child", what, str(folder)], stdout=subprocess.PIPE, text=True, check=True
+                [*command, "--child", child, str(folder)], stdout=subprocess.PIPE, text=True, check=True
             )
             used = json.loads(done.stdout)
             if used["exit"]:
-                raise SystemExit(f"{what}: failed")
-            held = sum(each.stat().st_size for each in folder.iterdir()) if folder.exists() else 0
+                raise SystemExit(f"{child}: failed")
+            held = sum(path.stat().st_size for path in folder.iterdir()) if folder.exists() else 0
             print(
-                f"| {what} | {used['cpu_seconds']:.1f} | {used['seconds']:.1f} | {used['peak_bytes'] / 2**20:,.0f} | "
+                f"| {child} | {used['cpu_seconds']:.1f} | {used['seconds']:.1f} | {used['peak_bytes'] / 2**20:,.0f} | "
                 f"{(used['peak_bytes'] - held) / 2**20:,.0f} |",
                 flush=True,
             )

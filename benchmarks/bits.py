@@ -104,11 +104,11 @@ def flipped(packed: np.ndarray, repeats: int, peers: _Peers) -> list[Row]:
     seconds = _best(lambda: packed ^ packed_coins(bits, len(packed), thresholds), repeats)
     ours = Row(f"dptext: flip {BITS} bits a vector, chances of 32 bits", "bits", packed.size * 8, seconds)
     rows, chance = [ours], threshold / SCALE
-    for task, size, what in (
+    for task, size, label in (
         ("flips", BITS, f"opendp: the same, a call for {BITS} bits"),
         ("flips-joined", 4096 * BITS, f"opendp: the same, a call for {4096 * BITS:,} bits"),
     ):
-        rows += peers.row(task, chance, what, "bits", size, ours)
+        rows += peers.row(task, chance, label, "bits", size, ours)
     return rows
 
 
@@ -122,8 +122,8 @@ def unary(items: np.ndarray, repeats: int, peers: _Peers) -> list[Row]:
         assert isinstance(channel, BitChannel)
         seconds = _best(lambda: channel.send(one_hot, bits), repeats)  # noqa: B023
         ours = Row(f"dptext: {randomizer.name}, {DIMENSION} things", "bits", one_hot.size, seconds)
-        what = f"pure-ldp: {task.upper()}, {DIMENSION} things"
-        rows += [ours, *peers.row(task, EPSILON, what, "bits", DIMENSION, ours)]
+        text = f"pure-ldp: {task.upper()}, {DIMENSION} things"
+        rows += [ours, *peers.row(task, EPSILON, text, "bits", DIMENSION, ours)]
     return rows
 
 
@@ -136,13 +136,13 @@ def alone(vectors: np.ndarray, repeats: int) -> list[Row]:
         (Piecewise(epsilon=8.0), "1 of 64 numbers"),
         (Hybrid(epsilon=64.0), "27 of 64 numbers"),
     ]
-    for randomizer, what in per_number:
+    for randomizer, label in per_number:
         channel = randomizer.channel(DIMENSION)
         seconds = _best(lambda: channel.sample(vectors, bits), repeats)  # noqa: B023
         if not isinstance(channel, BitChannel):
-            rows.append(Row(f"dptext: {randomizer.name}, {what}", "vectors", len(vectors), seconds))
+            rows.append(Row(f"dptext: {randomizer.name}, {label}", "vectors", len(vectors), seconds))
             continue
-        rows.append(Row(f"dptext: {randomizer.name}, {what}", "numbers", vectors.size, seconds))
+        rows.append(Row(f"dptext: {randomizer.name}, {label}", "numbers", vectors.size, seconds))
         rows.append(Row("the same", "bits", len(vectors) * channel.bits, seconds))
     channel = PrivUnit(epsilon=8.0).channel(DIMENSION)
     seconds = _best(lambda: channel.sample(vectors, bits), repeats)
@@ -198,8 +198,8 @@ def _peer_python() -> str | None:
         if answer.stdout.split() == list(PEERS.values()):
             return str(python)
     _say(f"making {_ENVIRONMENT.name} for {' and '.join(PEERS)} (once) ...")
-    wanted = [f"{name}=={release}" for name, release in PEERS.items()]
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *wanted]
+    target = [f"{name}=={release}" for name, release in PEERS.items()]
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *target]
     for step in ([sys.executable, "-m", "venv", "--clear", str(_ENVIRONMENT)], pip):
         if subprocess.run(step, capture_output=True, check=False).returncode != 0:
             _say(f"no peers: {'pip install' if step is pip else 'python -m venv'} failed; the table goes on without")

@@ -102,7 +102,7 @@ def watched(peak: list[int], done: threading.Event) -> None:
     while not done.wait(0.1) and Path("/proc").exists():
         everybody = [own, *(child.pid for child in multiprocessing.active_children())]
         try:
-            tables = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in everybody]
+            tables = [Path(f"/proc/{entry}/smaps_rollup").read_text() for entry in everybody]
         except OSError:
             continue  # one has just ended
         peak[0] = max(peak[0], 1024 * sum(int(size) for table in tables for size in PROPORTIONAL.findall(table)))
@@ -112,7 +112,7 @@ def write_blogs(archive: Path, path: Path) -> None:
     """The posts in random order, each with the number of its file's author."""
     posts: list[tuple[int, str]] = []
     with tarfile.open(archive) as files:
-        for author, member in enumerate(each for each in files if each.name.endswith(".xml")):
+        for author, member in enumerate(file for file in files if file.name.endswith(".xml")):
             stream = files.extractfile(member)
             assert stream is not None
             data = stream.read()

@@ -51,7 +51,7 @@ def kill_and_resume(kills: int) -> str:
     generator = np.random.default_rng(4)
     vectors = load_vectors(SOURCE, limit=LIMIT)
     with TemporaryDirectory() as name:
-        source, out, whole = (Path(name) / each for each in ("texts.jsonl", "private.jsonl", "whole.jsonl"))
+        source, out, whole = (Path(name) / entry for entry in ("texts.jsonl", "private.jsonl", "whole.jsonl"))
         write_rows(source, vectors.words[:-1], KILLED_DOCUMENTS)
         start = time.perf_counter()
         subprocess.run(command(source, whole, "--seed", "1"), check=True)
@@ -59,8 +59,8 @@ def kill_and_resume(kills: int) -> str:
         killed = runs = 0
         while killed < kills:
             if out.exists():  # done before the last kill: begin again
-                for each in Path(name).glob("private.jsonl*"):
-                    each.unlink()
+                for path in Path(name).glob("private.jsonl*"):
+                    path.unlink()
             process = subprocess.Popen(command(source, out, "--seed", "1", "--resume"))
             runs += 1
             try:
@@ -74,7 +74,7 @@ def kill_and_resume(kills: int) -> str:
             subprocess.run(command(source, out, "--seed", "1", "--resume"), check=True)
         rows = [json.loads(line)["row"] for line in out.open(encoding="utf-8")]
         same = file_digest(out) == file_digest(whole)
-        left = [each.name for each in Path(name).iterdir() if each.name.startswith(".")]
+        left = [path.name for path in Path(name).iterdir() if path.name.startswith(".")]
     ok = same and rows == list(range(KILLED_DOCUMENTS)) and not left
     return (
         f"{killed} kills at random moments of {runs} runs over {KILLED_DOCUMENTS:,} documents: every row once, in "
@@ -135,9 +135,9 @@ def check_parquet(path: Path, documents: int) -> None:
     rows = 0
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(columns=["row"]):
-            found = batch.column(0).to_numpy()
-            assert (found == np.arange(rows, rows + found.size)).all()
-            rows += found.size
+            numpy = batch.column(0).to_numpy()
+            assert (numpy == np.arange(rows, rows + numpy.size)).all()
+            rows += numpy.size
     assert rows == documents
 
 

@@ -61,8 +61,8 @@ def report(name: str, *run: str) -> None:
 
 def child(*run: str) -> dict[str, float]:
     done = subprocess.run([sys.executable, __file__, "--run", *run], stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    data: dict[str, float] = json.loads(done.stdout)
+    return data
 
 
 def learn(kind: str, what: str, processes: str) -> dict[str, float]:

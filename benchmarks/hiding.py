@@ -83,8 +83,8 @@ def games(seeds: int) -> None:
     print(f"the mean over {seeds} seeds. A guess: task .25, linear and exclusive or .50, correlated .33.\n")
     print("| noise | game | aim | haste | steps | task | linear + exclusive or | correlated |")
     print("|---|---|---|---:|---:|---:|---:|---:|")
-    raw = [attacked(x, each) for each in (task, *attributes.values())]
-    print(f"| none | the vectors as they are | | | | {' | '.join(f'{each:.3f}' for each in raw)} |")
+    raw = [attacked(x, attribute) for attribute in (task, *attributes.values())]
+    print(f"| none | the vectors as they are | | | | {' | '.join(f'{entry:.3f}' for entry in raw)} |")
     for name, noise in (("none", None), ("PrivUnit, epsilon 8", dptext.PrivUnit(epsilon=8.0))):
         for game, aim, haste, steps, alpha in (
             ("none (alpha 0)", "oppose", 1.0, 1, 0.0),
@@ -97,17 +97,17 @@ def games(seeds: int) -> None:
             ("reversal", "oppose", 5.0, 1, 1.0),
         ):
             played = {"game": game, "aim": aim, "adversary_haste": haste, "adversary_steps": steps} if alpha else {}
-            found = []
+            result = []
             for seed in range(1, seeds + 1):
                 hiding = dptext.HidingEncoder(None, noise, dimension=16, alpha=alpha, seed=seed, **played)
                 hiding.fit(
                     x[:TRAINED],
                     task=task[:TRAINED],
-                    attributes={name: each[:TRAINED] for name, each in attributes.items()},
+                    attributes={name: entry[:TRAINED] for name, entry in attributes.items()},
                 )
                 vectors = hiding.transform(x, seed=seed)
-                found.append([attacked(vectors, each) for each in (task, *attributes.values())])
-            numbers = " | ".join(f"{each:.3f}" for each in np.mean(found, axis=0))
+                result.append([attacked(vectors, attribute) for attribute in (task, *attributes.values())])
+            numbers = " | ".join(f"{entry:.3f}" for entry in np.mean(result, axis=0))
             print(f"| {name} | {game} | {aim} | {haste:g} | {steps} | {numbers} |", flush=True)
 
 
@@ -128,7 +128,7 @@ def made_up() -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
 
 def attacked(vectors: np.ndarray, labels: np.ndarray) -> float:
     """By attackers trained on the rows of the training, judged on the others."""
-    found = []
+    result = []
     for attacker in (
         LogisticRegression(max_iter=300, class_weight="balanced"),
         MLPClassifier((64,), max_iter=20, random_state=0),
@@ -136,8 +136,8 @@ def attacked(vectors: np.ndarray, labels: np.ndarray) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             attacker.fit(vectors[:TRAINED], labels[:TRAINED])
-        found.append(balanced_accuracy_score(labels[TRAINED:], attacker.predict(vectors[TRAINED:])))
-    return max(found)
+        result.append(balanced_accuracy_score(labels[TRAINED:], attacker.predict(vectors[TRAINED:])))
+    return max(result)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def main(rows: int) -> None:
     with tempfile.TemporaryDirectory(dir=".") as folder:  # /tmp may be memory
         path = Path(folder) / "bench.ledger"
         ledger = Ledger.create(path, epsilon=10)
-        for what, first, count in (
+        for label, first, count in (
             ("a first release", 0, rows),
             ("the same rows again", 0, rows),
             ("a third time: refused", 0, rows),
@@ -67,25 +67,25 @@ def main(rows: int) -> None:
                 __file__,
                 _CHILD,
                 str(path),
-                what.replace(" ", "-").replace(":", "").replace(",", ""),
+                label.replace(" ", "-").replace(":", "").replace(",", ""),
                 first,
                 count,
             ]
-            done = subprocess.run([str(each) for each in command], capture_output=True, text=True, check=True)
+            done = subprocess.run([str(entry) for entry in command], capture_output=True, text=True, check=True)
             got = json.loads(done.stdout)
             print(
-                f"| {what} | {count:,} | {got['seconds']:.1f} | {count / got['seconds']:,.0f} "
+                f"| {label} | {count:,} | {got['seconds']:.1f} | {count / got['seconds']:,.0f} "
                 f"| {got['peak'] / 2**20:.0f} MiB | {got['bytes'] / 2**20:,.0f} MiB |",
                 flush=True,
             )
-        for what, call in (
+        for label, call in (
             ("settle", lambda: ledger.settle("a-first-release")),
             ("summary", ledger.summary),
             ("void the second", lambda: ledger.void("the-same-rows-again")),
         ):
             start = time.perf_counter()
             call()
-            print(f"| {what} |  | {time.perf_counter() - start:.2f} |  |  |  |", flush=True)
+            print(f"| {label} |  | {time.perf_counter() - start:.2f} |  |  |  |", flush=True)
 
 
 if __name__ == "__main__":

@@ -64,20 +64,20 @@ def main() -> None:
     print("|---|---:|---:|---:|---:|---:|---:|")
     for size in VOCABULARIES:
         vectors = load_vectors(words.SOURCE, limit=size)
-        drawn = zipf.draw_words(vectors, words.WORDS)
+        draws = zipf.draw_words(vectors, words.WORDS)
         ball = in_the_ball(vectors)
         rows = [Row(metric) for metric in EPSILONS]
         # each metric in turn, so that a busy moment of the machine falls on none of them alone
         for _ in range(repeats):
             for row in rows:
-                measure(row, row.metric, ball if row.metric == "poincare" else vectors, drawn)
+                measure(row, row.metric, ball if row.metric == "poincare" else vectors, draws)
         if size <= SEARCHED_BY_FUNCTION:
             rows.append(Row("a function"))
-            measure(rows[-1], halved_manhattan, vectors, drawn)
+            measure(rows[-1], halved_manhattan, vectors, draws)
         for row in rows:
             print(
-                f"| {row.metric} | {size:,} | {len(drawn) / row.cold:,.0f} | {row.cold / rows[0].cold:.1f} x "
-                f"| {len(drawn) / row.warm:,.0f} | {row.kept:.0%} | {row.slack:.1g} |",
+                f"| {row.metric} | {size:,} | {len(draws) / row.cold:,.0f} | {row.cold / rows[0].cold:.1f} x "
+                f"| {len(draws) / row.warm:,.0f} | {row.kept:.0%} | {row.slack:.1g} |",
                 flush=True,
             )
 

@@ -115,8 +115,8 @@ def large_bank() -> None:
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             peak = json.loads(done.stdout.splitlines()[-1])["peak_bytes"]
             seconds = json.loads((Path(name) / "seconds.json").read_text())
-            what, many = (f"sets of {count:,}", MANY_QUERIES) if count else ("profile", PROFILED)
-            print(f"| {what} | {many:,} | {seconds:.1f} | {(peak - size) / 2**20:,.0f} |", flush=True)
+            label, many = (f"sets of {count:,}", MANY_QUERIES) if count else ("profile", PROFILED)
+            print(f"| {label} | {many:,} | {seconds:.1f} | {(peak - size) / 2**20:,.0f} |", flush=True)
         print(f"\nThe file has {size / 2**20:,.0f} MiB.")
 
 
@@ -133,25 +133,25 @@ def look_up(folder: Path, count: int) -> None:
 
 def vectors(rows: int, *, seed: int) -> np.ndarray:
     """Directions in a cone, as those of encoded sentences are, in whole units of 2^-15."""
-    drawn = np.random.default_rng(seed).standard_normal((rows, DIMENSION), dtype=np.float32)
-    drawn[:, 0] += np.sqrt(DIMENSION) / 2
-    drawn /= np.sqrt(np.einsum("ij,ij->i", drawn, drawn))[:, None]
-    return np.trunc(drawn * (2**15 - 1)) / np.float32(2**15)
+    draws = np.random.default_rng(seed).standard_normal((rows, DIMENSION), dtype=np.float32)
+    draws[:, 0] += np.sqrt(DIMENSION) / 2
+    draws /= np.sqrt(np.einsum("ij,ij->i", draws, draws))[:, None]
+    return np.trunc(draws * (2**15 - 1)) / np.float32(2**15)
 
 
 def peer_python() -> str | None:
     """That of an environment with the peer, made once; None, after one line, where it cannot be had."""
     python = _ENVIRONMENT / "bin" / "python"
-    wanted = f"faiss-cpu=={FAISS}"
+    text = f"faiss-cpu=={FAISS}"
     if (
         python.exists()
         and subprocess.run([python, "-c", "import faiss"], check=False, capture_output=True).returncode == 0
     ):
         return str(python)
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", wanted]
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", text]
     for step in ([sys.executable, "-m", "venv", "--clear", str(_ENVIRONMENT)], pip):
         if subprocess.run(step, capture_output=True, check=False).returncode != 0:
-            print(f"no peer: {wanted} could not be installed; the table goes on without it", file=sys.stderr)
+            print(f"no peer: {text} could not be installed; the table goes on without it", file=sys.stderr)
             return None
     return str(python)
 

@@ -88,8 +88,8 @@ def _install() -> bool:
     pip = [_python(), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", f"{NAME}=={VERSION}"]
     for step in ([sys.executable, "-m", "venv", "--clear", str(_ENVIRONMENT)], pip):
         if subprocess.run(step, capture_output=True, check=False).returncode != 0:
-            what = "pip install" if step is pip else "python -m venv"
-            _say(f"no peer: {what} failed for {NAME} {VERSION}; the table goes on without it")
+            text = "pip install" if step is pip else "python -m venv"
+            _say(f"no peer: {text} failed for {NAME} {VERSION}; the table goes on without it")
             return False
     return True
 

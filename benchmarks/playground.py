@@ -73,22 +73,22 @@ def main() -> None:
             f"{row.product:.2f} | {row.times:.0f} x |"
         )
     if not quick:
-        found = {
+        result = {
             "load": start,
             "cores": available_cores(),
             "first_view_seconds": begun,
             "rows": [asdict(r) for r in rows],
         }
-        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+        RESULTS.write_text(json.dumps(result, indent=2) + "\n")
 
 
 def _fresh() -> float:
     """Seconds of a process of its own, less what an empty one takes."""
     code = f"from dptext.playground.model import Playground; Playground().show('words', {TEXT!r}, 4.0)"
     taken = []
-    for each in ("pass", code):
+    for entry in ("pass", code):
         begin = time.perf_counter()
-        subprocess.run([sys.executable, "-c", each], check=True)
+        subprocess.run([sys.executable, "-c", entry], check=True)
         taken.append(time.perf_counter() - begin)
     return taken[1] - taken[0]
 
@@ -108,23 +108,23 @@ def _product(rows: int, inner: int, columns: int) -> float:
 
 def _rows(steps: int) -> list[Row]:
     playground = Playground()
-    found = []
-    for way, each in SETTINGS.items():
+    result = []
+    for way, item in SETTINGS.items():
         product = _product(*_PRODUCTS[way][0])
-        least, most, _ = each.epsilons
-        for choice in each.choices:
+        minimum, maximum, _ = item.epsilons
+        for choice in item.choices:
             begin = time.perf_counter()
-            playground.show(way, TEXT, least, choice)
+            playground.show(way, TEXT, minimum, choice)
             first = time.perf_counter() - begin
             walls, cpus = [], []
-            for epsilon in np.geomspace(least, most, steps).tolist():
+            for epsilon in np.geomspace(minimum, maximum, steps).tolist():
                 wall, cpu = time.perf_counter(), time.process_time()
-                playground.show(way, TEXT, min(epsilon, most), choice)
+                playground.show(way, TEXT, min(epsilon, maximum), choice)
                 walls.append(time.perf_counter() - wall)
                 cpus.append(time.process_time() - cpu)
             times = first, statistics.median(walls), max(walls), statistics.median(cpus)
-            found.append(Row(way, choice, *(1000 * each for each in times), product))
-    return found
+            result.append(Row(way, choice, *(1000 * entry for entry in times), product))
+    return result
 
 
 if __name__ == "__main__":

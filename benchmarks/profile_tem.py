@@ -19,10 +19,10 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     vectors = load_vectors(words.SOURCE, limit=words.BESIDE_PEER)
-    drawn = zipf.draw_words(vectors, words.WORDS)
+    draws = zipf.draw_words(vectors, words.WORDS)
     profile = cProfile.Profile()
     with profile:
-        TEM(vectors, epsilon=words.TEM_EPSILON).sample(drawn)
+        TEM(vectors, epsilon=words.TEM_EPSILON).sample(draws)
     pstats.Stats(profile).strip_dirs().sort_stats("tottime").print_stats(12)
 
 

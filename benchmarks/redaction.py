@@ -61,10 +61,10 @@ def main() -> None:
         for _, _, kind in entities:
             counts[kind] += 1
         for name, spans in zip(NAMES, (patterns, presidio, patterns + presidio), strict=True):
-            found = covered(text, spans)
-            redacted[name] += sum(found[place] for place in outside)
+            results = covered(text, spans)
+            redacted[name] += sum(results[place] for place in outside)
             for start, end, kind in entities:
-                hits[kind][name] += all(found[place] for place in range(start, end) if text[place].isalnum())
+                hits[kind][name] += all(results[place] for place in range(start, end) if text[place].isalnum())
     print(f"| entity | number | {' | '.join(NAMES)} |\n|---|---:|---:|---:|---:|")
     for kind, count in sorted(counts.items(), key=lambda item: -item[1]):
         print(f"| {kind} | {count} | {' | '.join(interval(hits[kind][name], count) for name in NAMES)} |")

@@ -52,10 +52,10 @@ def main() -> None:
         work.mkdir(exist_ok=True)
         for names, sizes, make in ((WORDS, options.documents, write_texts), (USERS, options.users, write_users)):
             for rows in map(round, sizes):
-                wanted = [name for name in names if name in options.only]
-                if wanted and not (source := work / f"{make.__name__}-{rows}").exists():
+                target = [name for name in names if name in options.only]
+                if target and not (source := work / f"{make.__name__}-{rows}").exists():
                     make(source, rows)
-                for name in wanted:
+                for name in target:
                     report(name, rows, source, work)
 
 
@@ -102,17 +102,17 @@ class Watch(threading.Thread):
             self._look()
 
     def _look(self) -> None:
-        for each in family():
+        for entry in family():
             try:
-                self._cpu[each] = cpu_of([each])
-                command = Path(f"/proc/{each}/cmdline").read_bytes()
-                if each == os.getpid() or b"java" in command.split(b"\0")[0]:
+                self._cpu[entry] = cpu_of([entry])
+                command = Path(f"/proc/{entry}/cmdline").read_bytes()
+                if entry == os.getpid() or b"java" in command.split(b"\0")[0]:
                     continue
-                found = dict(FIELDS.findall(Path(f"/proc/{each}/smaps_rollup").read_text()))
+                result = dict(FIELDS.findall(Path(f"/proc/{entry}/smaps_rollup").read_text()))
             except OSError:
                 continue  # it has just ended
-            private = int(found.get("Private_Clean", 0)) + int(found.get("Private_Dirty", 0))
-            self.private, self.pss = max(self.private, private), max(self.pss, int(found.get("Pss", 0)))
+            private = int(result.get("Private_Clean", 0)) + int(result.get("Private_Dirty", 0))
+            self.private, self.pss = max(self.private, private), max(self.pss, int(result.get("Pss", 0)))
 
     def stop(self) -> None:
         self._ended.set()
@@ -126,24 +126,24 @@ class Watch(threading.Thread):
 def family() -> list[int]:
     """This process and all below it."""
     children: dict[int, list[int]] = {}
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit():
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
             try:
-                parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+                parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-            children.setdefault(parent, []).append(int(each.name))
-    found = [os.getpid()]
-    for each in found:
-        found += children.get(each, [])
-    return found
+            children.setdefault(parent, []).append(int(path.name))
+    result = [os.getpid()]
+    for entry in result:
+        result += children.get(entry, [])
+    return result
 
 
 def cpu_of(processes: list[int]) -> float:
     total = 0.0
-    for each in processes:
+    for process in processes:
         try:
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
         total += (int(fields[11]) + int(fields[12])) / TICKS
@@ -160,10 +160,10 @@ def mechanism() -> dptext.TEM:
 def plain(source: Path, work: Path) -> Callable[[], object]:
     from dptext.release.privatize import privatize_file
 
-    made = mechanism()
+    output = mechanism()
     files = sorted(source.glob("*.parquet"))
     out = work / "plain.parquet"
-    return lambda: privatize_file(files, out, made, keep=["n"], processes=CORES, force=True)
+    return lambda: privatize_file(files, out, output, keep=["n"], processes=CORES, force=True)
 
 
 def spark_session() -> Any:
@@ -187,13 +187,13 @@ def on_spark(how: str) -> Callable[[Path, Path], Callable[[], object]]:
     def run(source: Path, work: Path) -> Callable[[], object]:
         import dptext.spark.frames
 
-        made, spark = mechanism(), spark_session()
+        output, spark = mechanism(), spark_session()
         frame = spark.read.parquet(str(source))
         out = str(work / f"{how}.parquet")
         if how == "scan":
-            return lambda: dptext.spark.frames.privatize_scan(frame, made, keep=["n"]).write(out, force=True)
+            return lambda: dptext.spark.frames.privatize_scan(frame, output, keep=["n"]).write(out, force=True)
         ids = "n" if how == "id" else None
-        return lambda: dptext.spark.frames.privatize(frame, made, keep=["n"], id=ids).write(out, force=True)
+        return lambda: dptext.spark.frames.privatize(frame, output, keep=["n"], id=ids).write(out, force=True)
 
     return run
 
@@ -267,10 +267,10 @@ def write_users(folder: Path, rows: int) -> None:
 def write(folder: Path, rows: int, beside: Callable[[int, list[str]], dict[str, Any]]) -> None:
     folder.mkdir()
     known = dptext.load_vectors(SOURCE, limit=LIMIT).words[:-1]
-    made = texts(known, rows, LENGTH)
-    each, first = -(-rows // FILES), 0
+    output = texts(known, rows, LENGTH)
+    entry, first = -(-rows // FILES), 0
     for number in range(FILES):
-        some = [text for _, text in zip(range(min(each, rows - first)), made, strict=False)]
+        some = [text for _, text in zip(range(min(entry, rows - first)), output, strict=False)]
         pyarrow.parquet.write_table(pa.table({"text": some, **beside(first, some)}), folder / f"{number:02}.parquet")
         first += len(some)
 

@@ -61,17 +61,17 @@ def main() -> None:
     pairs = {}
     trainings = {name: training(words, store, name) for name in TIMED}
     for _ in range(rounds):  # each in turn, so that all see the same machine
-        for name, made in trainings.items():
+        for name, output in trainings.items():
             count = 3 if "users" in name else 40
-            seconds, pairs[name] = measured(made, count)
+            seconds, pairs[name] = measured(output, count)
             ours[name].append(seconds)
-        found = gensim(words)
-        if found:
-            peers["gensim"].append(found["seconds"] / found["pairs"])
-        found = opacus(words)
-        if found:
-            peers["ghost"].append(found["ghost"] / 1000)
-            peers["hooks"].append(found["hooks"] / 1000 * SINGLE_PAIRS / HOOKED)
+        result = gensim(words)
+        if result:
+            peers["gensim"].append(result["seconds"] / result["pairs"])
+        result = opacus(words)
+        if result:
+            peers["ghost"].append(result["ghost"] / 1000)
+            peers["hooks"].append(result["hooks"] / 1000 * SINGLE_PAIRS / HOOKED)
     report(words, ours, peers, pairs)
 
 
@@ -108,7 +108,7 @@ def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION
     first -= 0.5
     first /= dimension
     tables[words:] = 0  # written: a page that nobody has written to takes no memory
-    made = Training(
+    output = Training(
         store=store,
         recipe=recipe,
         participation=Participation(noise_multiplier=NOISE, steps=STEPS, delta=1e-6, rates={"everyone": rate}),
@@ -119,9 +119,9 @@ def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION
         key=NoiseKey(1),
         parameters=b"benchmark",
     )
-    made.next_step = 0  # type: ignore[attr-defined]
-    steps(made, 3)
-    return made
+    output.next_step = 0  # type: ignore[attr-defined]
+    steps(output, 3)
+    return output
 
 
 def steps(made: Any, count: int) -> None:
@@ -132,14 +132,14 @@ def steps(made: Any, count: int) -> None:
 
 def measured(made: Any, count: int) -> tuple[float, float]:
     """CPU seconds a step, and pairs a step."""
-    found = 0
+    result = 0
     for _ in range(10):  # how many pairs a step has, on average; every slot or user has a key of its own
         sampled = made._sampled(made.next_step)
-        keys = np.random.default_rng(found).integers(0, 2**64, len(sampled), dtype=np.uint64)
-        found += sum(len(pairs) for pairs, _ in made._drawn(sampled, keys))
+        keys = np.random.default_rng(result).integers(0, 2**64, len(sampled), dtype=np.uint64)
+        result += sum(len(pairs) for pairs, _ in made._drawn(sampled, keys))
     before = time.process_time()
     steps(made, count)
-    return (time.process_time() - before) / count, found / 10
+    return (time.process_time() - before) / count, result / 10
 
 
 def beyond(words: int, dimension: int, kind: str) -> float:
@@ -149,26 +149,26 @@ def beyond(words: int, dimension: int, kind: str) -> float:
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from now on
     before = resident("VmRSS")
-    made = training(words, texts_held, kind, dimension)
-    steps(made, 3)
-    return (resident("VmHWM") - before) / made.tables.matrix.nbytes - 1
+    output = training(words, texts_held, kind, dimension)
+    steps(output, 3)
+    return (resident("VmHWM") - before) / output.tables.matrix.nbytes - 1
 
 
 def resident(which: str) -> int:
-    found = re.search(rf"^{which}:\s*([0-9]+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(rf"^{which}:\s*([0-9]+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 def report_memory(words: int, dimension: int) -> None:
     print("| memory beyond texts and tables, of these | " + " | ".join(KINDS) + " |")
     print("|---|" + "---:|" * len(KINDS))
-    found = []
+    result = []
     for kind in KINDS:
         command = [sys.executable, __file__, "--words", str(words), "--dimension", str(dimension), "--held", kind]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found.append(f"{float(done.stdout):.0%}")
-    print(f"| {words:,} x {dimension} | " + " | ".join(found) + " |")
+        result.append(f"{float(done.stdout):.0%}")
+    print(f"| {words:,} x {dimension} | " + " | ".join(result) + " |")
 
 
 # -- peers --------------------------------------------------------------------------------------------------------
@@ -207,8 +207,8 @@ def answer(command: list[str]) -> dict[str, Any] | None:
     if done.returncode != 0:
         print(f"no peer: {Path(command[1]).stem} ended with an error", file=sys.stderr, flush=True)
         return None
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    data: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return data
 
 
 def report(words: int, ours: Any, peers: Any, pairs: Any) -> None:
@@ -222,12 +222,12 @@ def report(words: int, ours: Any, peers: Any, pairs: Any) -> None:
         ratio = pairs["users"] / best["users"] * best["gensim"]
         pace = f"{1 / best['gensim']:,.0f} pairs a CPU-second"
         print(f"\ngensim, not private, one worker: {pace}; ours: {ratio:.2f} of it")
-    for name, what in (("ghost", "ghost clipping"), ("hooks", f"hooks (extrapolated from {HOOKED} pairs)")):
+    for name, label in (("ghost", "ghost clipping"), ("hooks", f"hooks (extrapolated from {HOOKED} pairs)")):
         if name in best:
-            each = best["pairs"] / pairs["pairs"] * SINGLE_PAIRS
+            entry = best["pairs"] / pairs["pairs"] * SINGLE_PAIRS
             print(
-                f"Opacus, {what}: {1000 * best[name]:,.1f} ms for {SINGLE_PAIRS:,} pairs; ours {1000 * each:.2f}: "
-                f"{best[name] / each:,.0f} times as fast"
+                f"Opacus, {label}: {1000 * best[name]:,.1f} ms for {SINGLE_PAIRS:,} pairs; ours {1000 * entry:.2f}: "
+                f"{best[name] / entry:,.0f} times as fast"
             )
 
 

@@ -65,11 +65,11 @@ def main() -> None:
                 stream.write(json.dumps(row) + "\n")
         command = [sys.executable, str(Path(__file__).with_name("child.py")), sys.executable, __file__, "--fit"]
         done = subprocess.run([*command, str(data), str(public)], stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(done.stdout)
-    if found["exit"]:
+    result = json.loads(done.stdout)
+    if result["exit"]:
         raise SystemExit("the description failed")
-    report("`Synthesizer.fit`, from file to release, the pool's features too", found["cpu_seconds"], documents, None)
-    print(f"\nthat process: {found['seconds']:.0f} s on the clock, peak {found['peak_bytes'] / 2**20:.0f} MiB")
+    report("`Synthesizer.fit`, from file to release, the pool's features too", result["cpu_seconds"], documents, None)
+    print(f"\nthat process: {result['seconds']:.0f} s on the clock, peak {result['peak_bytes'] / 2**20:.0f} MiB")
 
 
 def fit(data: Path, public: Path) -> None:

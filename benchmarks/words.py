@@ -116,7 +116,7 @@ def beside_peer(repeats: int, peer_seconds: float) -> tuple[list[Row], dict[str,
     versions: dict[str, str] = {}
     with peer.peer_with(vectors, words) as other:
         if other is not None:
-            for rows, name, epsilon, what in (
+            for rows, name, epsilon, label in (
                 (tem, "tem", TEM_EPSILON, f"TEM, epsilon {TEM_EPSILON:g}"),
                 (madlib, "madlib", MADLIB_EPSILON, f"Madlib, epsilon {MADLIB_EPSILON:g}, exact search"),
                 (madlib, "madlib-approximate", MADLIB_EPSILON, "the same, approximate search (its default)"),
@@ -125,7 +125,7 @@ def beside_peer(repeats: int, peer_seconds: float) -> tuple[list[Row], dict[str,
                 if pace is None:
                     continue
                 ratio = rows[0].words_per_second / pace.words_per_second
-                rows.append(Row(f"{peer.NAME}: {what}", len(vectors), pace.words, pace.seconds, ratio))
+                rows.append(Row(f"{peer.NAME}: {label}", len(vectors), pace.words, pace.seconds, ratio))
                 versions = pace.versions
     selections, noisy = selection_rows(vectors, words, repeats), noisy_rows(vectors, words, repeats, madlib[0])
     return [*tem, *selections, *madlib, bound, *noisy], versions
@@ -180,8 +180,8 @@ def noisy_rows(vectors: WordVectors, words: list[str], repeats: int, madlib: Row
     for mechanism in (Mahalanobis, Vickrey):
         build = partial(mechanism, vectors, epsilon=MADLIB_EPSILON)
         seconds = min(_seconds(lambda: build().sample(words)) for _ in range(repeats))  # noqa: B023
-        what = f"dptext: {mechanism.name}, epsilon {MADLIB_EPSILON:g}, exact search (Madlib beside it)"
-        rows.append(Row(what, len(vectors), len(words), seconds, seconds / madlib.seconds))
+        text = f"dptext: {mechanism.name}, epsilon {MADLIB_EPSILON:g}, exact search (Madlib beside it)"
+        rows.append(Row(text, len(vectors), len(words), seconds, seconds / madlib.seconds))
     return rows
 
 

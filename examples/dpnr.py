@@ -18,7 +18,7 @@ TEXTS = [
 
 def named(sent: np.ndarray, known: np.ndarray) -> str:
     """How many of the sent vectors are nearest to their own text, of those that somebody knows."""
-    right = [np.argmin(((known - each) ** 2).sum(axis=1)) == n for n, each in enumerate(sent)]
+    right = [np.argmin(((known - entry) ** 2).sum(axis=1)) == n for n, entry in enumerate(sent)]
     return f"{sum(right)} of {len(right)} texts named"
 
 
@@ -28,13 +28,13 @@ def main() -> None:
     known = min_max(vectors)
 
     paper = DPNR(epsilon=0.05, dimension=50, unsafe_as_published=True)
-    said = paper.statement()
-    print(f"the paper: printed epsilon {said.claimed_epsilon}, true epsilon {said.epsilon:g}")
+    statement = paper.statement()
+    print(f"the paper: printed epsilon {statement.claimed_epsilon}, true epsilon {statement.epsilon:g}")
 
     code = DPNR(epsilon=0.05, dimension=50, noise="one scalar", unsafe_as_published=True)
-    said = code.statement()
+    statement = code.statement()
     undone = min_max(code.randomize(vectors).astype(np.float64))  # one number was added to all: take the smallest off
-    print(f"its code: printed epsilon {said.claimed_epsilon}, true epsilon {said.epsilon:g}")
+    print(f"its code: printed epsilon {statement.claimed_epsilon}, true epsilon {statement.epsilon:g}")
     print(f"  undone: off by {np.abs(undone - known).max():.0e} at most, {named(undone, known)}")
 
     sound = dptext.PrivUnit(epsilon=4.0)

@@ -36,8 +36,8 @@ def told(vectors: np.ndarray, answers: list[str]) -> str:
 def main() -> None:
     """The paper's noise, and an encoder trained with the noise of a promise that holds."""
     paper = DPText(epsilon=0.1, dimension=64, unsafe_as_published=True)
-    said, sent = paper.statement(), paper.randomize(np.full((1, 64), 0.5))
-    print(f"the paper: printed epsilon {said.claimed_epsilon}, true epsilon {said.epsilon}")
+    text, sent = paper.statement(), paper.randomize(np.full((1, 64), 0.5))
+    print(f"the paper: printed epsilon {text.claimed_epsilon}, true epsilon {text.epsilon}")
     print(f"  64 numbers of 0.5 were sent; how many arrived as less: {int((sent < 0.5).sum())}")
 
     texts, topics, ages = reviews(ENDS[:4])

@@ -19,8 +19,8 @@ def main() -> None:
             path = Path(folder) / name
             dptext.save_vectors(vectors, path)
             keyed = KeyedVectors.load_word2vec_format(str(path), binary=binary)
-        again = dptext.load_vectors(keyed)
-        print(f"{name}: the same fingerprint is {again.fingerprint == vectors.fingerprint}")
+        repeated = dptext.load_vectors(keyed)
+        print(f"{name}: the same fingerprint is {repeated.fingerprint == vectors.fingerprint}")
     print("gensim's nearest words of 'doctor':", [word for word, _ in keyed.most_similar("doctor", topn=3)])
 
 

@@ -15,7 +15,7 @@ TEXTS = [f"The {noun} was {word}." for noun in NOUNS for word in ("lovely", "fri
 def relinked(mechanism: dptext.representations.randomizer.Randomizer, vectors: np.ndarray) -> str:
     """Send all texts twice: how many of the second release are nearest to the same text in the first."""
     first, second = mechanism.randomize(vectors), mechanism.randomize(vectors)
-    right = [np.argmin(((first - each) ** 2).sum(axis=1)) == n for n, each in enumerate(second)]
+    right = [np.argmin(((first - entry) ** 2).sum(axis=1)) == n for n, entry in enumerate(second)]
     return f"{sum(right)} of {len(right)} texts found again (a guess: 1)"
 
 
@@ -24,11 +24,13 @@ def main() -> None:
     vectors = dptext.MeanOfWords(dptext.load_vectors("glove-6b-50d", limit=20_000)).encode(TEXTS)
     protocols = [OME(epsilon=1.0, lambda_=by, unsafe_as_published=True) for by in (1, 10, 50, 100)]
     protocols += [SUE(epsilon=1.0, unsafe_as_published=True), OUE(epsilon=1.0, unsafe_as_published=True)]
-    for each in protocols:
-        said = each.statement(50)
-        factor = f", lambda {each.lambda_:g}" if isinstance(each, OME) else ""
-        print(f"{each.name}{factor}: printed epsilon {said.claimed_epsilon:g}, true epsilon {said.epsilon:,.4g}")
-        print(f"  {relinked(each, vectors)}")
+    for kind in protocols:
+        statement = kind.statement(50)
+        factor = f", lambda {kind.lambda_:g}" if isinstance(kind, OME) else ""
+        print(
+            f"{kind.name}{factor}: printed epsilon {statement.claimed_epsilon:g}, true epsilon {statement.epsilon:,.4g}"
+        )
+        print(f"  {relinked(kind, vectors)}")
     sound = dptext.PrivUnit(epsilon=1.0)
     print(f"PrivUnit: {sound.statement(50).guarantee}, true for any two texts")
     print(f"  {relinked(sound, vectors)}")

@@ -68,9 +68,9 @@ def _statement(words: dptext.PrivacyStatement) -> dptext.PrivacyStatement:
 def main() -> None:
     """One text; in practice its entities come from ``AnalyzerEngine().analyze(text, language="en")``."""
     text = "Maria Lopez saw the doctor in Berlin; her brother Marek waited outside."
-    found = [RecognizerResult("PERSON", 0, 11, 0.9), RecognizerResult("LOCATION", 30, 36, 0.8)]  # Marek was missed
+    result = [RecognizerResult("PERSON", 0, 11, 0.9), RecognizerResult("LOCATION", 30, 36, 0.8)]  # Marek was missed
     mechanism = dptext.TEM(dptext.load_vectors("glove-6b-50d", limit=20_000), epsilon=10.0)
-    private, statement = anonymize(text, found, mechanism)
+    private, statement = anonymize(text, result, mechanism)
     print(private)
     print(statement.explain())
 

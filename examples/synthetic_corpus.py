@@ -19,14 +19,14 @@ OTHERS = ["We", "My neighbours", "The children", "Two friends", "They", "Everybo
 
 def notes() -> list[dptext.Document]:
     """Made up: 600 people, each with two notes on one topic."""
-    found = []
+    result = []
     for person in range(600):
         topic = ["garden", "music"][person % 3 > 0]  # a third of them write about their garden
         verbs, things = TOPICS[topic]
         for note in range(2):
             text = f"I {verbs[(person + note) % 4]} {things[person // 3 % 4]} {WHEN[person % 6]}."
-            found.append(dptext.Document(text, user=f"person {person}", label=topic))
-    return found
+            result.append(dptext.Document(text, user=f"person {person}", label=topic))
+    return result
 
 
 def public_texts() -> list[str]:
@@ -52,8 +52,8 @@ def main() -> None:
     print(distribution.statement.guarantee, "for each", distribution.statement.unit)
     print({label: f"{share:.0%}" for label, share in distribution.shares().items()})
 
-    made = distribution.sample(pool, 300, cache=False)  # no further cost, here and below
-    for label, text in list(zip(made.labels, made.texts, strict=True))[:6]:
+    sample = distribution.sample(pool, 300, cache=False)  # no further cost, here and below
+    for label, text in list(zip(sample.labels, sample.texts, strict=True))[:6]:
         print(f"  {label:<8}{text}")
 
     folder = Path(tempfile.mkdtemp()) / "description"

@@ -49,10 +49,10 @@ def bloggers(data: Path) -> Iterator[Blogger]:
         DataError: no archive there, or a file whose name says something else (its place is named).
     """
     for place, (name, content) in enumerate(_files(data), 1):
-        found = _NAME.fullmatch(name)
-        if found is None:
+        match = _NAME.fullmatch(name)
+        if match is None:
             raise DataError(f"blogs: file {place} is not called ID.GENDER.AGE.INDUSTRY.SIGN.xml")
-        user, gender, age, industry, sign = found.groups()
+        user, gender, age, industry, sign = match.groups()
         posts = (post.strip() for post in _POST.findall(content.decode("utf-8", "replace")))
         kept = tuple(post for post in posts if post)
         if kept:

@@ -52,7 +52,7 @@ class WithAttributes:
     @property
     def facts(self) -> dict[str, Any]:
         """Counts and shares, for a table and the constants of an experiment; and the digest."""
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "posts": len(self.texts),
             "bloggers": int(self.people.max()) + 1,
             "classes": int(np.unique(self.labels).size),
@@ -61,16 +61,16 @@ class WithAttributes:
         for name, values in self.attributes.items():
             groups, counts = np.unique(values, return_counts=True)
             shares = zip(groups, counts / values.size, strict=True)
-            found |= {f"{name} {group}": round(float(share), 4) for group, share in shares}
-        return found
+            result |= {f"{name} {group}": round(float(share), 4) for group, share in shares}
+        return result
 
     @property
     def digest(self) -> str:
         """Of all of these: rows of other texts are not mixed with theirs."""
-        found = hashlib.sha256()
+        result = hashlib.sha256()
         for row in zip(self.texts, self.people.tolist(), self.labels, *self.attributes.values(), strict=True):
-            found.update(repr(row).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()[:16]
+            result.update(repr(row).encode("utf-8", "surrogatepass"))
+        return result.hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,17 +150,21 @@ def drawn(task: str, people: Iterable[Blogger], *, most: int) -> Posts:
     texts: list[str] = []
     columns: list[tuple[int, str, str, str]] = []
     for place, person in enumerate(people):
-        long = [each.text or "" for each in documents_of([person]) if len((each.text or "").split()) >= LEAST_WORDS]
+        long = [
+            document.text or ""
+            for document in documents_of([person])
+            if len((document.text or "").split()) >= LEAST_WORDS
+        ]
         for which in np.sort(bits.integers(len(long)).argsort()[:most]):
             texts.append(long[which])
             columns.append((place, person.industry, person.gender, age_group(person.age)))
     if not texts:
         raise DataError(f"blogs: no blogger for the task {task!r} has a post of {LEAST_WORDS} words")
-    whose, industries, genders, ages = zip(*columns, strict=True)
+    owners, industries, genders, ages = zip(*columns, strict=True)
     return Posts(
         task=task,
         texts=tuple(texts),
-        people=np.unique(whose, return_inverse=True)[1],
+        people=np.unique(owners, return_inverse=True)[1],
         labels=np.array(industries),
         gender=np.array(genders),
         age=np.array(ages),
@@ -178,9 +182,9 @@ def _kept_topics(posts: Posts, passes: int, work: Path | None) -> Names:
     path = work / f"topics-{passes}-{posts.digest}.npy"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = _topics(posts.texts, passes)
+        result = _topics(posts.texts, passes)
         with hashed_file(path, owner_only=True) as stream:
-            np.save(stream, found)
+            np.save(stream, result)
     topics: Names = np.load(path)
     return topics
 
@@ -188,7 +192,7 @@ def _kept_topics(posts: Posts, passes: int, work: Path | None) -> Names:
 def _topics(texts: Sequence[str], passes: int) -> Names:
     """The topic of each post, "" where it is sure of none: latent Dirichlet allocation, learnt from these posts."""
     text, models = (
-        extra(f"sklearn.{each}", "sklearn", "topics") for each in ("feature_extraction.text", "decomposition")
+        extra(f"sklearn.{entry}", "sklearn", "topics") for entry in ("feature_extraction.text", "decomposition")
     )
     counts = text.CountVectorizer(analyzer=words_of, min_df=_RAREST, max_df=_MOST_COMMON).fit_transform(texts)
     model = models.LatentDirichletAllocation(

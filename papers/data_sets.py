@@ -58,7 +58,7 @@ def snips(folder: Path) -> Parts:
     """Seven intents of SNIPS (Coucke et al. 2018): 13,784 questions to train on (train and valid), 700 to test on."""
     parts = {}
     for name in ("train", "valid", "test"):
-        texts, labels = (_lines(folder / "snips" / name / each) for each in ("seq.in", "label"))
+        texts, labels = (_lines(folder / "snips" / name / entry) for entry in ("seq.in", "label"))
         parts[name] = [text for text in texts if text.strip()], [label for label in labels if label.strip()]
         if len(parts[name][0]) != len(parts[name][1]):
             raise DataError(f"snips/{name}: expected as many lines in seq.in as in label")
@@ -75,21 +75,21 @@ def snips(folder: Path) -> Parts:
 
 def mrpc(folder: Path) -> Parts:
     """Microsoft's paraphrases (Dolan and Brockett 2005): 4,076 pairs of sentences to train on, 1,725 to test on."""
-    found = []
+    result = []
     for name in ("train", "test"):
         rows = [line.rstrip("\r").split("\t") for line in _lines(folder / "mrpc" / f"msr_paraphrase_{name}.txt")]
         rows = [row for row in rows if row[0] in ("0", "1")]  # neither a header nor an empty end
         if any(len(row) != 5 for row in rows):
             raise DataError(f"msr_paraphrase_{name}.txt: expected five columns, tab between, on each line")
         labels = np.array([int(row[0]) for row in rows])
-        found.append([LabelledTexts(tuple(row[place] for row in rows), labels) for place in (3, 4)])
-    (train, train_others), (test, test_others) = found
+        result.append([LabelledTexts(tuple(row[place] for row in rows), labels) for place in (3, 4)])
+    (train, train_others), (test, test_others) = result
     return Parts(train, test, (train_others, test_others))
 
 
 def yelp(folder: Path, parts: Sequence[str] = ("test", "dev")) -> LabelledTexts:
     """Sentences of restaurant reviews (Li, Jia, He and Liang 2018), each once, negative (0) or positive (1)."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for part in parts:
         for label in (0, 1):
             path = folder / "yelp_sentences" / f"style_sentiment.{part}.{label}.gz"
@@ -99,8 +99,8 @@ def yelp(folder: Path, parts: Sequence[str] = ("test", "dev")) -> LabelledTexts:
                 raise StorageError.of("read", path, error) from None
             for line in lines:
                 if text := " ".join(line.split()):
-                    found.setdefault(text, label)
-    return LabelledTexts(tuple(found), np.array(list(found.values())))
+                    result.setdefault(text, label)
+    return LabelledTexts(tuple(result), np.array(list(result.values())))
 
 
 def _lines(path: Path) -> list[str]:

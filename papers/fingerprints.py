@@ -61,7 +61,7 @@ def fingerprint_of(run: Callable[..., Any], not_compared: Iterable[str] = ()) ->
     """
     held: dict[str, Any] = {}
     function = _hold_all(run, held)
-    left_out = {each for each in held if each in not_compared or (_of_instance(each) and _SELF in not_compared)}
+    left_out = {entry for entry in held if entry in not_compared or (_of_instance(entry) and _SELF in not_compared)}
     unknown = sorted(set(not_compared) - held.keys() - {_SELF})
     if unknown:
         names = ", ".join(held) or "nothing"
@@ -72,10 +72,10 @@ def fingerprint_of(run: Callable[..., Any], not_compared: Iterable[str] = ()) ->
             continue
         try:
             digests[name] = _digest(value)
-        except (_NotComparableError, RecursionError) as found:
-            what = found if isinstance(found, _NotComparableError) else "a value nested without end"
+        except (_NotComparableError, RecursionError) as error:
+            text = error if isinstance(error, _NotComparableError) else "a value nested without end"
             raise ParameterError(
-                f"run holds {name!r}, of which {what} cannot be compared between calls, so rows of another {name!r} "
+                f"run holds {name!r}, of which {text} cannot be compared between calls, so rows of another {name!r} "
                 f"would pass for its own: name it in not_compared=({name!r},) and say what it is in constants="
             ) from None
     name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -132,8 +132,8 @@ def _instance(instance: Any) -> list[tuple[str, Any]]:
     """Its attributes one by one, where it consists of nothing else; else the instance itself."""
     state = None
     with suppress(_NotComparableError):
-        made, state, *rest = _parts(instance)
-        state = state if isinstance(state, dict) and len(made) <= 2 and not any(rest) else None
+        output, state, *rest = _parts(instance)
+        state = state if isinstance(state, dict) and len(output) <= 2 and not any(rest) else None
     if state is None:
         return [(_SELF, instance)]
     return [(f"{_SELF}.{name}", value) for name, value in state.items()]
@@ -147,9 +147,9 @@ class _NotComparableError(Exception):
 
 
 def _digest(value: Any) -> str:
-    found = hashlib.sha256()
-    _feed(found.update, value, {})
-    return found.hexdigest()[:32]
+    result = hashlib.sha256()
+    _feed(result.update, value, {})
+    return result.hexdigest()[:32]
 
 
 def _feed(update: Callable[[Any], None], value: Any, seen: dict[int, tuple[int, Any]]) -> None:
@@ -161,8 +161,8 @@ def _feed(update: Callable[[Any], None], value: Any, seen: dict[int, tuple[int, 
     def feed_all(kind: str, parts: Iterable[Any]) -> None:
         parts = list(parts)
         say(kind, str(len(parts)).encode())
-        for each in parts:
-            _feed(update, each, seen)
+        for part in parts:
+            _feed(update, part, seen)
 
     if value is None or value is Ellipsis or value is NotImplemented or type(value) in _PLAIN:
         say(type(value).__name__, repr(value).encode("utf-8", "surrogatepass"))
@@ -205,8 +205,8 @@ def _feed(update: Callable[[Any], None], value: Any, seen: dict[int, tuple[int, 
     elif isinstance(value, PurePath | tzinfo | date | time | timedelta):
         say(_name(type(value)), repr(value).encode("utf-8", "surrogatepass"))
     else:
-        made, state, *items = _parts(value)
-        feed_all(f"object {_name(type(value))}", (made, state, *items))
+        output, state, *items = _parts(value)
+        feed_all(f"object {_name(type(value))}", (output, state, *items))
 
 
 def _parts(value: Any) -> tuple[tuple[Any, ...], Any, list[Any], list[Any]]:
@@ -217,14 +217,14 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], Any, list[Any], list[Any]]:
         if mine is not getattr(object, method) and not isinstance(mine, FunctionType):
             raise _NotComparableError(f"a value of type {kind.__qualname__}")
     try:
-        found = value.__reduce_ex__(4)
+        result = value.__reduce_ex__(4)
     except Exception:  # noqa: BLE001 - an object may refuse in any way
         raise _NotComparableError(f"a value of type {kind.__qualname__}") from None
-    if isinstance(found, str):
-        return (found,), None, [], []
-    make, arguments, state, items, pairs = (*found, *(None,) * 5)[:5]
+    if isinstance(result, str):
+        return (result,), None, [], []
+    make, arguments, state, items, pairs = (*result, *(None,) * 5)[:5]
     if isinstance(state, dict):
-        state = {name: each for name, each in state.items() if not _is_cached(kind, name)}
+        state = {name: entry for name, entry in state.items() if not _is_cached(kind, name)}
     return (_name(make), *arguments), state, list(items or ()), list(pairs or ())
 
 
@@ -245,11 +245,11 @@ def _digest_of_code(run: Callable[..., Any]) -> str | None:
     """Of a function, or of the class of a callable object, without comments and layout; None of a compiled one."""
     if isinstance(run, BuiltinFunctionType | type):
         return None
-    found: Any = run if isinstance(run, FunctionType) else type(run)
-    parts = _source(found)
+    result: Any = run if isinstance(run, FunctionType) else type(run)
+    parts = _source(result)
     if parts is None:  # nothing to read, or several on one line
-        codes = [found] if isinstance(found, FunctionType) else vars(found).values()
-        parts = "\n".join(_bytecode(each.__code__) for each in codes if isinstance(each, FunctionType))
+        codes = [result] if isinstance(result, FunctionType) else vars(result).values()
+        parts = "\n".join(_bytecode(code.__code__) for code in codes if isinstance(code, FunctionType))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest() if parts else None
 
 
@@ -264,5 +264,5 @@ def _source(found: Any) -> str | None:
 
 
 def _bytecode(code: CodeType) -> str:
-    constants = [_bytecode(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    constants = [_bytecode(const) if isinstance(const, CodeType) else repr(const) for const in code.co_consts]
     return repr((code.co_code, code.co_names, code.co_varnames, constants))

@@ -151,7 +151,9 @@ def compare(
     builders = list(mechanisms.values()) if isinstance(mechanisms, Mapping) else list(mechanisms)
     seed = fresh_seed() if seed is None else seed
     return [
-        _at(Family(vectors, each), target, prior, draws=draws, seed=seed) for target in targets for each in builders
+        _at(Family(vectors, builder), target, prior, draws=draws, seed=seed)
+        for target in targets
+        for builder in builders
     ]
 
 
@@ -174,8 +176,8 @@ def _at(family: Family, target: float, prior: Floats, *, draws: int, seed: int) 
     mechanism = family(epsilon)
     guess = guess_rate(mechanism, weights=prior, draws=draws, seed=seed)
     if exact:
-        found = deniability(mechanism, weights=prior, rows=prior.size)
-        return Compared(family.name, epsilon, guess, found.mean("keep"), found.mean("distance"))
+        result = deniability(mechanism, weights=prior, rows=prior.size)
+        return Compared(family.name, epsilon, guess, result.mean("keep"), result.mean("distance"))
     (keep, keep_error), (distance, distance_error) = _sampled_utility(mechanism, prior, draws, seed)
     return Compared(family.name, epsilon, guess, keep, distance, keep_error, distance_error)
 
@@ -191,7 +193,7 @@ def _sampled_utility(mechanism: WordMechanism, prior: Floats, draws: int, seed: 
     for row, places in zip(rows, np.split(order, starts[1:]), strict=True):
         moved[places] = distances_from(table, np.array([row]))[0, outputs[places]]
     stays = (inputs == outputs).astype(np.float64)
-    return [(float(each.mean()), 1.96 * float(each.std()) / math.sqrt(draws)) for each in (stays, moved)]
+    return [(float(stay.mean()), 1.96 * float(stay.std()) / math.sqrt(draws)) for stay in (stays, moved)]
 
 
 def _blocks(mechanism: WordMechanism, distributions: Callable[[list[str]], Floats]) -> Iterator[Floats]:
@@ -216,10 +218,10 @@ def _joint(inputs: Rows, outputs: Rows, size: int) -> tuple[Rows, Rows, Any]:
 
 def _guesses(inputs: Rows, outputs: Rows, size: int) -> Rows:
     """(V,) the input that most often gave each output; an output never seen stands for itself."""
-    given, out, counts = _joint(inputs, outputs, size)
+    values, out, counts = _joint(inputs, outputs, size)
     order = np.argsort(counts, kind="stable")  # the largest last, so that it stays
     named = np.arange(size)
-    named[out[order]] = given[order]
+    named[out[order]] = values[order]
     return named
 
 

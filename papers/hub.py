@@ -19,9 +19,9 @@ ON_THE_HUB = {
 
 def from_hub(name: str) -> tuple[LabelledTexts, LabelledTexts]:
     """(training, test) rows, all of them."""
-    found = extra("datasets", "dev", "a data set of the hub").load_dataset(ON_THE_HUB[name])
+    dataset = extra("datasets", "dev", "a data set of the hub").load_dataset(ON_THE_HUB[name])
     train, test = (
-        LabelledTexts(tuple(found[split]["text"]), np.array(found[split]["label"], dtype=np.intp))
+        LabelledTexts(tuple(dataset[split]["text"]), np.array(dataset[split]["label"], dtype=np.intp))
         for split in ("train", "test")
     )
     return train, test

@@ -45,8 +45,8 @@ def reviews(data: Path) -> Iterator[Review]:
         )
     with tarfile.open(archive) as file:
         for member in file:
-            found = _MEMBER.fullmatch(member.name)
-            content = file.extractfile(member) if found else None
-            if found and content is not None:
+            match = _MEMBER.fullmatch(member.name)
+            content = file.extractfile(member) if match else None
+            if match and content is not None:
                 text = html.unescape(_BREAK.sub(" ", content.read().decode("utf-8")))
-                yield Review(text, found[2] == "pos", found[1] == "train")
+                yield Review(text, match[2] == "pos", match[1] == "train")

@@ -56,9 +56,9 @@ def text8_users(data: Path, *, words: int = 1000) -> Iterator[Document]:
     if words < 1:
         raise DataError(f"expected at least 1 word a user, got {words}")
     path = data if data.is_file() else _first(data, TEXT8, "text8.zip from http://mattmahoney.net/dc/textdata.html")
-    found = _words(path)
+    result = _words(path)
     user = 0
-    while piece := list(islice(found, words)):
+    while piece := list(islice(result, words)):
         yield Document(" ".join(piece), user=str(user))
         user += 1
 
@@ -94,7 +94,7 @@ def _blocks(path: Path, size: int = 1 << 20) -> Iterator[str]:
 
 
 def _first(data: Path, names: tuple[str, ...], source: str) -> Path:
-    found = next((data / name for name in names if (data / name).exists()), None)
-    if found is None:
+    result = next((data / name for name in names if (data / name).exists()), None)
+    if result is None:
         raise DataError(f"expected one of {', '.join(names)} in {str(data)!r}: get {source} and name its folder")
-    return found
+    return result

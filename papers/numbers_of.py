@@ -12,17 +12,17 @@ __all__ = ["named", "of_groups"]
 
 def named(name: str, estimate: Estimate, blind: float | None = None) -> dict[str, float]:
     """An estimate and its interval, and what a blind guess has."""
-    found = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
-    return found if blind is None else found | {f"{name} blind": blind}
+    result = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
+    return result if blind is None else result | {f"{name} blind": blind}
 
 
 def of_groups(attribute: str, found: Fairness) -> dict[str, float]:
     """Accuracy of the task in each group, and the gap of each pair: the later group less the earlier one."""
     numbers: dict[str, float] = {}
-    for each in found.groups:
-        numbers |= named(f"{attribute} {each.group}", each.score, each.baseline)
-    gaps = {(each.better, each.worse): each.gap for each in found.gaps}
-    for one, other in combinations([each.group for each in found.groups], 2):
+    for group in found.groups:
+        numbers |= named(f"{attribute} {group.group}", group.score, group.baseline)
+    gaps = {(entry.better, entry.worse): entry.gap for entry in found.gaps}
+    for one, other in combinations([group.group for group in found.groups], 2):
         gap = gaps.get((other, one))
         if gap is None:
             turned = gaps[one, other]

@@ -112,7 +112,7 @@ def estimate_of(runs: Rows, name: str) -> Estimate | None:
 
 def number_of(runs: Rows, name: str) -> str:
     """A mean with half its interval."""
-    found = estimate_of(runs, name)
-    if found is None:
+    result = estimate_of(runs, name)
+    if result is None:
         return f"{mean_of(runs, name):.3f}"
-    return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
+    return f"{result.value:.3f} ± {(result.high - result.low) / 2:.3f}"

@@ -92,7 +92,7 @@ def experiment_of(
         ParameterError: a package that is not installed, a constant that is no plain value, or a value that the function
             holds and that cannot be compared.
     """
-    found = fingerprint_of(run, not_compared)
+    result = fingerprint_of(run, not_compared)
     versions = {}
     for package in ("dptext", *packages):
         try:
@@ -103,9 +103,9 @@ def experiment_of(
     return {
         "experiment": name,
         "constants": checked_settings("constants", constants),
-        "function": found.name,
-        "code": found.code,
-        **({"holds": found.holds} if found.holds else {}),
+        "function": result.name,
+        "code": result.code,
+        **({"holds": result.holds} if result.holds else {}),
         **({"not_compared": sorted(not_compared)} if not_compared else {}),
         "software": versions,
     }
@@ -223,15 +223,15 @@ def _difference(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The names of what differs."""
     if there["digest"] == _digest(now):
         return []
-    found = []
+    keies = []
     for key in dict.fromkeys((*now, *there.keys() - {"digest"})):
         one, other = there.get(key), now.get(key)
         if isinstance(one or {}, dict) and isinstance(other or {}, dict) and (one or other):
             one, other = one or {}, other or {}
-            found += [f"{key}.{name}" for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
+            keies += [f"{key}.{name}" for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
         elif one != other:
-            found.append(key)
-    return found
+            keies.append(key)
+    return keies
 
 
 def _digest(experiment: Mapping[str, Any]) -> str:

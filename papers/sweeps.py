@@ -92,13 +92,13 @@ class Sweep(ReprMixin):
             ParameterError: nothing of this name, or a setting with fewer than two seeds.
         """
         check_choice("number", number, self.names)
-        found = []
+        result = []
         for rows in self._by_setting().values():
             if len(rows) < 2:
                 raise ParameterError("seeds must be at least two for an interval over runs, a setting has 1")
             estimate = mean_over_runs([row.numbers[number] for row in rows], confidence=confidence)
-            found.append(Summary(rows[0].settings, estimate, sum(row.seconds for row in rows) / len(rows)))
-        return found
+            result.append(Summary(rows[0].settings, estimate, sum(row.seconds for row in rows) / len(rows)))
+        return result
 
     def difference(
         self, number: str, first: Mapping[str, Setting], second: Mapping[str, Setting], *, confidence: float = 0.95
@@ -114,8 +114,8 @@ class Sweep(ReprMixin):
         """
         check_choice("number", number, self.names)
         ones, others = (
-            {row.seed: row.numbers[number] for row in self._only(name, each)}
-            for name, each in (("first", first), ("second", second))
+            {row.seed: row.numbers[number] for row in self._only(name, entry)}
+            for name, entry in (("first", first), ("second", second))
         )
         common = sorted(ones.keys() & others.keys())
         if len(common) < 2:
@@ -124,20 +124,20 @@ class Sweep(ReprMixin):
 
     def table(self, *numbers: str) -> str:
         """Settings, means with their intervals, and seconds a row, in Markdown."""
-        wanted = numbers or self.names
-        columns = [self.summary(number) for number in wanted]
+        target = numbers or self.names
+        columns = [self.summary(number) for number in target]
         names = list(self.rows[0].settings)
-        lines = [[*names, *wanted, "seconds"], ["---"] * (len(names) + len(wanted) + 1)]
-        for each in zip(*columns, strict=True):
-            found = [str(summary.estimate) for summary in each]
-            lines.append([*(str(each[0].settings[name]) for name in names), *found, f"{each[0].seconds:.3g}"])
+        lines = [[*names, *target, "seconds"], ["---"] * (len(names) + len(target) + 1)]
+        for entry in zip(*columns, strict=True):
+            results = [str(summary.estimate) for summary in entry]
+            lines.append([*(str(entry[0].settings[name]) for name in names), *results, f"{entry[0].seconds:.3g}"])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _by_setting(self) -> dict[str, list[Row]]:
-        found: dict[str, list[Row]] = {}
+        result: dict[str, list[Row]] = {}
         for row in self.rows:
-            found.setdefault(cell_name(row.settings, 0), []).append(row)
-        return found
+            result.setdefault(cell_name(row.settings, 0), []).append(row)
+        return result
 
     def _only(self, name: str, wanted: Mapping[str, Setting]) -> list[Row]:
         missing = object()
@@ -180,18 +180,18 @@ class Sweep(ReprMixin):
         lines: dict[str, list[tuple[float, list[float]]]] = {}
         for rows in self._by_setting().values():
             others = ", ".join(f"{key} {value}" for key, value in rows[0].settings.items() if key != over)
-            at = checked_number(over, rows[0].settings[over])
-            lines.setdefault(others, []).append((at, [row.numbers[str(name)] for row in rows]))
+            index = checked_number(over, rows[0].settings[over])
+            lines.setdefault(others, []).append((index, [row.numbers[str(name)] for row in rows]))
         axes = get_axes(axes)
-        for others, found in lines.items():
-            found.sort(key=lambda each: each[0])
+        for others, result in lines.items():
+            result.sort(key=lambda each: each[0])
             style = next_style(axes)
-            means = [sum(values) / len(values) for _, values in found]
-            points = [at for at, _ in found]
+            means = [sum(values) / len(values) for _, values in result]
+            points = [position for position, _ in result]
             axes.plot(points, means, label=in_letters(others or str(name)), markersize=4, **style)
-            if all(len(values) > 1 for _, values in found):
-                reach = [mean_over_runs(values) for _, values in found]
-                low, high = [each.low for each in reach], [each.high for each in reach]
+            if all(len(values) > 1 for _, values in result):
+                reach = [mean_over_runs(values) for _, values in result]
+                low, high = [entry.low for entry in reach], [entry.high for entry in reach]
                 axes.fill_between(points, low, high, color=style["color"], alpha=0.15, linewidth=0)
         label_axes(axes, over, f"{name}\n(mean; band: 95% over seeds)")
         return axes
@@ -286,11 +286,11 @@ def sweep(
                 raise
     if failed:
         raise DataError(_failure(failed, len(cells), Path(path)))
-    found = [done[cell_name(*cell)] for cell in cells]
-    names = {tuple(sorted(row.numbers)) for row in found}
+    results = [done[cell_name(*cell)] for cell in cells]
+    names = {tuple(sorted(row.numbers)) for row in results}
     if len(names) > 1:
         raise DataError("run must return the same names of numbers for every cell, it returned different ones")
-    return Sweep(rows=tuple(found), experiment=experiment)
+    return Sweep(rows=tuple(results), experiment=experiment)
 
 
 def read_sweep(path: str | Path) -> Sweep:
@@ -305,16 +305,16 @@ def read_sweep(path: str | Path) -> Sweep:
 
 
 def _cells(settings: Iterable[Mapping[str, Any]], seeds: Iterable[int]) -> list[Cell]:
-    checked = [checked_settings("settings", each) for each in settings]
-    given: list[Any] = list(seeds)
-    numbers = [int(seed) if isinstance(seed, np.integer) else seed for seed in given]
+    checked = [checked_settings("settings", setting) for setting in settings]
+    values: list[Any] = list(seeds)
+    numbers = [int(seed) if isinstance(seed, np.integer) else seed for seed in values]
     if not checked or not numbers:
         raise ParameterError(f"{'seeds' if checked else 'settings'} must hold at least one, got none")
     if any(isinstance(seed, bool) or not isinstance(seed, int) for seed in numbers):
         raise ParameterError("seeds must be integers, got something else")
-    if len({frozenset(each) for each in checked}) > 1:
+    if len({frozenset(entry) for entry in checked}) > 1:
         raise ParameterError("settings must all have the same names, got different ones")
-    cells = [(each, seed) for each in checked for seed in numbers]
+    cells = [(entry, seed) for entry in checked for seed in numbers]
     if len({cell_name(*cell) for cell in cells}) < len(cells):
         raise ParameterError("settings and seeds must be distinct, one stands twice")
     return cells

@@ -137,8 +137,8 @@ def similarity(
         ratings, cosines = ratings[there], cosines[there]
     else:
         cosines = np.where(there, cosines, cosines[there].mean())
-    how: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
-    score = _over_pairs(_spearman(ratings, cosines), len(ratings), bounds=(-1.0, 1.0), **how)
+    fields: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
+    score = _over_pairs(_spearman(ratings, cosines), len(ratings), bounds=(-1.0, 1.0), **fields)
     return SimilarityScore(benchmark=benchmark, score=score, pairs=len(rated), covered=covered, missing=missing)
 
 
@@ -164,9 +164,9 @@ def compare_similarity(
     there = np.isfinite(one) & np.isfinite(other)
     if there.sum() < 3:
         raise ParameterError(f"pairs: both vectors must cover at least 3 of the same pairs, got {there.sum()}")
-    ones, others = (_spearman(ratings[there], each[there]) for each in (one, other))
-    how: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
-    return _over_pairs(lambda rows: ones(rows) - others(rows), int(there.sum()), **how)
+    ones, others = (_spearman(ratings[there], entry[there]) for entry in (one, other))
+    fields: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
+    return _over_pairs(lambda rows: ones(rows) - others(rows), int(there.sum()), **fields)
 
 
 def _ratings(pairs: Sequence[RatedPair]) -> Floats:

@@ -12,6 +12,6 @@ def loss_of_sum(own, train, *, delta):
     """
 
     def score(released):
-        return np.array([float((released * each).sum()) for each in own])
+        return np.array([float((released * entry).sum()) for entry in own])
 
     return canary_loss(train, score, canaries=len(own), delta=delta, error=1e-6, seed=11)

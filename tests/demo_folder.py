@@ -15,13 +15,15 @@ def place_demo(factory: pytest.TempPathFactory, folder: Path) -> Path:
     base = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent  # of all of them
-    made = base / "demo"
+    output = base / "demo"
     with FileLock(base / "demo.lock"):
-        if not (made / "done").exists():
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir()
+        if not (output / "done").exists():
+            shutil.rmtree(output, ignore_errors=True)
+            output.mkdir()
             program = "import sys; from dptext.cli import main; sys.exit(main(['demo', '--quiet']))"
             environment = {**os.environ, "DPTEXT_CACHE": "off"}
-            subprocess.run([sys.executable, "-c", program], cwd=made, env=environment, check=True, capture_output=True)
-            (made / "done").touch()
-    return Path(shutil.copytree(made / "dptext-demo", folder / "dptext-demo", dirs_exist_ok=True))
+            subprocess.run(
+                [sys.executable, "-c", program], cwd=output, env=environment, check=True, capture_output=True
+            )
+            (output / "done").touch()
+    return Path(shutil.copytree(output / "dptext-demo", folder / "dptext-demo", dirs_exist_ok=True))

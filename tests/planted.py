@@ -48,24 +48,24 @@ def nullable(array, there):
 
 def column(kind, marked, there):
     """A column of this kind: with the marker where it is marked, and null where it is not there."""
-    mask = pa.array([not each for each in there])
-    twice = [each for each in marked for _ in range(2)]
+    mask = pa.array([not entry for entry in there])
+    twice = [entry for entry in marked for _ in range(2)]
     leaf, inner = kind[0], kind[1] if len(kind) > 1 else None
     offsets = [2 * row for row in range(len(marked) + 1)]
     if leaf in ("int64", "float64"):
-        numbers = pa.array([NUMBER if each else 7 for each in marked], pa.int64())
+        numbers = pa.array([NUMBER if entry else 7 for entry in marked], pa.int64())
         return nullable(numbers.view(leaf), there)
     if leaf in ("string", "large_string", "binary", "fixed", "string_view"):
         types = {"fixed": pa.binary(8), "string": pa.string(), "large_string": pa.large_string(), "binary": pa.binary()}
-        texts = [(MARKER if each else SHOWN).encode() for each in marked]
+        texts = [(MARKER if entry else SHOWN).encode() for entry in marked]
         if leaf == "string_view":
-            long = pa.array([2 * each.decode() for each in texts], pa.string_view())
+            long = pa.array([2 * text.decode() for text in texts], pa.string_view())
             return pa.Array.from_buffers(
                 long.type, len(long), [pa.array(there, pa.bool_()).buffers()[1], *long.buffers()[1:]]
             )
         return nullable(pa.array(texts, pa.binary() if leaf != "fixed" else pa.binary(8)).cast(types[leaf]), there)
     if leaf in ("dictionary", "ordered"):
-        codes = nullable(pa.array([int(each) for each in marked], pa.int32()), there)
+        codes = nullable(pa.array([int(entry) for entry in marked], pa.int32()), there)
         return pa.DictionaryArray.from_arrays(codes, pa.array([SHOWN, MARKER]), ordered=leaf == "ordered")
     if leaf == "extension":
         storage = column(inner, marked, there)
@@ -90,7 +90,7 @@ def tables(draw):
     """A slice of a table: in it no row shows the marker, though some are null over it; before and behind it all do."""
     before, behind = draw(st.integers(0, 9)), draw(st.integers(0, 9))
     rows = draw(st.lists(st.booleans(), min_size=1, max_size=9))
-    marked = [True] * before + [not each for each in rows] + [True] * behind
+    marked = [True] * before + [not row for row in rows] + [True] * behind
     there = [True] * before + rows + [True] * behind
     kept = column(draw(KINDS), marked, there)
     texts = pa.array([f"the {MARKER}"] * len(marked))

@@ -87,5 +87,5 @@ def read(path, **options):
 def rows_and_rejects(path, **options):
     """The texts that could be read, and the rest as (file, first, last, reason)."""
     reader = read_documents(path, on_error="skip", **options)
-    found = [document.text for document in reader]
-    return found, [(each.file, each.first, each.last, each.reason) for each in reader.rejects]
+    results = [document.text for document in reader]
+    return results, [(reject.file, reject.first, reject.last, reject.reason) for reject in reader.rejects]

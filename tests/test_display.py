@@ -46,12 +46,12 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch):
     """Standard error is it within ``with``: pytest puts its own there between a fixture and a test."""
-    made = Terminal()
+    output = Terminal()
     monkeypatch.setattr(display, "DELAY", 0.02)
     monkeypatch.setattr(display, "_disabled", threading.Event())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    return made
+    return output
 
 
 def work(how, *, steps=3, pause=0.1, **options):
@@ -64,10 +64,10 @@ def work(how, *, steps=3, pause=0.1, **options):
 def test_a_bar_appears_by_itself_after_a_while_and_goes(terminal):
     with terminal:
         work(None)
-        shown = terminal.getvalue()
-        assert "texts" in shown and "%" in shown
-        assert shown.rstrip().endswith("\x1b[2K") or "\x1b[2K" in shown[shown.rindex("%") :]
-        assert not any(each.name.startswith("Timer") for each in threading.enumerate())
+        text = terminal.getvalue()
+        assert "texts" in text and "%" in text
+        assert text.rstrip().endswith("\x1b[2K") or "\x1b[2K" in text[text.rindex("%") :]
+        assert not any(entry.name.startswith("Timer") for entry in threading.enumerate())
 
 
 def test_a_quick_call_shows_nothing(terminal, monkeypatch):
@@ -150,8 +150,8 @@ def test_texts_are_counted_and_not_shown(terminal, monkeypatch):
         mechanism = dptext.TEM(dptext.load_vectors((["tea", "tax"], [[0.0], [1.0]])), epsilon=3.0)
         heard = []
         monkeypatch.setattr("dptext.release.privatize._SAID_EVERY", 2)
-        found = dptext.privatize(["tea", secret, "tax", "tea", None], mechanism, seed=1, progress=heard.append)
-        assert heard == [2, 4] and len(found.texts) == 5
+        release = dptext.privatize(["tea", secret, "tax", "tea", None], mechanism, seed=1, progress=heard.append)
+        assert heard == [2, 4] and len(release.texts) == 5
         assert secret not in terminal.getvalue()
 
 

@@ -62,12 +62,12 @@ def faithful():
 
 def test_presidio_entities_go_and_all_other_words_go_through_the_mechanism(presidio, faithful):
     text = "Maria Lopez saw the doctor, Marek. Berlin"
-    found = [  # overlapping, and not in order
+    result = [  # overlapping, and not in order
         presidio.RecognizerResult("LOCATION", 35, 41, 0.8),
         presidio.RecognizerResult("PERSON", 0, 5, 0.7),
         presidio.RecognizerResult("PERSON", 0, 11, 0.9),
     ]
-    private, statement = presidio.anonymize(text, found, faithful)
+    private, statement = presidio.anonymize(text, result, faithful)
     assert private == "<PERSON> saw the doctor, <unk>. <LOCATION>"
     assert statement.parameters["words_counted"] == 4  # of the whole text, not of its longest piece
     assert statement.guarantee.max_distance == 4 * faithful.word_guarantee().max_distance

@@ -31,10 +31,12 @@ def _covers_95(hits, trials):
 def test_a_mean_over_runs_is_covered_as_often_as_said():
     generator = np.random.default_rng(1)
     runs = generator.normal(3.0, 2.0, size=(2000, 5))
-    found = [mean_over_runs(each) for each in runs]
-    assert _covers_95(sum(each.low <= 3.0 <= each.high for each in found), 2000)
-    normal = [1.96 * each.std(ddof=1) / 5**0.5 for each in runs]  # too narrow for five runs
-    assert not _covers_95(sum(abs(each.mean() - 3.0) <= reach for each, reach in zip(runs, normal, strict=True)), 2000)
+    results = [mean_over_runs(run) for run in runs]
+    assert _covers_95(sum(entry.low <= 3.0 <= entry.high for entry in results), 2000)
+    normal = [1.96 * run.std(ddof=1) / 5**0.5 for run in runs]  # too narrow for five runs
+    assert not _covers_95(
+        sum(abs(entry.mean() - 3.0) <= reach for entry, reach in zip(runs, normal, strict=True)), 2000
+    )
 
 
 def test_a_share_never_leaves_its_range():
@@ -63,13 +65,13 @@ def test_people_count_not_rows():
 def test_people_are_drawn_whole_and_equally_often(people):
     people = np.array(people)
     names = np.unique(people)
-    drawn = np.zeros((3000, names.size), dtype=int)
-    for each, rows in zip(drawn, resampled_rows(people, resamples=3000, seed=3), strict=True):
+    draws = np.zeros((3000, names.size), dtype=int)
+    for entry, rows in zip(draws, resampled_rows(people, resamples=3000, seed=3), strict=True):
         counts = np.bincount(rows, minlength=people.size)
-        each[:] = [counts[people == name][0] for name in names]
+        entry[:] = [counts[people == name][0] for name in names]
         assert all(np.ptp(counts[people == name]) == 0 for name in names)
-    assert (drawn.sum(axis=1) == names.size).all()
-    assert stats.chisquare(drawn.sum(axis=0)).pvalue > 1e-6
+    assert (draws.sum(axis=1) == names.size).all()
+    assert stats.chisquare(draws.sum(axis=0)).pvalue > 1e-6
 
 
 @pytest.mark.statistical
@@ -79,12 +81,12 @@ def test_few_people_are_not_surer_than_they_can_be():
     wide = narrow = 0
     for seed in range(400):
         values = generator.normal(size=5)
-        found = over_people(
+        result = over_people(
             lambda rows, values=values: float(values[rows].mean()), np.arange(5), resamples=300, seed=seed
         )
-        wide += not found.low <= 0 <= found.high
-        drawn = generator.choice(values, size=(300, 5)).mean(axis=1)  # the twin: plain percentiles
-        low, high = np.percentile(drawn, [2.5, 97.5])
+        wide += not result.low <= 0 <= result.high
+        draws = generator.choice(values, size=(300, 5)).mean(axis=1)  # the twin: plain percentiles
+        low, high = np.percentile(draws, [2.5, 97.5])
         narrow += not low <= 0 <= high
     assert stats.binomtest(wide, 400, 0.08, alternative="greater").pvalue > 1e-6
     assert stats.binomtest(narrow, 400, 0.08, alternative="greater").pvalue < 1e-6
@@ -102,12 +104,12 @@ def too_often(missed, trials, rate=0.05):
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_of_people_who_are_all_alike_the_next_may_differ(value):
-    found = mean_of_people([value] * 10, list("aabbccddee"))
-    assert (found.low, found.high) == pytest.approx((share(round(5 * value), 5).low, share(round(5 * value), 5).high))
+    result = mean_of_people([value] * 10, list("aabbccddee"))
+    assert (result.low, result.high) == pytest.approx((share(round(5 * value), 5).low, share(round(5 * value), 5).high))
     alone = over_people(lambda rows: value, list("aabbccddee"))
     assert (alone.low, alone.high) == (value, value)
     bounded = over_people(lambda rows: value, list("aabbccddee"), bounds=(0.0, 1.0))
-    assert (bounded.low, bounded.high) == pytest.approx((found.low, found.high))
+    assert (bounded.low, bounded.high) == pytest.approx((result.low, result.high))
 
 
 def test_one_row_each_is_clopper_pearson_and_rows_that_are_all_alike_count_once():
@@ -118,8 +120,8 @@ def test_one_row_each_is_clopper_pearson_and_rows_that_are_all_alike_count_once(
         many = mean_of_people(np.repeat(values, 7), np.repeat(np.arange(30), 7))
         assert (many.low, many.high) == pytest.approx((exact.low, exact.high))
     rows = np.arange(300) % 2 == 0  # nobody differs from anybody: rows are what is counted
-    found = mean_of_people(rows, np.repeat(np.arange(30), 10))
-    assert 0.1 < found.high - found.low < 1.2 * (share(150, 300).high - share(150, 300).low)
+    result = mean_of_people(rows, np.repeat(np.arange(30), 10))
+    assert 0.1 < result.high - result.low < 1.2 * (share(150, 300).high - share(150, 300).low)
 
 
 @pytest.mark.statistical
@@ -147,12 +149,12 @@ def test_means_over_people_are_covered_near_the_ends(people, rows, skill):
 
     def sample():
         sizes = generator.geometric(0.2, people) if rows is None else np.full(people, rows)
-        whose = np.repeat(np.arange(people), sizes)
-        hits = generator.random(whose.size) < skill(generator, people)[whose]
-        found = mean_of_people(hits, whose)
-        of_people, drawn = np.bincount(whose, hits, minlength=people), generator.integers(people, size=(200, people))
-        low, high = np.percentile(of_people[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), [2.5, 97.5])
-        return (found.low, found.high, truth), (low, high, truth)
+        owners = np.repeat(np.arange(people), sizes)
+        hits = generator.random(owners.size) < skill(generator, people)[owners]
+        result = mean_of_people(hits, owners)
+        of_people, draws = np.bincount(owners, hits, minlength=people), generator.integers(people, size=(200, people))
+        low, high = np.percentile(of_people[draws].sum(axis=1) / sizes[draws].sum(axis=1), [2.5, 97.5])
+        return (result.low, result.high, truth), (low, high, truth)
 
     ours, bootstrap = misses(trials, sample)
     assert not too_often(ours, trials)
@@ -178,11 +180,11 @@ def test_areas_are_covered_near_one(n, m, apart):
     def sample():
         far = 1.0 if apart is None else apart / 2
         values = np.concatenate([scores(n, far), scores(m, -far)])
-        found = area(values, inside)
+        result = area(values, inside)
         below = (values[:n, None] > values[n:]).astype(float)
         spread = below.mean(axis=1).var(ddof=1) / n + below.mean(axis=0).var(ddof=1) / m
         reach = 1.96 * spread**0.5
-        return (found.low, found.high, truth), (found.value - reach, min(1.0, found.value + reach), truth)
+        return (result.low, result.high, truth), (result.value - reach, min(1.0, result.value + reach), truth)
 
     ours, plain = misses(trials, sample)
     assert not too_often(ours, trials)
@@ -196,11 +198,11 @@ def test_an_area_is_that_of_scikit_learn_within_parts_and_over_people():
     scores = np.round(generator.normal(size=400) + inside, 1)
     assert area(scores, inside).value == pytest.approx(roc_auc_score(inside, scores))
     # a part in which all scores are higher changes nothing where scores are compared within parts
-    found = area(scores + 100 * parts, inside, parts=parts)
+    result = area(scores + 100 * parts, inside, parts=parts)
     here = [(roc_auc_score(inside[parts == p], scores[parts == p]), inside[parts == p]) for p in range(4)]
-    weights = [each.sum() * (~each).sum() for _, each in here]
-    assert found.value == pytest.approx(np.average([value for value, _ in here], weights=weights))
-    assert area(scores + 100 * parts, inside).value < found.value - 0.05
+    weights = [entry.sum() * (~entry).sum() for _, entry in here]
+    assert result.value == pytest.approx(np.average([value for value, _ in here], weights=weights))
+    assert area(scores + 100 * parts, inside).value < result.value - 0.05
     # rows of one person are alike: as sure as one of each
     many = area(np.repeat(scores, 5), np.repeat(inside, 5), np.repeat(np.arange(400), 5))
     once = area(scores, inside, np.arange(400))
@@ -212,7 +214,7 @@ def test_macro_f1_is_that_of_scikit_learn_and_few_people_of_a_class_are_few():
     generator = np.random.default_rng(15)
     true, named = generator.integers(0, 3, size=(2, 200))
     assert macro_f1(true, named, np.arange(200)).value == pytest.approx(f1_score(true, named, average="macro"))
-    even, uneven = (macro_f1(each, each, np.arange(30)) for each in (np.arange(30) % 2, np.arange(30) < 3))
+    even, uneven = (macro_f1(entry, entry, np.arange(30)) for entry in (np.arange(30) % 2, np.arange(30) < 3))
     assert even.low == pytest.approx(share(30, 30).low)
     assert uneven.low < 0.75  # three people are right: half a macro-F1 knows little
 
@@ -231,12 +233,12 @@ def test_macro_f1_is_covered_near_one():
         true, named = answers(40)
         if true.all() or not true.any():
             return (0.0, 1.0, truth), (0.0, 1.0, truth)
-        found = macro_f1(true, named, np.arange(40))
-        cells, drawn = 2 * true + named, generator.integers(40, size=(200, 40))
-        n00, n01, n10, n11 = ((cells[drawn] == each).sum(axis=1) for each in range(4))
+        result = macro_f1(true, named, np.arange(40))
+        cells, draws = 2 * true + named, generator.integers(40, size=(200, 40))
+        n00, n01, n10, n11 = ((cells[draws] == index).sum(axis=1) for index in range(4))
         with np.errstate(invalid="ignore"):
             f1 = n00 / (2 * n00 + n01 + n10) + n11 / (2 * n11 + n01 + n10)
-        return (found.low, found.high, truth), (*np.nanpercentile(f1, [2.5, 97.5]), truth)
+        return (result.low, result.high, truth), (*np.nanpercentile(f1, [2.5, 97.5]), truth)
 
     ours, bootstrap = misses(trials, sample)
     assert not too_often(ours, trials)
@@ -248,11 +250,11 @@ def test_differences_are_not_found_where_there_are_none_and_by_others_they_are()
 
     def alarms(n, m, p, error, method):
         x, y = np.arange(n + 1.0)[:, None], np.arange(m + 1.0)
-        (low, high), (other_low, other_high) = (method(*each, error) for each in ((x, n), (y, m)))
+        (low, high), (other_low, other_high) = (method(*entry, error) for entry in ((x, n), (y, m)))
         gap = x / n - y / m
-        apart = gap > np.sqrt((x / n - low) ** 2 + (other_high - y / m) ** 2)
-        apart |= -gap > np.sqrt((high - x / n) ** 2 + (y / m - other_low) ** 2)
-        return float((stats.binom.pmf(x, n, p) * stats.binom.pmf(y, m, p))[apart].sum())
+        distance = gap > np.sqrt((x / n - low) ** 2 + (other_high - y / m) ** 2)
+        distance |= -gap > np.sqrt((high - x / n) ** 2 + (y / m - other_low) ** 2)
+        return float((stats.binom.pmf(x, n, p) * stats.binom.pmf(y, m, p))[distance].sum())
 
     def exact(x, n, error):
         low = np.where(x > 0, stats.beta.ppf(error / 2, np.maximum(x, 1), n - x + 1), 0.0)
@@ -273,9 +275,9 @@ def test_differences_are_not_found_where_there_are_none_and_by_others_they_are()
     assert worst[wilson] > 5  # Newcombe's interval, where tails are far out and groups unequal
     # what was computed is what the library does
     for n, m, x, y in ((30, 30, 26, 30), (30, 1000, 29, 990), (40, 30, 40, 30)):
-        found = difference(share(x, n), share(y, m))
+        result = difference(share(x, n), share(y, m))
         (low, _), (_, high) = exact(float(x), n, 0.05), exact(float(y), m, 0.05)
-        assert found.low == pytest.approx(x / n - y / m - np.hypot(x / n - low, high - y / m))
+        assert result.low == pytest.approx(x / n - y / m - np.hypot(x / n - low, high - y / m))
 
 
 def test_differences_of_groups_are_covered():
@@ -283,8 +285,8 @@ def test_differences_of_groups_are_covered():
     counts = generator.binomial([30, 1000], [0.9, 0.97], size=(trials, 2))
     missed = 0
     for (x, y), times in zip(*np.unique(counts, axis=0, return_counts=True), strict=True):
-        found = difference(share(int(x), 30), share(int(y), 1000))
-        missed += times * (not found.low <= -0.07 <= found.high)
+        result = difference(share(int(x), 30), share(int(y), 1000))
+        missed += times * (not result.low <= -0.07 <= result.high)
     assert not too_often(missed, trials)
     assert missed > 0.005 * trials
 

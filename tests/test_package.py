@@ -35,7 +35,7 @@ def test_the_library_never_prints_and_logs_nothing_by_itself(capfd):
 
 
 def test_dir_shows_the_public_names_and_nothing_else():
-    assert {each for each in dir(dptext) if not each.startswith("__")} == set(dptext._HOME)
+    assert {entry for entry in dir(dptext) if not entry.startswith("__")} == set(dptext._HOME)
     assert dptext.__version__ == version("dptext")
     assert set(dptext.__all__) < set(dir(dptext))
     assert 50 <= len(dptext._HOME) <= 80

@@ -60,12 +60,12 @@ def test_four_lines_have_four_forms():
 def test_rows_stand_below_each_other_and_a_dollar_is_a_letter():
     axes = get_axes(None)
     assert [add_named_row(axes, name) for name in ("one", "$two", "three")] == [0, 1, 2]
-    assert [each.get_text() for each in axes.get_yticklabels()] == ["one", "$two", "three"]
+    assert [yticklabel.get_text() for yticklabel in axes.get_yticklabels()] == ["one", "$two", "three"]
     add_score_row(axes, "four$", value=0.5, low=0.4, high=0.6, baseline=0.1)
     add_score_row(axes, "five", value=0.5, low=0.4, high=0.6, baseline=0.1)
     legend_below(axes)
     axes.figure.canvas.draw()
-    assert [each.get_text() for each in axes.get_legend().get_texts()] == ["result, 95% interval", "without the data"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["result, 95% interval", "without the data"]
     assert in_letters("_$x$") == r"\$x\$"
 
 
@@ -76,6 +76,6 @@ def test_a_loss_without_end_is_drawn_as_long_as_the_paper(allowed, loss, stronge
     axes = get_axes(None)
     add_guarantee_row(axes, "x", allowed=allowed, loss=loss, strongest=strongest, refuted=loss > allowed)
     axes.figure.canvas.draw()
-    assert all(math.isfinite(each.get_width()) for each in axes.patches)
-    said = " ".join(each.get_text() for each in axes.texts)
-    assert ("infinite" in said) == (math.inf in (allowed, loss)) and ("beyond" in said) == (allowed == 1e9)
+    assert all(math.isfinite(patch.get_width()) for patch in axes.patches)
+    text = " ".join(entry.get_text() for entry in axes.texts)
+    assert ("infinite" in text) == (math.inf in (allowed, loss)) and ("beyond" in text) == (allowed == 1e9)

@@ -71,7 +71,7 @@ def test_an_error_of_the_work_is_raised_and_nothing_stays(processes, tmp_path, m
 
 def test_arrays_of_the_work_are_mapped_and_not_copied():
     done = [
-        found for _, found in map_in_order(Summing(np.arange(10_000.0)), ((None, n) for n in range(20)), processes=2)
+        result for _, result in map_in_order(Summing(np.arange(10_000.0)), ((None, n) for n in range(20)), processes=2)
     ]
     assert [number for _, _, number in done] == list(range(20))
     assert {(process == os.getpid(), owned) for process, owned, _ in done} == {(False, False)}

@@ -68,13 +68,13 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
     assert "NOT PROTECTED" in done.stderr  # of words alone
     pool = set(texts_in(tmp_path / "dptext-demo" / "pool.jsonl"))
     for name, number in ("shared.jsonl", 3000), ("sentences.jsonl", 6542):
-        made = texts_in(tmp_path / name)
-        assert (len(made), set(made) <= pool) == (number, True)
+        output = texts_in(tmp_path / name)
+        assert (len(output), set(output) <= pool) == (number, True)
     promised = {
         name: dptext.PrivacyStatement.from_json((tmp_path / f"{name}.privacy.json").read_text())
         for name in ("shared.jsonl", "sentences.jsonl", "vectors.parquet", "words.jsonl")
     }
-    assert {name: each.epsilon for name, each in promised.items() if name != "words.jsonl"} == {
+    assert {name: entry.epsilon for name, entry in promised.items() if name != "words.jsonl"} == {
         "shared.jsonl": 1.0,
         "sentences.jsonl": 6.0,
         "vectors.parquet": 3.0,
@@ -115,13 +115,13 @@ def test_what_is_installed_has_these_extras_and_this_name(page):
     lines = re.findall(r'pip install "([^"]+)"', page)
     if page is INSTALL:
         lines.remove("dptext[playground]")  # as errors say it; the page says what to do then
-    assert {re.sub(r"\[.*", "", each) for each in lines} == {
+    assert {re.sub(r"\[.*", "", line) for line in lines} == {
         "./dptext",
         ".",
         f"dist/dptext-{PROJECT['version']}-py3-none-any.whl",
     }
-    for each in lines:
-        assert set(re.search(r"\[(.*)\]", each)[1].split(",")) <= EXTRAS, each
+    for line in lines:
+        assert set(re.search(r"\[(.*)\]", line)[1].split(",")) <= EXTRAS, line
     floor = PROJECT["requires-python"].removeprefix(">=")
     assert f"Python {floor} or newer" in page
 
@@ -137,12 +137,12 @@ def test_the_page_on_installing_has_all_extras():
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *FIRST_PAGES], ids=lambda page: page.stem)
 def test_every_file_command_and_target_that_is_named_exists(page):
-    said = page.read_text(encoding="utf-8")
-    for target in set(re.findall(r"`make (\S+?)`", said)):
+    text = page.read_text(encoding="utf-8")
+    for target in set(re.findall(r"`make (\S+?)`", text)):
         assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), target
-    for document in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", said):
+    for document in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert (page.parent / document).exists() or document.split("/")[-2] in ("commands", "notebooks"), document
-    for name in re.findall(r"(?<![\w/])dptext\.([\w.]+\w)", said):
+    for name in re.findall(r"(?<![\w/])dptext\.([\w.]+\w)", text):
         if name.split(".")[0] not in ("representations", "synthesis"):
             first = name.split(".")[0]
             assert hasattr(dptext, first) or find_spec(f"dptext.{first}"), name  # a package need not be imported yet
@@ -179,18 +179,18 @@ def test_the_papers_stand_there_with_their_true_epsilon():
 
 
 def test_what_is_shown_as_having_come_out_are_public_texts():
-    by_text = {each.text: each.label for each in sample()[1::2]}  # the half that is the pool of the demo
+    by_text = {entry.text: entry.label for entry in sample()[1::2]}  # the half that is the pool of the demo
     for page in README, (DOCS / "start" / "readable.md").read_text(encoding="utf-8"):
         rows = re.findall(r"^\| ([A-Z]\w+) \| ([a-z].*?) \|$", page, re.MULTILINE)
         assert len(rows) == 3
         assert [by_text[text] for _, text in rows] == [intent for intent, _ in rows]
-    private = {each.text for each in sample()[::2]}
-    for name, made in ("sentences", by_text), ("words", None):
+    private = {entry.text for entry in sample()[::2]}
+    for name, output in ("sentences", by_text), ("words", None):
         page = (DOCS / "start" / f"{name}.md").read_text(encoding="utf-8")
         rows = re.findall(r"^\| ([a-z].*?) \| ([a-z].*?) \|$", page, re.MULTILINE)
-        pairs = [each for each in rows if each[0] in private]
+        pairs = [row for row in rows if row[0] in private]
         assert len(pairs) == 3
-        assert made is None or all(after in made for _, after in pairs)
+        assert output is None or all(after in output for _, after in pairs)
 
 
 def test_files_and_packages_in_the_contributing_guide_exist():

@@ -46,10 +46,10 @@ def test_a_bank_from_a_folder_takes_its_texts_and_vectors_along_as_arrays(tmp_pa
     dptext.TextBank(texts, encoder=dptext.MeanOfWords(vectors), cache=False).save(tmp_path / "bank")
     bank = dptext.TextBank.load(tmp_path / "bank")
     path = save_shared(dptext.BankRewriter(bank, epsilon=4.0), tmp_path)
-    again = load_shared(path).bank
+    repeated = load_shared(path).bank
     assert path.stat().st_size < bank.vectors.nbytes + 8 * len(bank) + sum(map(len, texts)) + 60_000
-    for array in (again.vectors, again.texts._content):
+    for array in (repeated.vectors, repeated.texts._content):
         assert not array.flags.owndata
         assert not array.flags.writeable
-    assert again.fingerprint == bank.fingerprint
-    assert again.texts[7] == texts[7]
+    assert repeated.fingerprint == bank.fingerprint
+    assert repeated.texts[7] == texts[7]

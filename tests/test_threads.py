@@ -9,7 +9,7 @@ from dptext.threads import for_each_block
 
 
 def blas_threads():
-    return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+    return [entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"]
 
 
 def test_every_block_is_worked_on_once_and_errors_come_out():

@@ -15,9 +15,9 @@ from dptext.privacy.guarantee import Relation
 
 @pytest.mark.parametrize("value", [1, 1.5, np.float32(1.5), np.int64(1), Fraction(3, 2)])
 def test_a_number_is_a_float(value):
-    found = validation.check_float("x", value, above=0)
-    assert type(found) is float
-    assert found == float(value)
+    number = validation.check_float("x", value, above=0)
+    assert type(number) is float
+    assert number == float(value)
 
 
 @pytest.mark.parametrize("value", [True, "1", None, math.nan, math.inf, 10**400, 0, -1.0, [1], Decimal(1), np.ones(2)])

@@ -82,15 +82,15 @@ def _serve(address: str) -> None:
 
 def _answer(asking: socket.socket) -> None:
     size, streams, _, _ = socket.recv_fds(asking, 4, 3)
-    asked = b""
-    while len(asked) < int.from_bytes(size, "big"):
-        asked += asking.recv(65536)
+    text = b""
+    while len(text) < int.from_bytes(size, "big"):
+        text += asking.recv(65536)
     child = os.fork()
     if child:
         asking.sendall(b"%d" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         os._exit(0)
     asking.close()
-    sys.argv, folder, environment = json.loads(asked)
+    sys.argv, folder, environment = json.loads(text)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

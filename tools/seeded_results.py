@@ -149,14 +149,14 @@ def _digest(value: Any) -> str:
 
 
 def main() -> None:
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for name, make in results():
         try:
-            found[name] = [_digest(value) for value in make()]
+            result[name] = [_digest(value) for value in make()]
         except Exception as error:  # noqa: BLE001  one broken mechanism must not hide the others
             traceback.print_exc(limit=3)
-            found[name] = [f"{type(error).__name__}: {error}"]
-    json.dump(found, sys.stdout, indent=1)
+            result[name] = [f"{type(error).__name__}: {error}"]
+    json.dump(result, sys.stdout, indent=1)
     print()
 
 

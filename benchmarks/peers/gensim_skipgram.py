@@ -20,11 +20,11 @@ LENGTH = 200
 def main() -> None:
     words, dimension, negatives, window, pairs = map(int, sys.argv[1:6])
     places = np.arange(LENGTH)
-    each = int((np.minimum(places + window, LENGTH - 1) - np.maximum(places - window, 0)).sum())
-    count = max(1, pairs // each)
+    entry = int((np.minimum(places + window, LENGTH - 1) - np.maximum(places - window, 0)).sum())
+    count = max(1, pairs // entry)
     weights = 1 / (np.arange(words) + 3.7)
-    drawn = np.random.default_rng(1).choice(words, (count, LENGTH), p=weights / weights.sum())
-    sentences = [[f"w{word}" for word in sentence] for sentence in drawn.tolist()]
+    draws = np.random.default_rng(1).choice(words, (count, LENGTH), p=weights / weights.sum())
+    sentences = [[f"w{word}" for word in sentence] for sentence in draws.tolist()]
     model = Word2Vec(
         vector_size=dimension,
         window=window,
@@ -41,7 +41,7 @@ def main() -> None:
     before = time.process_time()
     model.train(sentences, total_examples=count, epochs=1)
     seconds = time.process_time() - before
-    print(json.dumps({"pairs": count * each, "seconds": seconds, "version": version("gensim")}))
+    print(json.dumps({"pairs": count * entry, "seconds": seconds, "version": version("gensim")}))
 
 
 if __name__ == "__main__":

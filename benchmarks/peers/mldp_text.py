@@ -51,9 +51,9 @@ def words_until(limit: float, mechanism: Any, words: list[str]) -> tuple[int, fl
 def main() -> None:
     folder, name = Path(sys.argv[1]), sys.argv[2]
     epsilon, limit = float(sys.argv[3]), float(sys.argv[4])
-    words, given = ((folder / file).read_text(encoding="utf-8").split("\n") for file in ("words.txt", "input.txt"))
+    words, values = ((folder / file).read_text(encoding="utf-8").split("\n") for file in ("words.txt", "input.txt"))
     mechanism = build(name, epsilon, words, np.load(folder / "vectors.npy"))
-    done, seconds = words_until(limit, mechanism, given)
+    done, seconds = words_until(limit, mechanism, values)
     packages = ("mldp-text", "numpy", "scipy", "gensim", "faiss-cpu")
     print(json.dumps({"words": done, "seconds": seconds, "versions": {name: version(name) for name in packages}}))
 

@@ -38,8 +38,8 @@ class Loss(torch.nn.Module):
     reduction = "mean"
 
     def forward(self, scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        each = torch.nn.functional.binary_cross_entropy_with_logits(scores, target, reduction="none").sum(dim=1)
-        return each if self.reduction == "none" else each.mean()
+        entry = torch.nn.functional.binary_cross_entropy_with_logits(scores, target, reduction="none").sum(dim=1)
+        return entry if self.reduction == "none" else entry.mean()
 
 
 def timed(step: Callable[[], None], repeats: int) -> float:
@@ -73,7 +73,7 @@ def main() -> None:
         criterion(model(word, contexts), target).backward()
         optimizer.step()
 
-    found = {"ghost": timed(ghost, 5), "version": opacus.__version__, "torch": torch.__version__}
+    result = {"ghost": timed(ghost, 5), "version": opacus.__version__, "torch": torch.__version__}
     hooked = GradSampleModule(SkipGram(words, dimension))
     descent = DPOptimizer(torch.optim.SGD(hooked.parameters(), lr=0.1), expected_batch_size=hook_pairs, **settings)
 
@@ -83,7 +83,7 @@ def main() -> None:
         Loss()(hooked(word, contexts), target).backward()
         descent.step()
 
-    print(json.dumps(found | {"hooks": timed(hooks, 2)}))
+    print(json.dumps(result | {"hooks": timed(hooks, 2)}))
 
 
 if __name__ == "__main__":

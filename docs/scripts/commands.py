@@ -29,12 +29,12 @@ def _walk() -> Iterator[tuple[str, Any, Any]]:
 
 def parameters(command: Any, context: Any) -> list[Any]:
     """What a command takes, without what it hides."""
-    return [each for each in command.get_params(context) if not getattr(each, "hidden", False)]
+    return [param for param in command.get_params(context) if not getattr(param, "hidden", False)]
 
 
 def pages() -> dict[str, str]:
     """The page of each command, its subcommands in it, and an index."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     rows = []
     for path, command, context in _walk():
         if path == "dptext":
@@ -45,11 +45,11 @@ def pages() -> dict[str, str]:
         name, below = path.split()[1], path.count(" ") > 1
         page = f"commands/{name}.md"
         text = _section(path, command, context, 2 if below else 1)
-        found[page] = f"{found[page]}\n{text}" if below else f"---\ntitle: {name}\n---\n\n{text}"
+        result[page] = f"{result[page]}\n{text}" if below else f"---\ntitle: {name}\n---\n\n{text}"
         first = _prose(command.help).partition("\n\n")[0]
         rows.append(f"| [`{path}`]({name}.md{'#' + _anchor(path) if below else ''}) | {_cell(first)} |\n")
-    found["commands/index.md"] = start + "".join(rows) + "\n" + own
-    return found
+    result["commands/index.md"] = start + "".join(rows) + "\n" + own
+    return result
 
 
 def _section(path: str, command: Any, context: Any, level: int) -> str:
@@ -62,15 +62,15 @@ def _section(path: str, command: Any, context: Any, level: int) -> str:
 
 def _table(title: str, command: Any, context: Any, path: str, level: int) -> str:
     rows = []
-    for each in parameters(command, context):
-        record = each.get_help_record(context)
+    for parameter in parameters(command, context):
+        record = parameter.get_help_record(context)
         if record is None:
             continue
-        words, said = record
-        name = each.opts[0] if each.opts[0].startswith("-") else each.name
+        words, text = record
+        name = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.name
         anchor = f"{_anchor(path)}{'' if name.startswith('-') else '-'}{name}"
-        shown = "<br>".join(f"<code>{html.escape(part).replace('|', '&#124;')}</code>" for part in _wordings(words))
-        rows.append(f'| <span id="{anchor}"></span>{shown} | {_cell(said)} |\n')
+        visible = "<br>".join(f"<code>{html.escape(part).replace('|', '&#124;')}</code>" for part in _wordings(words))
+        rows.append(f'| <span id="{anchor}"></span>{visible} | {_cell(text)} |\n')
     if not rows:
         return ""
     heading = f"{'#' * level} {title} {{ #{_anchor(path)}-options }}\n\n" if title else ""

@@ -24,7 +24,7 @@ class Docstrings(Extension):
             # of ``a, b: text`` griffe takes what follows a space for a type
             obj.docstring.value = _SEVERAL.sub(lambda found: found[0].replace(", ", f",{_NO_SPACE}"), text)
         if obj.is_class:
-            obj.bases = [each for each in obj.bases if str(each).rpartition(".")[2] not in _INTERNAL]
+            obj.bases = [base for base in obj.bases if str(base).rpartition(".")[2] not in _INTERNAL]
 
     def on_function(self, *, func: Any, **_: Any) -> None:
         """Show a default that a private constant holds by its value."""

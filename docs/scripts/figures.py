@@ -68,7 +68,7 @@ def ranked(word: str) -> Any:
 def sample_texts() -> tuple[str, ...]:
     """Utterances of SNIPS that come with the package: public texts for the pictures of texts."""
     bundled = files("dptext.cli") / "sample" / "snips-train.jsonl.gz"
-    return tuple(each.text for each in dptext.read_documents(str(bundled)))[1::16]
+    return tuple(document.text for document in dptext.read_documents(str(bundled)))[1::16]
 
 
 # -- word mechanisms -----------------------------------------------------------------------------------------------
@@ -81,8 +81,8 @@ def shares_of(mechanism: dptext.words.mechanism.WordMechanism, word: str) -> Any
         chances = mechanism.probabilities(word)
     else:
         rows = np.full(DRAWS, vectors().vocabulary.row(word))
-        drawn = mechanism.sample_rows(rows, dptext.privacy.randomness.RandomBits(24))
-        chances = np.bincount(drawn, minlength=len(order)) / DRAWS
+        draws = mechanism.sample_rows(rows, dptext.privacy.randomness.RandomBits(24))
+        chances = np.bincount(draws, minlength=len(order)) / DRAWS
     running = np.cumsum(chances[order])
     ends = [0.0, *(running[end - 1] for end in GROUPS.values())]
     return np.diff(ends)
@@ -92,22 +92,22 @@ def words(figure: Figure, kind: str, *, name: str = "epsilon {:g}") -> Numbers:
     """Where two words go at three epsilons; the same axes for all mechanisms."""
     axes = figure.subplots(1, 2, sharey=True)
     build: Any = getattr(dptext, kind)
-    found: Numbers = {}
+    result: Numbers = {}
     for epsilon, style, shift in zip(EPSILONS, _BARS, (-0.27, 0.0, 0.27), strict=True):
         mechanism = build(vectors(), epsilon=epsilon)
         label = name.format(epsilon, mechanism.statement.epsilon)
-        for each, word in zip(axes, WORDS, strict=True):
-            shares = found[f"{word} {epsilon:g}"] = shares_of(mechanism, word)
-            each.bar(np.arange(len(GROUPS)) + shift, shares, 0.27, ec="0.1", lw=0.6, label=label, **style)
-    for each, word in zip(axes, WORDS, strict=True):
-        each.set(title=f'what becomes of "{word}"', ylim=(0, 1), xticks=range(len(GROUPS)))
-        each.set_xticklabels(list(GROUPS), fontsize=7.5)
-        each.set_xlabel("rank among the nearest words")
-        each.grid(visible=True, axis="y", color="0.9", linewidth=0.6)
-        each.set_axisbelow(True)
+        for entry, word in zip(axes, WORDS, strict=True):
+            shares = result[f"{word} {epsilon:g}"] = shares_of(mechanism, word)
+            entry.bar(np.arange(len(GROUPS)) + shift, shares, 0.27, ec="0.1", lw=0.6, label=label, **style)
+    for entry, word in zip(axes, WORDS, strict=True):
+        entry.set(title=f'what becomes of "{word}"', ylim=(0, 1), xticks=range(len(GROUPS)))
+        entry.set_xticklabels(list(GROUPS), fontsize=7.5)
+        entry.set_xlabel("rank among the nearest words")
+        entry.grid(visible=True, axis="y", color="0.9", linewidth=0.6)
+        entry.set_axisbelow(True)
     axes[0].set_ylabel("chance")
     axes[1].legend(fontsize=8, loc="upper center")
-    return found
+    return result
 
 
 def truncated_gumbel(figure: Figure) -> Numbers:
@@ -159,33 +159,33 @@ def error_of(name: str, epsilon: float, dimension: int = DIMENSION) -> float:
 
 def _errors(axes: Any, names: Sequence[str]) -> Numbers:
     """Errors over epsilon, on the same axes for all randomizers; that of PrivUnit beside them."""
-    found: Numbers = {}
+    result: Numbers = {}
     for name in dict.fromkeys((*names, "PrivUnit")):
-        found[name] = np.array([error_of(name, epsilon) for epsilon in BUDGETS])
+        result[name] = np.array([error_of(name, epsilon) for epsilon in BUDGETS])
         style = next_style(axes)
-        axes.plot(BUDGETS, found[name], label=name, markersize=4, **style)
+        axes.plot(BUDGETS, result[name], label=name, markersize=4, **style)
     axes.axhline(1.0, color=grey(axes, 0.5), lw=0.8)
     axes.set(xscale="log", yscale="log", ylim=(0.2, 2e5))
-    axes.set_xticks(BUDGETS, [f"{each:g}" for each in BUDGETS])
+    axes.set_xticks(BUDGETS, [f"{budget:g}" for budget in BUDGETS])
     axes.minorticks_off()
     label_axes(axes, "epsilon", "squared error (line: 1, as far as\na vector is long)", "64 dimensions")
-    return found
+    return result
 
 
 def _outputs(axes: Any, kinds: Mapping[str, Any]) -> Numbers:
     """Draws around one vector of the plane."""
     x = np.array([[0.8, 0.6]])
-    found: Numbers = {}
+    result: Numbers = {}
     for (label, randomizer), marker, share in zip(kinds.items(), "o^s", (1.0, 0.6, 0.4), strict=False):
-        drawn = found[label] = randomizer.randomize(np.repeat(x, 150, axis=0), seed=24)
-        axes.plot(*drawn.T, marker, ms=2.6, mew=0.6, mfc="none", color=grey(axes, share), label=label)
+        draws = result[label] = randomizer.randomize(np.repeat(x, 150, axis=0), seed=24)
+        axes.plot(*draws.T, marker, ms=2.6, mew=0.6, mfc="none", color=grey(axes, share), label=label)
     axes.plot(*x[0], "*", ms=13, color=grey(axes), mec=(1, 1, 1), label="the vector")
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_title("150 private vectors of one, epsilon 4, in the plane")
     axes.grid(visible=True, color=grey(axes, 0.1), linewidth=0.6)
     axes.set_axisbelow(True)
     legend_below(axes)
-    return found
+    return result
 
 
 def privunit(figure: Figure) -> Numbers:
@@ -210,22 +210,22 @@ def numbers(figure: Figure) -> Numbers:
     """What the mechanisms of the cube send for one number, and their errors for vectors."""
     left, right = figure.subplots(1, 2)
     edges = np.linspace(-2.5, 2.5, 51)
-    found: Numbers = {}
+    result: Numbers = {}
     forms = ({"fc": "0.8", "ec": "0.1", "lw": 0.8}, {"fc": "none", "ec": "0.1", "lw": 1.2, "ls": "--"})
     for kind, form in zip((dptext.Piecewise, dptext.OneBit), forms, strict=True):
-        drawn = kind(epsilon=2.5).randomize(np.full((20_000, 1), 0.5), seed=24)[:, 0]
-        found[kind.__name__] = drawn
+        draws = kind(epsilon=2.5).randomize(np.full((20_000, 1), 0.5), seed=24)[:, 0]
+        result[kind.__name__] = draws
         left.hist(
-            drawn,
+            draws,
             edges,
-            weights=np.full(len(drawn), 1 / len(drawn)),
+            weights=np.full(len(draws), 1 / len(draws)),
             label=kind.__name__,
             histtype="stepfilled",
             **form,
         )
     left.axvline(0.5, color=grey(left), lw=0.8, ls=":", label="the number")
     label_axes(left, "what is sent", "share of draws", "one number, .5, at epsilon 2.5")
-    return {"drawn": found, "errors": _errors(right, ["Piecewise", "Hybrid", "OneBit"])}
+    return {"drawn": result, "errors": _errors(right, ["Piecewise", "Hybrid", "OneBit"])}
 
 
 def bits(figure: Figure) -> Numbers:
@@ -233,60 +233,60 @@ def bits(figure: Figure) -> Numbers:
     from dptext.representations.bits import bit_budgets
 
     left, right = figure.subplots(1, 2)
-    found: Numbers = {}
+    result: Numbers = {}
     for epsilon in (2.0, 8.0):
-        chances = found[f"flips {epsilon:g}"] = 1 / (1 + np.exp(bit_budgets(epsilon, 6)[::-1]))
+        chances = result[f"flips {epsilon:g}"] = 1 / (1 + np.exp(bit_budgets(epsilon, 6)[::-1]))
         left.plot(range(1, 7), chances, label=f"epsilon {epsilon:g} a number", markersize=5, **next_style(left))
     left.axhline(0.5, color=grey(left, 0.5), lw=0.8, label="a coin: nothing is said")
     left.set_ylim(0, 0.55)
     label_axes(left, "bit of 6, the heaviest first", "chance to be flipped", "WeightedBits")
     kinds, people = 100, 10_000
     for kind in (dptext.SymmetricUnary, dptext.OptimizedUnary):
-        variance = [kind(epsilon=each).expected_squared_error(kinds) / kinds for each in BUDGETS[:4]]
-        found[kind.__name__] = np.sqrt(np.array(variance) / people)
-        right.plot(BUDGETS[:4], found[kind.__name__], label=kind.__name__, markersize=5, **next_style(right))
+        variance = [kind(epsilon=budget).expected_squared_error(kinds) / kinds for budget in BUDGETS[:4]]
+        result[kind.__name__] = np.sqrt(np.array(variance) / people)
+        right.plot(BUDGETS[:4], result[kind.__name__], label=kind.__name__, markersize=5, **next_style(right))
     right.set(xscale="log", yscale="log")
-    right.set_xticks(BUDGETS[:4], [f"{each:g}" for each in BUDGETS[:4]])
+    right.set_xticks(BUDGETS[:4], [f"{budget:g}" for budget in BUDGETS[:4]])
     right.minorticks_off()
     label_axes(right, "epsilon", "error of a share", "shares of 100 things, 10,000 people")
-    return found
+    return result
 
 
 def published(figure: Figure) -> Numbers:
     """The epsilon that papers print beside the one that is true, for 50 numbers."""
     from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 
-    claimed, found = 1.0, {}
+    claimed, result = 1.0, {}
     for kind in (SUE, OUE, OME, DPNR, DPText):
-        found[kind.__name__] = kind(epsilon=claimed, unsafe_as_published=True).statement(50).epsilon
+        result[kind.__name__] = kind(epsilon=claimed, unsafe_as_published=True).statement(50).epsilon
     axes = figure.subplots()
-    at, end = np.arange(len(found)), 2e4
-    true = [min(each, end) for each in found.values()]
-    axes.barh(at - 0.18, claimed, 0.34, ec="0.1", lw=0.6, fc="1.0", hatch=".....", label="printed")
-    axes.barh(at + 0.18, true, 0.34, ec="0.1", lw=0.6, fc="0.1", label="true")
-    for place, value in zip(at, found.values(), strict=True):
-        said = f"{value:,.4g}" if math.isfinite(value) else "infinite"
-        axes.text(min(value, end) * 1.1, place + 0.18, said, va="center", fontsize=8)
-    axes.set_yticks(at, list(found))
+    position, end = np.arange(len(result)), 2e4
+    true = [min(entry, end) for entry in result.values()]
+    axes.barh(position - 0.18, claimed, 0.34, ec="0.1", lw=0.6, fc="1.0", hatch=".....", label="printed")
+    axes.barh(position + 0.18, true, 0.34, ec="0.1", lw=0.6, fc="0.1", label="true")
+    for place, value in zip(position, result.values(), strict=True):
+        text = f"{value:,.4g}" if math.isfinite(value) else "infinite"
+        axes.text(min(value, end) * 1.1, place + 0.18, text, va="center", fontsize=8)
+    axes.set_yticks(position, list(result))
     axes.invert_yaxis()
     axes.set(xscale="log", xlim=(0.3, 1e5))
     label_axes(axes, "epsilon for one vector of 50 numbers", "")
-    return found
+    return result
 
 
 def private_vectors(figure: Figure) -> Numbers:
     """The least error by dimension, at three budgets."""
-    axes, found = figure.subplots(), {}
+    axes, result = figure.subplots(), {}
     for epsilon in (2.0, 8.0, 32.0):
         points = [(d, min(error_of(name, epsilon, d) for name in PURE)) for d in (2, 8, 32, 128)]
         axes.plot(*zip(*points, strict=True), label=f"epsilon {epsilon:g}", markersize=5, **next_style(axes))
-        found[f"{epsilon:g}"] = points
+        result[f"{epsilon:g}"] = points
     axes.axhline(1.0, color=grey(axes, 0.5), linewidth=0.8, label="as far as a vector is long")
     axes.set(xscale="log", yscale="log")
     label_axes(axes, "dimension", "expected squared error", "")
     axes.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
     axes.minorticks_off()
-    return found
+    return result
 
 
 # -- corpora, sentences, shared vectors ----------------------------------------------------------------------------
@@ -298,8 +298,8 @@ def synthesis(figure: Figure) -> Numbers:
     from dptext.synthesis.planning import expected_quality
 
     people = (100, 300, 1_000, 10_000)
-    axes, found = figure.subplots(), {"people": people}
-    texts, labels, encoder = list(sample_texts()[::2]), [str(each) for each in range(7)], MeanOfWords(vectors())
+    axes, result = figure.subplots(), {"people": people}
+    texts, labels, encoder = list(sample_texts()[::2]), [str(index) for index in range(7)], MeanOfWords(vectors())
     for epsilon in (0.5, 1.0, 4.0):
         expected = [
             expected_quality(
@@ -307,12 +307,12 @@ def synthesis(figure: Figure) -> Numbers:
             )
             for count in people
         ]
-        agreed = found[f"{epsilon:g}"] = [each[0].agreement for each in expected]
+        agreed = result[f"{epsilon:g}"] = [entry[0].agreement for entry in expected]
         axes.plot(people, agreed, label=f"epsilon {epsilon:g}", markersize=5, **next_style(axes))
     axes.axhline(1 / 7, color=grey(axes, 0.5), lw=0.8, label="by chance")
     axes.set(xscale="log", ylim=(0, 1))
     label_axes(axes, "people", "texts with the label that they\nwould get without noise")
-    return found
+    return result
 
 
 def sentences(figure: Figure) -> Numbers:
@@ -329,10 +329,10 @@ def sentences(figure: Figure) -> Numbers:
         near.append(float(np.sort(shares)[-chosen.size :].sum()))
         sizes.append(chosen.size)
     axes = figure.subplots()
-    at = np.arange(len(epsilons))
-    axes.bar(at, near, 0.6, fc="0.1", ec="0.1", lw=0.6, label="one of the k texts most like it")
+    position = np.arange(len(epsilons))
+    axes.bar(position, near, 0.6, fc="0.1", ec="0.1", lw=0.6, label="one of the k texts most like it")
     axes.bar(
-        at,
+        position,
         1 - np.array(near),
         0.6,
         bottom=near,
@@ -342,7 +342,7 @@ def sentences(figure: Figure) -> Numbers:
         hatch=".....",
         label=f"any other of {len(bank):,}",
     )
-    axes.set_xticks(at, [f"{each:g}\nk = {size}" for each, size in zip(epsilons, sizes, strict=True)])
+    axes.set_xticks(position, [f"{entry:g}\nk = {size}" for entry, size in zip(epsilons, sizes, strict=True)])
     axes.set(xlabel="epsilon, and the k that is best for it", ylabel="chance", ylim=(0, 1))
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return {"epsilons": epsilons, "near": near, "sizes": sizes, "bank": len(bank)}
@@ -354,17 +354,17 @@ def cooccurrence(figure: Figure) -> Numbers:
 
     people = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
     plan = dptext.Cooccurrence(dptext.load_vectors("glove-6b-50d", limit=2_000), epsilon=1.0).plan()
-    texts = [dptext.Document(each) for each in sample_texts()]
-    found: Numbers = {"people": people}
+    texts = [dptext.Document(text) for text in sample_texts()]
+    result: Numbers = {"people": people}
     for count in people:
-        for each in expected_vectors(plan, texts, people=count):
-            found.setdefault(f"{each.epsilon:g}", []).append(each.passed)
+        for vector in expected_vectors(plan, texts, people=count):
+            result.setdefault(f"{vector.epsilon:g}", []).append(vector.passed)
     axes = figure.subplots()
     for epsilon in ("1", "4", "16"):
-        axes.plot(people, found[epsilon], label=f"epsilon {epsilon}", markersize=5, **next_style(axes))
+        axes.plot(people, result[epsilon], label=f"epsilon {epsilon}", markersize=5, **next_style(axes))
     axes.set(xscale="log", ylim=(-0.02, 1.02))
     label_axes(axes, "people, each with one short utterance", "share that comes\nthrough the noise")
-    return found
+    return result
 
 
 def skip_gram(figure: Figure) -> Numbers:
@@ -374,16 +374,16 @@ def skip_gram(figure: Figure) -> Numbers:
     # the noise that `Participation.calibrated` finds for epsilon 8
     training = Participation(noise_multiplier=1.273, steps=1000, delta=1e-6, rates={EVERYONE: 0.05})
     people = np.array([100, 1_000, 10_000, 100_000])
-    axes, found = figure.subplots(), {"people": people, "noise_multiplier": training.noise_multiplier}
+    axes, result = figure.subplots(), {"people": people, "noise_multiplier": training.noise_multiplier}
     for size in (5_000, 20_000):
         plan = dptext.SkipGram(vectors(), epsilon=training, trained_words=size).plan()
         length = training.noise_multiplier * math.sqrt(len(plan.rows) * plan.dimension)
-        ratio = found[f"{size:,}"] = length / (0.05 * math.sqrt(1000) * people)
+        ratio = result[f"{size:,}"] = length / (0.05 * math.sqrt(1000) * people)
         axes.plot(people, ratio, label=f"{size:,} words are trained", markersize=5, **next_style(axes))
     axes.axhline(1.0, color=grey(axes, 0.5), lw=0.8, label="as long as all gradients\ncan be together")
     axes.set(xscale="log", yscale="log")
     label_axes(axes, "people", "length of the noise of all steps\n(epsilon 8, 1,000 steps)")
-    return found
+    return result
 
 
 def hiding(figure: Figure) -> Numbers:
@@ -395,29 +395,29 @@ def hiding(figure: Figure) -> Numbers:
         "no protection": lambda told: told["method"] == "ORIGINAL",
     }
     axes = figure.subplots()
-    found: Numbers = {}
+    result: Numbers = {}
     for name, belongs in curves.items():
         points = []
         for row in rows:
             if "settings" in row and belongs(row["settings"]):
                 seen = row["numbers"]
-                best = max(seen[f"gender {each} accuracy"] for each in ("linear", "mlp", "boosting"))
+                best = max(seen[f"gender {entry} accuracy"] for entry in ("linear", "mlp", "boosting"))
                 points.append((row["settings"]["epsilon"] or math.inf, best, seen["task accuracy"]))
                 guess = seen["gender linear accuracy blind"]
         points.sort()
-        found[name] = points
+        result[name] = points
         style = next_style(axes) | {"linestyle": "none"}
-        axes.plot([each[1] for each in points], [each[2] for each in points], label=name, markersize=6, **style)
+        axes.plot([point[1] for point in points], [point[2] for point in points], label=name, markersize=6, **style)
         for epsilon, x, y in points:
             if math.isfinite(epsilon):
                 axes.annotate(
                     f"epsilon {epsilon:g}", (x, y), (0, -13), textcoords="offset points", ha="center", fontsize=7
                 )
-    found["guess"] = guess
+    result["guess"] = guess
     axes.axvline(guess, color=grey(axes, 0.5), lw=0.8, label="gender by chance")
     axes.set(xlim=(0.5, 0.65), ylim=(0.6, 0.9))
     label_axes(axes, "how often the best of three attackers names the gender", "topic that a server reads, accuracy")
-    return found
+    return result
 
 
 FIGURES: dict[str, Callable[[Figure], Numbers]] = {
@@ -460,8 +460,8 @@ def drawn(name: str) -> tuple[Figure, Numbers]:
     """A picture, and its numbers."""
     with mpl.rc_context({"backend": "agg", **_STYLE}):
         figure = Figure(figsize=(5.4 if name in _NARROW else 7.4, 3.2), layout="constrained")
-        found = FIGURES[name](figure)
-        return figure, found
+        result = FIGURES[name](figure)
+        return figure, result
 
 
 def save(name: str, file: Any) -> None:

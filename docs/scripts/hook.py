@@ -51,7 +51,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def _filled(nav: Any) -> Any:
     """The table of contents, with ``Name: generated`` filled in."""
     if isinstance(nav, list):
-        return [_filled(each) for each in nav]
+        return [_filled(entry) for entry in nav]
     if isinstance(nav, dict):
         return {title: _GENERATED[title]() if below == "generated" else _filled(below) for title, below in nav.items()}
     return nav
@@ -59,10 +59,10 @@ def _filled(nav: Any) -> Any:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is generated."""
-    made: dict[str, str | Path] = {name.page: reference.content(name) for name in reference.names()}
-    made |= commands.pages()
-    made |= repository.beside_docs()
-    for place, content in made.items():
+    fields: dict[str, str | Path] = {name.page: reference.content(name) for name in reference.names()}
+    fields |= commands.pages()
+    fields |= repository.beside_docs()
+    for place, content in fields.items():
         if isinstance(content, Path):
             files.append(File.generated(config, place, abs_src_path=str(content)))
         else:
@@ -78,7 +78,7 @@ A word of a title counts 1,000 times as much as one of the text."""
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Links to files of the repository lead to their pages; the search ranks a page by its folder."""
-    boost = next((each for start, each in _BOOSTS.items() if page.file.src_uri.startswith(start)), 1)
+    boost = next((entry for start, entry in _BOOSTS.items() if page.file.src_uri.startswith(start)), 1)
     page.meta.setdefault("search", {"boost": boost})
     return repository.with_site_links(page.file.src_uri, markdown)
 
@@ -98,10 +98,10 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
         if tag[1] is None:
             depth += -1 if tag[2] else 1
             return tag[0]
-        said = tag[1].removesuffix("()")
-        target = _TARGETS.get(f"dptext.{said}" if page.file.src_uri == _INDEX else said, _TARGETS.get(said))
-        if target is None and said.startswith(repository.DOCS):
-            target = said.removeprefix(repository.DOCS)
+        text = tag[1].removesuffix("()")
+        target = _TARGETS.get(f"dptext.{text}" if page.file.src_uri == _INDEX else text, _TARGETS.get(text))
+        if target is None and text.startswith(repository.DOCS):
+            target = text.removeprefix(repository.DOCS)
         if depth or target is None:
             return tag[0]
         place, mark, anchor = target.partition("#")
@@ -121,12 +121,12 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def write_versions(folder: Path) -> None:
     """Say beside the folders of the versions which there are, and lead to the newest."""
-    there = [each.parent.name for each in folder.glob("*/index.html")]
+    there = [path.parent.name for path in folder.glob("*/index.html")]
     versions = sorted(there, key=lambda name: [int(part) for part in re.findall(r"\d+", name)], reverse=True)
-    said = json.dumps(versions)
-    (folder / "versions.json").write_text(f"{said}\n", encoding="utf-8")
+    text = json.dumps(versions)
+    (folder / "versions.json").write_text(f"{text}\n", encoding="utf-8")
     # a page from a disk may run a script beside it, and not read a file
-    (folder / "versions.js").write_text(f"window.dptextVersions = {said};\n", encoding="utf-8")
+    (folder / "versions.js").write_text(f"window.dptextVersions = {text};\n", encoding="utf-8")
     newest = f"{versions[0]}/index.html"
     (folder / "index.html").write_text(
         '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>dptext</title>\n'

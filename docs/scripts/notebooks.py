@@ -36,8 +36,8 @@ def as_page(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, bytes]]
                 picture = f"{name}-{len(pictures) + 1}.png"
                 pictures[picture] = base64.b64decode(data["image/png"])
                 parts.append(f"![What this cell draws]({picture})")
-            elif said := "".join(output.get("text", data.get("text/plain", ""))).rstrip():
-                parts.append(f"```text\n{said}\n```")
+            elif text := "".join(output.get("text", data.get("text/plain", ""))).rstrip():
+                parts.append(f"```text\n{text}\n```")
             else:
                 raise ValueError(f"{name}.ipynb: an output that is neither text nor a picture")
     title, _, rest = parts[0].partition("\n")

@@ -45,7 +45,7 @@ def content(name: Name) -> str:
     """The page of a name: its docstring, its signature with types, its members."""
     options = {"show_root_full_path": "true"}
     if (module := _module(name.path)) is not None:
-        own = [each for each in _public(module) if f"dptext.{each}" not in _at_top()]
+        own = [entry for entry in _public(module) if f"dptext.{entry}" not in _at_top()]
         options["members"] = f"[{', '.join(own)}]"
         options["show_root_members_full_path"] = "false"
         options["inherited_members"] = "false"  # what its classes share would stand there many times
@@ -69,24 +69,24 @@ def _public(module: ModuleType) -> list[str]:
 
 
 def _at_top() -> set[str]:
-    return {each.path for each in names() if each.group != IN_MODULES}
+    return {name.path for name in names() if name.group != IN_MODULES}
 
 
 def targets() -> dict[str, str]:
     """What a page may call a public name, and the page and anchor of the reference that it means."""
-    found = {}
+    result = {}
     for name in names():
-        found[name.path] = f"{name.page}#{name.path}"
+        result[name.path] = f"{name.page}#{name.path}"
         if name.short[0].isupper():
-            found[name.short] = found[name.path]
+            result[name.short] = result[name.path]
         if (module := _module(name.path)) is not None:
-            for each in _public(module):
-                path = f"{name.path}.{each}"
-                if f"dptext.{each}" not in _at_top():
-                    found[path] = f"{name.page}#{path}"
-                    if each[0].isupper():
-                        found.setdefault(each, found[path])
-    return found
+            for entry in _public(module):
+                path = f"{name.path}.{entry}"
+                if f"dptext.{entry}" not in _at_top():
+                    result[path] = f"{name.page}#{path}"
+                    if entry[0].isupper():
+                        result.setdefault(entry, result[path])
+    return result
 
 
 def nav() -> list[object]:

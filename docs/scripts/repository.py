@@ -39,14 +39,14 @@ def outside_of_code(text: str, change: Callable[[str], str]) -> str:
 
 def links(path: str, text: str) -> Iterator[tuple[str, str]]:
     """The links of a file: as written, and the file of the repository that each means."""
-    found: list[str] = []
+    result: list[str] = []
 
     def note(part: str) -> str:
-        found.extend(link[2] for link in _LINK.finditer(part))
+        result.extend(link[2] for link in _LINK.finditer(part))
         return part
 
     outside_of_code(text, note)
-    for link in found:
+    for link in result:
         if not re.match(r"[a-z][a-z+.-]*:|#|//", link):
             yield link, normpath(join(dirname(path), link.partition("#")[0]))
 
@@ -107,16 +107,16 @@ def beside_docs() -> dict[str, str | Path]:
     for source in sorted((ROOT / DOCS).rglob("*.md")):
         path = source.relative_to(ROOT).as_posix()
         waiting += [meant for _, meant in links(path, source.read_text(encoding="utf-8"))]
-    found: dict[str, str | Path] = {}
+    result: dict[str, str | Path] = {}
     while waiting:
         path = waiting.pop()
         place = on_site(path)
-        if path.startswith((DOCS, "..")) or path == "README.md" or place in found or not (ROOT / path).exists():
+        if path.startswith((DOCS, "..")) or path == "README.md" or place in result or not (ROOT / path).exists():
             continue
-        found[place] = made = _page(path)
-        if isinstance(made, str):
-            waiting += [meant for _, meant in links(from_site(place), made)]
-    return found
+        result[place] = output = _page(path)
+        if isinstance(output, str):
+            waiting += [meant for _, meant in links(from_site(place), output)]
+    return result
 
 
 def _page(path: str) -> str | Path:
@@ -124,7 +124,7 @@ def _page(path: str) -> str | Path:
     if source.is_dir():
         if (source / "README.md").is_file():
             return (source / "README.md").read_text(encoding="utf-8")
-        inside = sorted(each.name for each in source.iterdir() if _is_listed(each))
+        inside = sorted(entry.name for entry in source.iterdir() if _is_listed(entry))
         return f"# {path}\n\n" + "".join(f"- [{name}]({name})\n" for name in inside)
     if source.suffix == ".md":
         return source.read_text(encoding="utf-8")

@@ -111,11 +111,11 @@ def cells(plan: Plan, task: str) -> list[dict[str, Any]]:
     What is undone does not hang on epsilon: where there is nothing printed to stand beside, its two ends are enough.
     """
     ends = plan.epsilons if task == TASKS[0] else tuple(dict.fromkeys((plan.epsilons[0], plan.epsilons[-1])))
-    found = [_cell(NONE), _cell(NARROW)]
-    found += [_cell(DPNR, epsilon) for epsilon in plan.epsilons]
-    found += [_cell(name, epsilon) for name in (SCALAR, AS_SENT) for epsilon in ends]
-    found += [_cell(name, DROPOUT_AT, mu) for mu in plan.mus for name in (DPNR, SCALAR)]
-    return found + [_cell(name, epsilon) for name in plan.ours for epsilon in plan.our_epsilons]
+    result = [_cell(NONE), _cell(NARROW)]
+    result += [_cell(DPNR, epsilon) for epsilon in plan.epsilons]
+    result += [_cell(name, epsilon) for name in (SCALAR, AS_SENT) for epsilon in ends]
+    result += [_cell(name, DROPOUT_AT, mu) for mu in plan.mus for name in (DPNR, SCALAR)]
+    return result + [_cell(name, epsilon) for name in plan.ours for epsilon in plan.our_epsilons]
 
 
 def _cell(mechanism: str, epsilon: float | None = None, mu: float = 0.0) -> dict[str, Any]:

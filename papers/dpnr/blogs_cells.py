@@ -63,8 +63,8 @@ class Device:
     def bounds(self) -> dict[int, Bound]:
         """Centre and axes by the width of what comes out: fitted on texts made up of public words by their rank."""
         public = self.encoder.public_sample()
-        found = {AXES: fit_bound(public, dimension=AXES)} if self.encoder.dimension > AXES else {}
-        return found | {self.encoder.dimension: fit_bound(public, projection=None)}
+        result = {AXES: fit_bound(public, dimension=AXES)} if self.encoder.dimension > AXES else {}
+        return result | {self.encoder.dimension: fit_bound(public, projection=None)}
 
     def seen(self, posts: Posts, settings: Mapping[str, Any], seed: int) -> Floats:
         """(n, d) what the server learns from."""
@@ -97,8 +97,8 @@ def measure(settings: Mapping[str, Any], seed: int, *, device: Device, posts: Po
     common: dict[str, Any] = {"people": posts.people, "folds": device.folds, "seed": seed}
     task = predictions(seen, posts.labels, **common)
     for name in ("accuracy", "macro-F1"):
-        found = task.score(name)
-        numbers |= _named(f"task {name}", found.score, found.baseline)
+        result = task.score(name)
+        numbers |= _named(f"task {name}", result.score, result.baseline)
     together = _mean_by(seen, posts.people)
     first = np.unique(posts.people, return_index=True)[1]
     for attribute, values in posts.attributes.items():
@@ -137,14 +137,14 @@ def _encoded(device: Device, posts: Posts, mu: float, seed: int) -> npt.NDArray[
 
 def _served(task: Predictions, groups: npt.NDArray[np.str_], attribute: str, device: Device) -> dict[str, float]:
     """Accuracy of the task in each group, and the gap of each pair: the later group less the earlier one."""
-    found = fairness(
+    result = fairness(
         task.true,
         task.predicted,
         groups,
         people=task.people,
         smallest=device.smallest_group,
     )
-    return of_groups(attribute, found)
+    return of_groups(attribute, result)
 
 
 def _mean_by(rows: Floats, people: npt.NDArray[np.int64]) -> Floats:

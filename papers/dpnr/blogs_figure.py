@@ -77,8 +77,8 @@ def _epsilons(axes: Any, task: str, rows: Rows) -> None:
     if clean is not None:
         value = clean.numbers[f"task {measure}"]
         axes.axhline(value, color="0.6", linestyle=(0, (1, 1)), linewidth=1.2, zorder=0)
-        said = "no noise, and one scalar (infinite)"
-        axes.text(0.02, value, said, transform=axes.get_yaxis_transform(), fontsize=7, va="bottom")
+        text = "no noise, and one scalar (infinite)"
+        axes.text(0.02, value, text, transform=axes.get_yaxis_transform(), fontsize=7, va="bottom")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_title(task, fontsize=10)

@@ -12,8 +12,8 @@ _EPSILONS, _MUS = (0.05, 0.1, 0.5, 1, 5), (0.1, 0.3, 0.5, 0.8)
 
 
 def _rows(clean: float, epsilons: tuple[float, ...], mus: tuple[float, ...]) -> dict[str, float]:
-    by_epsilon = {f"epsilon {each}": value for each, value in zip(_EPSILONS, epsilons, strict=True)}
-    return {"no noise": clean} | by_epsilon | {f"mu {each}": value for each, value in zip(_MUS, mus, strict=True)}
+    by_epsilon = {f"epsilon {entry}": value for entry, value in zip(_EPSILONS, epsilons, strict=True)}
+    return {"no noise": clean} | by_epsilon | {f"mu {entry}": value for entry, value in zip(_MUS, mus, strict=True)}
 
 
 ACCURACY = {
@@ -41,5 +41,5 @@ FAIRNESS = {
 def printed_accuracy(epsilon: float | None, mu: float, task: str = BLOG) -> float | None:
     """A share, of the row without noise, at an epsilon, or with words masked."""
     name = "no noise" if epsilon is None else f"mu {mu:g}" if mu else f"epsilon {epsilon:g}"
-    found = ACCURACY.get(task, {}).get(name)
-    return None if found is None else found / 100
+    value = ACCURACY.get(task, {}).get(name)
+    return None if value is None else value / 100

@@ -29,9 +29,9 @@ class Rows:
     """The rows of one task; none where the file is missing."""
 
     def __init__(self, path: Path) -> None:
-        found = read_sweep(path) if path.exists() else None
-        self.rows = () if found is None else tuple(sorted(found.rows, key=_place))
-        self.constants: dict[str, Any] = {} if found is None else dict(found.experiment["constants"])
+        sweep = read_sweep(path) if path.exists() else None
+        self.rows = () if sweep is None else tuple(sorted(sweep.rows, key=_place))
+        self.constants: dict[str, Any] = {} if sweep is None else dict(sweep.experiment["constants"])
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -42,15 +42,15 @@ class Rows:
         return self.rows[0].numbers
 
     def get(self, mechanism: str, epsilon: float | None = None, mu: float = 0.0) -> Row | None:
-        wanted = {"mechanism": mechanism, "epsilon": epsilon, "mu": mu}
-        return next((row for row in self.rows if dict(row.settings) == wanted), None)
+        target = {"mechanism": mechanism, "epsilon": epsilon, "mu": mu}
+        return next((row for row in self.rows if dict(row.settings) == target), None)
 
     def true_epsilon(self, row: Row) -> float:
         return true_epsilon_of(row.settings["mechanism"], row.settings["epsilon"], int(self.constants["width"]))
 
     @property
     def attributes(self) -> list[str]:
-        return [each for each in _ATTRIBUTES if f"{each} mlp" in self.any]
+        return [attribute for attribute in _ATTRIBUTES if f"{attribute} mlp" in self.any]
 
     def groups(self, attribute: str) -> list[str]:
         names = [name.removeprefix(f"{attribute} ") for name in self.any if name.startswith(f"{attribute} ")]
@@ -59,7 +59,7 @@ class Rows:
     def gaps(self, attribute: str) -> list[str]:
         """Of accuracies of groups: the later less the earlier."""
         start = f"{attribute} gap "
-        return [each for each in self.any if each.startswith(start) and not each.endswith((" low", " high"))]
+        return [entry for entry in self.any if entry.startswith(start) and not entry.endswith((" low", " high"))]
 
 
 def write_report(out: Path, *, readme: Path | None) -> None:
@@ -68,29 +68,29 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     Raises:
         DataError: there are no rows.
     """
-    found = {task: rows for task in TASKS if (rows := Rows(out / f"blogs {task}.jsonl"))}
-    if not found:
+    result = {task: rows for task in TASKS if (rows := Rows(out / f"blogs {task}.jsonl"))}
+    if not result:
         raise DataError(f"no rows of blogs in {str(out)!r}: run the experiment first")
     whole, brief = [], []
-    for task, rows in found.items():
+    for task, rows in result.items():
         head = _head(task, rows)
         if task in ACCURACY:  # the page has what is printed, the file beside the rows has all
             brief += [head, main_table(task, rows), _scalar_sentence(rows)]
         whole += [head, _accuracy_table(task, rows), _scalar_sentence(rows)]
         whole += [_attack_table(rows), _fairness_table(task, rows)]
-    cells = sum(len(rows.rows) for rows in found.values())
-    seconds = sum(row.seconds for rows in found.values() for row in rows.rows)
+    cells = sum(len(rows.rows) for rows in result.values())
+    seconds = sum(row.seconds for rows in result.values() for row in rows.rows)
     took = f"{cells} cells took {seconds / 60:.0f} minutes of a core that was shared with others."
     (out / "blogs.md").write_text(_text([*whole, took]), encoding="utf-8")
     write_between(readme, START, END, _text([*brief, took]))
-    draw(found, out / "blogs.png")
+    draw(result, out / "blogs.png")
 
 
 def _head(task: str, rows: Rows) -> str:
-    said, numbers = rows.constants, rows.any
+    text, numbers = rows.constants, rows.any
     shares = [
         f"{name.removeprefix('age ').removeprefix('gender ')} {100 * value:.0f}%"
-        for name, value in said.items()
+        for name, value in text.items()
         if name.startswith(("gender ", "age "))
     ]
     printed = ""
@@ -99,7 +99,7 @@ def _head(task: str, rows: Rows) -> str:
         young, old = RATIOS[task]["age"]
         printed = f" (printed: {women}, {men}, {young}, {old})"
     return (
-        f"### Task: {task}\n\n{said['posts']:,} posts of {said['bloggers']:,} bloggers, {said['classes']} classes, "
+        f"### Task: {task}\n\n{text['posts']:,} posts of {text['bloggers']:,} bloggers, {text['classes']} classes, "
         f"**majority {numbers['task accuracy blind']:.3f}**; {', '.join(shares)} of the posts{printed}."
     )
 
@@ -107,13 +107,13 @@ def _head(task: str, rows: Rows) -> str:
 def main_table(task: str, rows: Rows) -> str:
     """Task, the paper's attacker and the gaps: a line a cell."""
     is_printed, attributes = task in ACCURACY, rows.attributes
-    head = [*_HEAD, "task", *(["printed"] if is_printed else []), *(f"{each}, attack" for each in attributes)]
-    head += [f"{'' if place else 'empirical privacy: '}{each}" for place, each in enumerate(attributes)]
+    head = [*_HEAD, "task", *(["printed"] if is_printed else []), *(f"{entry}, attack" for entry in attributes)]
+    head += [f"{'' if place else 'empirical privacy: '}{entry}" for place, entry in enumerate(attributes)]
     head += [_group_gap(rows, attribute) for attribute in attributes]
     lines = [head, ["---"] * len(head)]
     blind = [rows.any[f"{attribute} mlp blind"] for attribute in attributes]
     line = ["majority", "", "", "", f"{rows.any['task accuracy blind']:.3f}", *([""] if is_printed else [])]
-    line += [*(f"{each:.3f}" for each in blind), *(f"{1 - each:.3f}" for each in blind)]
+    line += [*(f"{entry:.3f}" for entry in blind), *(f"{1 - entry:.3f}" for entry in blind)]
     lines.append([*line, *[""] * len(attributes)])
     for name, theirs in FAIRNESS.get(task, {}).items():
         gaps = [f"{theirs[attribute][1] / 100:+.3f}" for attribute in attributes]
@@ -123,13 +123,13 @@ def main_table(task: str, rows: Rows) -> str:
         line += [_told(row, f"{attribute} mlp") for attribute in attributes]
         line += [f"{1 - row.numbers[f'{attribute} mlp']:.3f}" for attribute in attributes]
         lines.append([*line, *(_gap(row, _widest(rows, attribute)) for attribute in attributes)])
-    said = (
+    text = (
         " Attack: the paper's two layers of 512, a post at a time. Gaps: of the accuracy of the task. Bold: an attack "
         "above the majority, a gap that leaves 0 out."
         if attributes
         else ""
     )
-    return f"Task: logistic regression.{said}\n\n{_joined(lines)}"
+    return f"Task: logistic regression.{text}\n\n{_joined(lines)}"
 
 
 def _accuracy_table(task: str, rows: Rows) -> str:
@@ -141,30 +141,30 @@ def _accuracy_table(task: str, rows: Rows) -> str:
     blind = ["majority; guessing", "", "", "", f"{numbers['task accuracy blind']:.3f}"]
     lines.append([*blind, *([""] if is_printed else []), f"{numbers['task macro-F1 blind']:.3f}"])
     for row in rows.rows:
-        shown = [_theirs(task, row)] if is_printed else []
-        lines.append([*_named(rows, row), _spelled(row, "task accuracy"), *shown, _spelled(row, "task macro-F1")])
+        visible = [_theirs(task, row)] if is_printed else []
+        lines.append([*_named(rows, row), _spelled(row, "task accuracy"), *visible, _spelled(row, "task macro-F1")])
     return f"**Task** (logistic regression on what arrives):\n\n{_joined(lines)}"
 
 
 def _attack_table(rows: Rows) -> str:
     """Accuracy of attackers; empirical privacy is 1 less that."""
-    names = [(attribute, each) for attribute in _ATTRIBUTES for each in _ATTACKERS]
+    names = [(attribute, attacker) for attribute in _ATTRIBUTES for attacker in _ATTACKERS]
     head = list(_HEAD)
-    for attribute, each in names:
-        head.append(f"{attribute}, {_ATTACKERS[each]}")
-        if each == "mlp":
+    for attribute, entry in names:
+        head.append(f"{attribute}, {_ATTACKERS[entry]}")
+        if entry == "mlp":
             head.append("its empirical privacy")
     lines = [head, ["---"] * len(head)]
     line = ["majority", "", "", ""]
-    for attribute, each in names:
-        blind = rows.any[f"{attribute} {each} blind"]
-        line += [f"{blind:.3f}", *([f"{1 - blind:.3f}"] if each == "mlp" else [])]
+    for attribute, entry in names:
+        blind = rows.any[f"{attribute} {entry} blind"]
+        line += [f"{blind:.3f}", *([f"{1 - blind:.3f}"] if entry == "mlp" else [])]
     lines.append(line)
     for row in rows.rows:
         line = _named(rows, row)
-        for attribute, each in names:
-            line.append(_told(row, f"{attribute} {each}"))
-            line += [f"{1 - row.numbers[f'{attribute} {each}']:.3f}"] if each == "mlp" else []
+        for attribute, entry in names:
+            line.append(_told(row, f"{attribute} {entry}"))
+            line += [f"{1 - row.numbers[f'{attribute} {entry}']:.3f}"] if entry == "mlp" else []
         lines.append(line)
     return (
         "**Attack**: accuracy of fresh attackers on what arrives, a post at a time, or on the mean of all posts of a "
@@ -177,7 +177,7 @@ def _fairness_table(task: str, rows: Rows) -> str:
     parts = [(attribute, rows.groups(attribute), rows.gaps(attribute)) for attribute in _ATTRIBUTES]
     head = list(_HEAD)
     for attribute, groups, gaps in parts:
-        head += groups + [each.removeprefix(f"{attribute} gap ") for each in gaps]
+        head += groups + [entry.removeprefix(f"{attribute} gap ") for entry in gaps]
     lines = [head, ["---"] * len(head)]
     line = ["majority within the group", "", "", ""]
     for attribute, groups, gaps in parts:
@@ -208,15 +208,15 @@ def _scalar_sentence(rows: Rows) -> str:
     if clean is None or not undone:
         return ""
     change = max(row.numbers["largest change"] for row in undone)
-    apart = [
+    gap = [
         max(abs(row.numbers[name] - clean.numbers[name]) for row in undone for name in names)
         for names in (("task accuracy", "gender linear", "age linear"), ("gender mlp", "age mlp"))
     ]
     return (
         "**One scalar, undone**: nothing of the noise is left but what 32 bits round off, at all epsilons less than "
         f"{_up(change):g} in any coordinate of any post. Accuracies of the task and of the linear attacker are within "
-        f"{apart[0]:.4f} of those without noise; those of the network, whose training amplifies the last digit, within "
-        f"{apart[1]:.4f}."
+        f"{gap[0]:.4f} of those without noise; those of the network, whose training amplifies the last digit, within "
+        f"{gap[1]:.4f}."
     )
 
 
@@ -244,8 +244,8 @@ def _named(rows: Rows, row: Row) -> list[str]:
 
 def _theirs(task: str, row: Row) -> str:
     """The number that the paper prints for what this row does."""
-    found = printed_accuracy(row.settings["epsilon"], row.settings["mu"], task)
-    return "-" if found is None or row.settings["mechanism"] not in (NONE, *PUBLISHED) else f"{found:.3f}"
+    result = printed_accuracy(row.settings["epsilon"], row.settings["mu"], task)
+    return "-" if result is None or row.settings["mechanism"] not in (NONE, *PUBLISHED) else f"{result:.3f}"
 
 
 def _printed_label(name: str) -> str:
@@ -262,8 +262,8 @@ def _told(row: Row, name: str) -> str:
 def _gap(row: Row, name: str) -> str:
     """Bold where it is more than chance."""
     low, high = row.numbers[f"{name} low"], row.numbers[f"{name} high"]
-    said = f"{row.numbers[name]:+.3f} [{low:+.3f}, {high:+.3f}]"
-    return f"**{said}**" if low > 0 or high < 0 else said
+    text = f"{row.numbers[name]:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return f"**{text}**" if low > 0 or high < 0 else text
 
 
 def _widest(rows: Rows, attribute: str) -> str:
@@ -277,7 +277,7 @@ def _group_gap(rows: Rows, attribute: str) -> str:
 
 
 def _text(sections: list[str]) -> str:
-    return "\n\n".join(each for each in sections if each) + "\n"
+    return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _place(row: Row) -> tuple[int, float, float]:

@@ -46,10 +46,10 @@ class Corpus:
 
     @property
     def digest(self) -> str:
-        found = hashlib.sha256()
-        for each in (self.train.values, self.train.starts, self.train_labels, self.test.values, self.test_labels):
-            found.update(each.tobytes())
-        return found.hexdigest()[:16]
+        result = hashlib.sha256()
+        for value in (self.train.values, self.train.starts, self.train_labels, self.test.values, self.test_labels):
+            result.update(value.tobytes())
+        return result.hexdigest()[:16]
 
 
 def prepare(name: str, read: Read, work: Path, *, train_rows: int, test_rows: int | None) -> Path:
@@ -66,8 +66,8 @@ def prepare(name: str, read: Read, work: Path, *, train_rows: int, test_rows: in
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)
         parts = {}
-        for part, texts, most in zip(("train", "test"), read(), (train_rows, test_rows), strict=True):
-            order = np.argsort(RandomBits(seed=1).uniform(len(texts.texts)), kind="stable")[:most]
+        for part, texts, maximum in zip(("train", "test"), read(), (train_rows, test_rows), strict=True):
+            order = np.argsort(RandomBits(seed=1).uniform(len(texts.texts)), kind="stable")[:maximum]
             hashed = NGRAMS.of(texts.texts[place] for place in order)
             parts |= {f"{part}_values": hashed.values.astype(np.int32), f"{part}_starts": hashed.starts}
             parts |= {f"{part}_labels": texts.labels[order]}
@@ -80,11 +80,11 @@ def prepare(name: str, read: Read, work: Path, *, train_rows: int, test_rows: in
 @lru_cache(maxsize=2)
 def read(path: Path) -> Corpus:
     """What `prepare` made."""
-    with np.load(path) as found:
+    with np.load(path) as result:
         train, test = (
-            Buckets(found[f"{part}_values"].astype(np.int64), found[f"{part}_starts"]) for part in ("train", "test")
+            Buckets(result[f"{part}_values"].astype(np.int64), result[f"{part}_starts"]) for part in ("train", "test")
         )
-        return Corpus(train, found["train_labels"], test, found["test_labels"])
+        return Corpus(train, result["train_labels"], test, result["test_labels"])
 
 
 @lru_cache(maxsize=1)

@@ -129,42 +129,42 @@ class Run:
         return self._trainings("DPNR", self.plan.dimensions)
 
     def _trainings(self, mechanism: str, dimensions: Sequence[int]) -> list[dict[str, Any]]:
-        found = []
+        result = []
         for dimension in dimensions:
-            found += [self._server(mechanism, dimension, "plain"), self._server(mechanism, dimension, "adaptive")]
-            found += [self._server(mechanism, dimension, "robust", epsilon) for epsilon in self.plan.epsilons]
-        return found
+            result += [self._server(mechanism, dimension, "plain"), self._server(mechanism, dimension, "adaptive")]
+            result += [self._server(mechanism, dimension, "robust", epsilon) for epsilon in self.plan.epsilons]
+        return result
 
     def dropout(self) -> list[dict[str, Any]]:
         """What the study suggests: servers that mask words while they train, as their users do at `DROPOUT_AT`."""
-        found = []
+        result = []
         for dimension in self.plan.dimensions:
             for mu in self.plan.mus:
                 server = partial(self._server, "DPNR", dimension)
                 servers = [server("plain"), server("robust", DROPOUT_AT), server("adaptive")]
-                found += [each | {"word_dropout": mu} for each in servers]
-        return found
+                result += [entry | {"word_dropout": mu} for entry in servers]
+        return result
 
     def ours(self) -> list[dict[str, Any]]:
         """Mechanisms with a proof, robust at the users' epsilon, and plain."""
-        found = []
+        result = []
         for mechanism, dimension in self.plan.ours:
-            found.append(self._server(mechanism, dimension, "plain"))
-            found += [self._server(mechanism, dimension, "robust", epsilon) for epsilon in self.plan.our_epsilons]
-        return found
+            result.append(self._server(mechanism, dimension, "plain"))
+            result += [self._server(mechanism, dimension, "robust", epsilon) for epsilon in self.plan.our_epsilons]
+        return result
 
     def epochs(self) -> list[dict[str, Any]]:
         """What its authors propose to look at: more epochs, other schedules; in the larger of their dimensions.
 
         A server that is one of `study` is not trained again: the table takes its row from there.
         """
-        plan, found = self.plan, []
+        plan, result = self.plan, []
         for epochs in plan.more_epochs_of_reviews if self.name == IMDB else plan.more_epochs:
             server = partial(self._server, "DPNR", max(plan.dimensions), epochs=epochs)
-            found += [server("plain"), *(server("robust", epsilon) for epsilon in plan.robust_at)]
-            found += [server("adaptive", schedule=schedule) for schedule in SCHEDULES]
+            result += [server("plain"), *(server("robust", epsilon) for epsilon in plan.robust_at)]
+            result += [server("adaptive", schedule=schedule) for schedule in SCHEDULES]
         there = self._trainings("DPNR", plan.dimensions)
-        return [each for each in found if each not in there]
+        return [entry for entry in result if entry not in there]
 
     def _server(
         self,

@@ -77,7 +77,7 @@ def _panel(axes: Any, name: str, parts: Mapping[str, Rows]) -> None:
             shares = [decided(clean, epsilon, constants["classes"]) for epsilon in epsilons]
             axes.plot(epsilons, shares, color="black", linestyle=(0, (1, 1)), linewidth=1.0, label=DECISION)
     axes.set_xlim(0.9, _LARGEST)
-    axes.set_xticks(ticks := [2**power for power in range(9)], [str(each) for each in ticks])
+    axes.set_xticks(ticks := [2**power for power in range(9)], [str(tick) for tick in ticks])
     axes.grid(visible=True, color="0.93", linewidth=0.6)
     if axes.get_legend_handles_labels()[0]:  # none where every server was trained once
         axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
@@ -92,9 +92,11 @@ def _no_noise(axes: Any, rows: Rows) -> None:
 
 def _curve(axes: Any, points: tuple[list[float], list[Estimate]], label: str, style: dict[str, Any]) -> None:
     epsilons, means = points
-    shown = [(epsilon, mean) for epsilon, mean in zip(epsilons, means, strict=True) if math.isfinite(epsilon)]
-    if not shown:
+    visible = [(epsilon, mean) for epsilon, mean in zip(epsilons, means, strict=True) if math.isfinite(epsilon)]
+    if not visible:
         return
-    values = [mean.value for _, mean in shown]
-    errors = [[mean.value - mean.low for _, mean in shown], [mean.high - mean.value for _, mean in shown]]
-    axes.errorbar([epsilon for epsilon, _ in shown], values, yerr=errors, label=label, capsize=2, markersize=4, **style)
+    values = [mean.value for _, mean in visible]
+    errors = [[mean.value - mean.low for _, mean in visible], [mean.high - mean.value for _, mean in visible]]
+    axes.errorbar(
+        [epsilon for epsilon, _ in visible], values, yerr=errors, label=label, capsize=2, markersize=4, **style
+    )

@@ -58,7 +58,7 @@ class Mismatch:
         """Servers down, users across, the majority class last, in Markdown."""
         lines = [["server, by user", *map(_spelled, self.users)], ["---"] * (1 + len(self.users))]
         for server, row in zip(self.servers, self.accuracies, strict=True):
-            lines.append([_spelled(server), *(str(each) if intervals else f"{each.value:.3f}" for each in row)])
+            lines.append([_spelled(server), *(str(entry) if intervals else f"{entry.value:.3f}" for entry in row)])
         lines.append(["majority class", *[f"{self.baseline:.3f}"] * len(self.users)])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -97,29 +97,29 @@ def mismatch(
         raise ParameterError(f"seeds must be at least two for an interval over runs, got {len(runs)}")
     truth = np.asarray(labels)
     counts = np.bincount(codes_of("labels", labels))
-    found = np.empty((len(rows), len(columns), len(runs)))
+    result = np.empty((len(rows), len(columns), len(runs)))
     for place, seed in enumerate(runs):
         sent = [send(user, seed) for user in columns]
         for row, server in enumerate(rows):
             trained = train(server, seed)
             for column, vectors in enumerate(sent):
-                found[row, column, place] = _share_right(trained.predict(vectors), truth)
+                result[row, column, place] = _share_right(trained.predict(vectors), truth)
             if progress is not None:
                 progress(place * len(rows) + row + 1, len(rows) * len(runs))
     return Mismatch(
         servers=rows,
         users=columns,
-        accuracies=tuple(tuple(mean_over_runs(each, confidence=confidence) for each in row) for row in found),
+        accuracies=tuple(tuple(mean_over_runs(entry, confidence=confidence) for entry in row) for row in result),
         baseline=float(counts.max() / counts.sum()),
         rows=len(truth),
     )
 
 
 def _share_right(answers: Any, truth: npt.NDArray[Any]) -> float:
-    given = np.asarray(answers)
-    if given.shape != truth.shape:
-        raise ParameterError(f"a server must answer each of {truth.size} rows with one class, got shape {given.shape}")
-    return float((given == truth).mean())
+    values = np.asarray(answers)
+    if values.shape != truth.shape:
+        raise ParameterError(f"a server must answer each of {truth.size} rows with one class, got shape {values.shape}")
+    return float((values == truth).mean())
 
 
 def _distinct(name: str, entries: Sequence[Any]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ __all__ = ["CLEAN", "EPSILONS", "MUS", "ROWS", "TRAININGS", "printed"]
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 MUS = (0.1, 0.3, 0.5, 0.8)
 TRAININGS = ("plain", "robust", "adaptive")
-ROWS = (*(f"epsilon {each:g}" for each in EPSILONS), *(f"mu {each:g}" for each in MUS))
+ROWS = (*(f"epsilon {entry:g}" for entry in EPSILONS), *(f"mu {entry:g}" for entry in MUS))
 """The names of rows, as `printed` takes them."""
 CLEAN = {("AG News", 32): 0.80, ("AG News", 64): 0.77, ("Yelp", 32): 0.88, ("Yelp", 64): 0.89}
 """Not private."""

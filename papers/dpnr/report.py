@@ -33,23 +33,23 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     Raises:
         DataError: there are no rows.
     """
-    found = {name: {part: rows for part in PARTS if (rows := Rows(out / f"{part} {name}.jsonl"))} for name in SETS}
-    found = {name: parts for name, parts in found.items() if parts}
-    if not found:
+    result = {name: {part: rows for part in PARTS if (rows := Rows(out / f"{part} {name}.jsonl"))} for name in SETS}
+    result = {name: parts for name, parts in result.items() if parts}
+    if not result:
         raise DataError(f"no rows in {str(out)!r}: run the experiment first")
     whole, brief = [], []
     for name in SETS:
-        sections = _sections(name, found[name]) if name in found else _not_run(name)
+        sections = _sections(name, result[name]) if name in result else _not_run(name)
         # samples of a set that is there as large as the study's: what was done with them alone
-        is_sample = name == AG_NEWS and AS_LARGE in found
+        is_sample = name == AG_NEWS and AS_LARGE in result
         whole += [text for _, text in sections]
         brief += [text for part, text in sections if part not in ("more", *(["study"] if is_sample else []))]
-    every = [rows for parts in found.values() for rows in parts.values()]
+    every = [rows for parts in result.values() for rows in parts.values()]
     seconds, cells = sum(rows.seconds for rows in every), sum(len(rows.rows) for rows in every)
     took = f"{cells:,} cells took {seconds / 3600:.1f} hours of one core that was shared with others."
     (out / "tables.md").write_text(_text([*whole, took]), encoding="utf-8")
     write_between(readme, START, END, _text([*brief, took]))
-    draw(found, out / "figure.png")
+    draw(result, out / "figure.png")
 
 
 def _sections(name: str, parts: Mapping[str, Rows]) -> list[tuple[str, str]]:
@@ -62,18 +62,18 @@ def _sections(name: str, parts: Mapping[str, Rows]) -> list[tuple[str, str]]:
     sections = [("head", head)]
     study = parts.get("study")
     if study is not None:
-        sections += [("study", study_table(study, name, each)) for each in study.values("dimension")]
+        sections += [("study", study_table(study, name, entry)) for entry in study.values("dimension")]
     as_printed = parts.get("printed")
     if as_printed is None and study is not None and study.has_token_masks:
         as_printed = study.with_token_masks()
     if as_printed is not None:
         nearer = "nearer to how the study seems to have done it"
         sections += [
-            ("study", study_table(as_printed, name, each, title=nearer)) for each in as_printed.values("dimension")
+            ("study", study_table(as_printed, name, entry, title=nearer)) for entry in as_printed.values("dimension")
         ]
     if "dropout" in parts and study is not None:
         rows = parts["dropout"]
-        sections += [("dropout", dropout_table(rows, study, each)) for each in rows.values("dimension")]
+        sections += [("dropout", dropout_table(rows, study, row)) for row in rows.values("dimension")]
     if study is not None:
         sections += [("scalar", one_scalar_table(study))]
         sections += [("more", mismatch_table(study, PUBLISHED, max(study.values("dimension"))))]
@@ -94,7 +94,7 @@ def _not_run(name: str) -> list[tuple[str, str]]:
     if data is None or name == AS_LARGE:
         return []
     why = f"### {name}\n\nNot run: no file of it is at hand (`--{name.lower()} FILE` or `--hub` runs it)."
-    return [("head", why), *(("study", study_table(None, name, each)) for each in (32, 64))]
+    return [("head", why), *(("study", study_table(None, name, entry)) for entry in (32, 64))]
 
 
 def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "the study's rows") -> str:
@@ -103,7 +103,7 @@ def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "t
     Of None there are the printed numbers alone.
     """
     data = PRINTED_AS.get(name, "")
-    lines = [["", "claimed epsilon", "true epsilon", *(f"{each} (printed)" for each in TRAININGS), "majority class"]]
+    lines = [["", "claimed epsilon", "true epsilon", *(f"{entry} (printed)" for entry in TRAININGS), "majority class"]]
     lines.append(["---"] * len(lines[0]))
     counted: list[bool] = []
 
@@ -111,13 +111,13 @@ def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "t
         runs = [] if rows is None else _runs(rows, number, dimension, training, epsilon)
         if len(runs) < 2:
             return _EMPTY if theirs is None else f"not run (printed {theirs:.2f})"
-        said = _spelled(mean_over_runs(runs))
+        text = _spelled(mean_over_runs(runs))
         if theirs is None:
-            return said
+            return text
         if len(runs) < RUNS:  # so few lead one to expect nearly anything
-            return f"{said} ({theirs:.2f})"
+            return f"{text} ({theirs:.2f})"
         counted.append(reproduced(runs, theirs))
-        return f"{said} ({theirs:.2f})" if counted[-1] else f"{said} ({theirs:.2f}\\*)"
+        return f"{text} ({theirs:.2f})" if counted[-1] else f"{text} ({theirs:.2f}\\*)"
 
     majority = _EMPTY if rows is None else f"{rows.constants['majority']:.3f}"
     clean = cell("clean", "plain", math.nan, CLEAN.get((data, dimension)))
@@ -126,9 +126,9 @@ def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "t
         kind, _, value = number.partition(" ")
         epsilon = float(value) if kind == "epsilon" else DROPOUT_AT
         line = ["" if kind == "epsilon" else f"mu {value}", f"{epsilon:g}", _true(PUBLISHED, epsilon, dimension)]
-        line += [cell(number, each, epsilon, printed(data, dimension, each, number)) for each in TRAININGS]
+        line += [cell(number, entry, epsilon, printed(data, dimension, entry, number)) for entry in TRAININGS]
         lines.append([*line, majority])
-    said = (
+    text = (
         f" {sum(counted)} of {len(counted)} printed numbers are what these runs lead one to expect of five others "
         "(95%); a star marks the others."
         if counted
@@ -136,7 +136,7 @@ def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "t
         if data
         else " The study has no numbers for this set."
     )
-    return f"**DPNR, d = {dimension}**, {title}.{said}\n\n{_joined(lines)}"
+    return f"**DPNR, d = {dimension}**, {title}.{text}\n\n{_joined(lines)}"
 
 
 def dropout_table(rows: Rows, study: Rows, dimension: int) -> str:
@@ -173,15 +173,15 @@ def one_scalar_table(rows: Rows) -> str:
     """The authors' code: one draw of noise for all coordinates."""
     mechanism = "DPNR, one scalar"
     dimensions = dict.fromkeys(row.settings["dimension"] for row in rows.rows if row.settings["mechanism"] == mechanism)
-    kinds = [(each, training) for each in dimensions for training in ("plain", "robust")]
+    kinds = [(dimension, training) for dimension in dimensions for training in ("plain", "robust")]
     if not kinds:
         return ""
-    lines = [["claimed epsilon", "true epsilon", *(f"d = {each}, {training}" for each, training in kinds)]]
+    lines = [["claimed epsilon", "true epsilon", *(f"d = {entry}, {training}" for entry, training in kinds)]]
     lines[0].append("majority class")
     lines.append(["---"] * len(lines[0]))
     for name in _epsilons(rows):
         epsilon = _number(name)
-        cells = [_spelled(_server(rows, name, each, training, epsilon, mechanism)) for each, training in kinds]
+        cells = [_spelled(_server(rows, name, entry, training, epsilon, mechanism)) for entry, training in kinds]
         lines.append([f"{epsilon:g}", "inf", *cells, f"{rows.constants['majority']:.3f}"])
     return f"**One scalar of noise for all coordinates**, as the authors' code has it.\n\n{_joined(lines)}"
 
@@ -191,17 +191,17 @@ def mismatch_table(rows: Rows, mechanism: str, dimension: int) -> str:
     names = _epsilons(rows)
     servers: dict[float | str, dict[str, Any]] = {"plain": {"training": "plain"}, "adaptive": {"training": "adaptive"}}
     servers |= {epsilon: {"training": "robust", "epsilon": epsilon} for epsilon in map(_number, names)}
-    found = {}
+    result = {}
     for server, settings in servers.items():
         row = [rows.mean(name, mechanism=mechanism, dimension=dimension, **settings) for name in names]
-        if all(each is not None for each in row):
-            found[server] = tuple(each for each in row if each is not None)
-    if not found:
+        if all(entry is not None for entry in row):
+            result[server] = tuple(entry for entry in row if entry is not None)
+    if not result:
         return ""
     matrix = Mismatch(
-        servers=tuple(found),
+        servers=tuple(result),
         users=tuple(map(_number, names)),
-        accuracies=tuple(found.values()),
+        accuracies=tuple(result.values()),
         baseline=rows.constants["majority"],
         rows=rows.constants["tested"],
     )
@@ -224,18 +224,18 @@ def _label(server: float | str) -> str:
 def ours_table(rows: Rows, study: Rows | None) -> str:
     """Mechanisms with a proof, at true epsilons; DPNR where it comes closest from below."""
     kinds = list(dict.fromkeys((row.settings["mechanism"], row.settings["dimension"]) for row in rows.rows))
-    head = ["true epsilon", *(f"{name}, d = {each}" for name, each in kinds), "decision, randomised response"]
+    head = ["true epsilon", *(f"{name}, d = {entry}" for name, entry in kinds), "decision, randomised response"]
     lines = [[*head, "majority class"], ["---"] * (len(head) + 1)]
     smallest = min(rows.values("dimension"))
     clean = rows.mean("clean", mechanism=kinds[0][0], dimension=smallest, training="plain")
     for name in _epsilons(rows):
         epsilon = _number(name)
         cells = []
-        for mechanism, each in kinds:
-            robust = rows.mean(name, mechanism=mechanism, dimension=each, training="robust", epsilon=epsilon)
-            plain = rows.mean(name, mechanism=mechanism, dimension=each, training="plain")
-            shown = "not run" if robust is None else _spelled(robust)
-            cells.append(f"{shown} / {'not run' if plain is None else f'{plain.value:.3f}'}")
+        for mechanism, entry in kinds:
+            robust = rows.mean(name, mechanism=mechanism, dimension=entry, training="robust", epsilon=epsilon)
+            plain = rows.mean(name, mechanism=mechanism, dimension=entry, training="plain")
+            visible = "not run" if robust is None else _spelled(robust)
+            cells.append(f"{visible} / {'not run' if plain is None else f'{plain.value:.3f}'}")
         decision = "" if clean is None else f"{decided(clean, epsilon, rows.constants['classes']):.3f}"
         lines.append([f"{epsilon:g}", *cells, decision, f"{rows.constants['majority']:.3f}"])
     text = (
@@ -273,10 +273,10 @@ def epochs_table(rows: Rows) -> str:
             means = [rows.mean(name, **settings) for name in ("clean", *names)]
             label = training if epsilon is None else f"{training} at {epsilon:g}"
             if any(means):
-                runs = min(each.count for each in means if each)
+                runs = min(mean.count for mean in means if mean)
                 few = f" ({runs} runs)" if runs < RUNS else ""
-                shown = (f"{each.value:.3f}" if each else _EMPTY for each in means)
-                lines.append([str(epochs), f"{schedule or label}{few}", *shown])
+                visible = (f"{mean.value:.3f}" if mean else _EMPTY for mean in means)
+                lines.append([str(epochs), f"{schedule or label}{few}", *visible])
     lines.append(["", "majority class", *[f"{rows.constants['majority']:.3f}"] * (1 + len(names))])
     best = [
         f"{_number(name):g}: {label} ({value:.3f})"
@@ -284,16 +284,16 @@ def epochs_table(rows: Rows) -> str:
         if (means := [(row.value, label) for label, row in _labelled(rows, name)])
         for value, label in [max(means)]
     ]
-    said = f" Best for users at {'; '.join(best)}." if best else ""
+    text = f" Best for users at {'; '.join(best)}." if best else ""
     title = f"**More epochs, other schedules** (DPNR, d = {dimension}; users at claimed epsilons)."
-    return f"{title}{said}\n\n{_joined(lines)}"
+    return f"{title}{text}\n\n{_joined(lines)}"
 
 
 def _kinds(rows: Rows) -> list[tuple[str, float | None, str | None]]:
-    found = {(row.settings["training"], row.settings["epsilon"], row.settings["schedule"]) for row in rows.rows}
+    results = {(row.settings["training"], row.settings["epsilon"], row.settings["schedule"]) for row in rows.rows}
     order = list(SCHEDULES)
     return sorted(
-        found,  # type: ignore[arg-type]
+        results,  # type: ignore[arg-type]
         key=lambda each: (TRAININGS.index(each[0]), each[1] or 0.0, order.index(each[2]) if each[2] in order else 0),
     )
 

@@ -23,9 +23,9 @@ class Rows:
     """The rows of one file; none where it is missing."""
 
     def __init__(self, path: Path) -> None:
-        found = read_sweep(path) if path.exists() else None
-        self.rows = () if found is None else found.rows
-        self.constants: dict[str, Any] = {} if found is None else dict(found.experiment["constants"])
+        sweep = read_sweep(path) if path.exists() else None
+        self.rows = () if sweep is None else sweep.rows
+        self.constants: dict[str, Any] = {} if sweep is None else dict(sweep.experiment["constants"])
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -45,25 +45,25 @@ class Rows:
 
     def with_token_masks(self) -> Rows:
         """The rows with masks as the study's numbers suggest (`papers.dpnr.servers.measure_both`) for the others."""
-        found = copy(self)
+        result = copy(self)
         numbers = [
             row.numbers | {name: row.numbers.get(TOKEN + name, value) for name, value in row.numbers.items()}
             for row in self.rows
         ]
-        found.rows = tuple(replace(row, numbers=each) for row, each in zip(self.rows, numbers, strict=True))
-        return found
+        result.rows = tuple(replace(row, numbers=entry) for row, entry in zip(self.rows, numbers, strict=True))
+        return result
 
     def and_of(self, other: Rows | None, **settings: Any) -> Rows:
         """These rows and those of another part that have these settings and are not among them."""
-        found = copy(self)
+        result = copy(self)
         there = {(tuple(row.settings.items()), row.seed) for row in self.rows}
         more = () if other is None else other.rows
-        found.rows = self.rows + tuple(
+        result.rows = self.rows + tuple(
             row
             for row in more
             if settings.items() <= row.settings.items() and (tuple(row.settings.items()), row.seed) not in there
         )
-        return found
+        return result
 
     def values(self, name: str) -> list[Any]:
         """Of a setting, as they came."""
@@ -79,8 +79,8 @@ class Rows:
 
     def mean(self, number: str, **settings: Any) -> Estimate | None:
         """Its mean; None with fewer than two runs."""
-        found = self.runs(number, **settings)
-        return mean_over_runs(found) if len(found) > 1 else None
+        result = self.runs(number, **settings)
+        return mean_over_runs(result) if len(result) > 1 else None
 
 
 def reproduced(runs: list[float], printed: float, *, of: int = 5) -> bool:
@@ -105,7 +105,7 @@ def decided(clean: Estimate, epsilon: float, classes: int) -> float:
 
 def at_true_epsilon(rows: Rows, mechanism: str, dimension: int, training: str) -> tuple[list[float], list[Estimate]]:
     """(true epsilons, accuracies) of a mechanism at what users ask for; robust servers are at the users' own."""
-    found: dict[float, Estimate] = {}
+    result: dict[float, Estimate] = {}
     for name in rows.names:
         kind, _, number = name.partition(" ")
         if kind != "epsilon":
@@ -113,6 +113,6 @@ def at_true_epsilon(rows: Rows, mechanism: str, dimension: int, training: str) -
         own = {"epsilon": float(number)} if training == "robust" else {}
         mean = rows.mean(name, mechanism=mechanism, dimension=dimension, training=training, **own)
         if mean is not None:
-            found[true_epsilon(mechanism, float(number), dimension)] = mean
-    order = np.argsort(list(found))
-    return [list(found)[place] for place in order], [list(found.values())[place] for place in order]
+            result[true_epsilon(mechanism, float(number), dimension)] = mean
+    order = np.argsort(list(result))
+    return [list(result)[place] for place in order], [list(result.values())[place] for place in order]

@@ -38,9 +38,9 @@ _QUICK_ROWS = 400
 
 def tp_us(path: Path) -> Attributed:
     """The reviews of the United States by people under 35 or over 45, as the paper's two groups of age."""
-    found = read_reviews(path, a_country=_ALL, country=_COUNTRY)
-    kept = np.flatnonzero(found.attributes["age"] != AGES[1])
-    return _some(replace(found, attributes={name: found.attributes[name] for name in ("gender", "age")}), kept)
+    reviews = read_reviews(path, a_country=_ALL, country=_COUNTRY)
+    kept = np.flatnonzero(reviews.attributes["age"] != AGES[1])
+    return _some(replace(reviews, attributes={name: reviews.attributes[name] for name in ("gender", "age")}), kept)
 
 
 def ag(data: Path) -> Attributed:
@@ -69,13 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(plan: Plan, options: argparse.Namespace) -> None:
     """All cells of AG News, and of TP-US where a file is given."""
-    found = {AG: partial(ag, options.data)}
+    result = {AG: partial(ag, options.data)}
     if options.trustpilot is not None:
-        found[TP_US] = partial(tp_us, options.trustpilot)
+        result[TP_US] = partial(tp_us, options.trustpilot)
     vectors = load_vectors(VECTORS, limit=WORDS)
     device = Device(vectors, smallest_group=plan.smallest_group, folds=plan.folds)
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, read in found.items():
+    for name, read in result.items():
         texts = read()
         if options.quick:
             texts = _some(texts, np.arange(min(_QUICK_ROWS, len(texts.texts))))
@@ -103,10 +103,12 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         if not rows:
             sections.append(_not_run(name))
             continue
-        said = rows.constants
-        shares = [f"{key} {100 * value:.0f}%" for key, value in said.items() if key.startswith(("gender ", "age "))]
+        constants = rows.constants
+        shares = [
+            f"{key} {100 * value:.0f}%" for key, value in constants.items() if key.startswith(("gender ", "age "))
+        ]
         sections.append(
-            f"{said['posts']:,} texts, {said['classes']} classes, **majority "
+            f"{constants['posts']:,} texts, {constants['classes']} classes, **majority "
             f"{rows.any['task accuracy blind']:.3f}**{'; ' if shares else ''}{', '.join(shares)}."
         )
         sections.append(main_table(name, rows))

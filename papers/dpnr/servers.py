@@ -86,15 +86,15 @@ def measure(
     """
     corpus = read(file)
     server = trained(corpus, settings, seed)
-    found = {"clean": _accuracy(server, corpus, None, corpus.test, RandomBits(seed))}
+    result = {"clean": _accuracy(server, corpus, None, corpus.test, RandomBits(seed))}
     for epsilon in users:
         noise = randomizer(settings["mechanism"], epsilon)
-        found[f"epsilon {epsilon:g}"] = _accuracy(server, corpus, noise, corpus.test, _bits(seed, "noise", epsilon))
+        result[f"epsilon {epsilon:g}"] = _accuracy(server, corpus, noise, corpus.test, _bits(seed, "noise", epsilon))
     for mu in mus:
         texts = masked(corpus.test, mu, _bits(seed, "mask", mu))
         noise = randomizer(settings["mechanism"], DROPOUT_AT)
-        found[f"mu {mu:g}"] = _accuracy(server, corpus, noise, texts, _bits(seed, "masked noise", mu))
-    return found
+        result[f"mu {mu:g}"] = _accuracy(server, corpus, noise, texts, _bits(seed, "masked noise", mu))
+    return result
 
 
 def measure_as_printed(
@@ -114,16 +114,16 @@ def measure_as_printed(
     """
     corpus = read(file)
     server = trained(repeated(corpus, texts), settings, seed)
-    found = {"clean": _accuracy(server, corpus, None, corpus.test, RandomBits(seed))}
+    result = {"clean": _accuracy(server, corpus, None, corpus.test, RandomBits(seed))}
     for epsilon in users:
         noise = randomizer(settings["mechanism"], epsilon)
-        found[f"epsilon {epsilon:g}"] = _accuracy(server, corpus, noise, corpus.test, _bits(seed, "noise", epsilon))
+        result[f"epsilon {epsilon:g}"] = _accuracy(server, corpus, noise, corpus.test, _bits(seed, "noise", epsilon))
     untrained = _bits(seed, "untrained").uniform(settings["dimension"]) - 0.5
     for mu in mus:
         means = _means_with_a_token(server, corpus.test, untrained, mu, _bits(seed, "mask", mu))
         noise = randomizer(settings["mechanism"], DROPOUT_AT)
-        found[f"mu {mu:g}"] = _share_right(server, corpus, means, noise, _bits(seed, "masked noise", mu))
-    return found
+        result[f"mu {mu:g}"] = _share_right(server, corpus, means, noise, _bits(seed, "masked noise", mu))
+    return result
 
 
 def measure_both(
@@ -141,17 +141,17 @@ def measure_both(
     """
     known: dict[str, Any] = {"file": file, "mus": mus}
     as_printed = measure_as_printed(settings, seed, users=(), texts=texts, **known)
-    found = measure(settings, seed, users=users, **known)
-    return found | {f"{TOKEN}{name}": value for name, value in as_printed.items() if name.startswith("mu ")}
+    result = measure(settings, seed, users=users, **known)
+    return result | {f"{TOKEN}{name}": value for name, value in as_printed.items() if name.startswith("mu ")}
 
 
 def _means_with_a_token(server: SplitClassifier, texts: Buckets, token: Floats, mu: float, bits: RandomBits) -> Floats:
     """Mean vectors of which each n-gram's is, with chance mu, that of the token."""
-    kept = np.concatenate([[0], np.cumsum(found := bits.uniform(texts.values.size) > mu)])
+    kept = np.concatenate([[0], np.cumsum(result := bits.uniform(texts.values.size) > mu)])
     left = np.diff(kept[texts.starts])
-    shown = Buckets(texts.values[found], np.concatenate([[0], np.cumsum(left)]))
+    buckets = Buckets(texts.values[result], np.concatenate([[0], np.cumsum(left)]))
     bag: Any = server.release_.encoder
-    sums = bag.means(shown) * left[:, None] + (texts.lengths - left)[:, None] * token
+    sums = bag.means(buckets) * left[:, None] + (texts.lengths - left)[:, None] * token
     means: Floats = sums / np.maximum(texts.lengths, 1)[:, None]
     return means
 
@@ -165,12 +165,12 @@ def trained(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClas
 def _trained(corpus: Corpus, given: tuple[tuple[str, Any], ...], seed: int) -> SplitClassifier:
     settings = dict(given)
     schedule = settings["schedule"] or "noise-rises-10/n"
-    made = SCHEDULES[schedule]
+    output = SCHEDULES[schedule]
     server = SplitClassifier(
         randomizer(settings["mechanism"], settings["epsilon"] or 1.0),  # 1: where training does not look at it
         dimension=settings["dimension"],
         training=settings["training"],
-        schedule=schedule if made is None else made(settings["epochs"]),
+        schedule=schedule if output is None else output(settings["epochs"]),
         ngrams=NGRAMS.most,
         buckets=NGRAMS.buckets,
         word_dropout=settings.get("word_dropout", 0.0),

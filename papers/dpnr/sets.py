@@ -58,13 +58,13 @@ class Sources:
             DataError: there are fewer.
         """
         if name == AS_LARGE:
-            found = from_hub("AG News") if self.hub else ag_news(self.data, self.ag_news)
-            if len(found[0].texts) < least:
+            result = from_hub("AG News") if self.hub else ag_news(self.data, self.ag_news)
+            if len(result[0].texts) < least:
                 raise DataError(
-                    f"expected {least:,} training texts of AG News that are not tested, got {len(found[0].texts):,}: "
+                    f"expected {least:,} training texts of AG News that are not tested, got {len(result[0].texts):,}: "
                     "name the train.csv of its publishers, or leave --ag-news out for the samples"
                 )
-            return found
+            return result
         if self.hub:
             return from_hub(name)
         if name == YELP:
@@ -79,10 +79,10 @@ class Sources:
 
 
 def _imdb(data: Path) -> Texts:
-    found = list(reviews(data))
-    parts = [[each for each in found if each.train is train] for train in (True, False)]
+    result = list(reviews(data))
+    parts = [[entry for entry in result if entry.train is train] for train in (True, False)]
     train, test = (
-        LabelledTexts(tuple(each.text for each in part), np.array([each.positive for each in part], dtype=np.intp))
+        LabelledTexts(tuple(entry.text for entry in part), np.array([entry.positive for entry in part], dtype=np.intp))
         for part in parts
     )
     return train, test

@@ -42,7 +42,7 @@ def with_industry(posts: Posts, *, smallest: int) -> Attributed:
         posts: of a task that is not the industry.
         smallest: bloggers that an industry must have; those of the others are one group, `OTHER`.
     """
-    whose = Counter(industry for industry, _ in set(zip(posts.industry.tolist(), posts.people.tolist(), strict=True)))
-    kept = [industry for industry, count in whose.items() if count >= smallest]
+    counter = Counter(industry for industry, _ in set(zip(posts.industry.tolist(), posts.people.tolist(), strict=True)))
+    kept = [industry for industry, count in counter.items() if count >= smallest]
     groups = np.where(np.isin(posts.industry, kept), posts.industry, OTHER)
     return Attributed(posts.task, posts.texts, posts.people, posts.labels, posts.attributes | {"industry": groups})

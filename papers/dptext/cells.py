@@ -132,7 +132,7 @@ def split(posts: Posts | Attributed, folds: int, seed: int) -> list[tuple[Codes,
     parts = []
     for fold in make_folds(posts.labels, count=folds, people=posts.people, seed=seed):
         halves = make_folds(posts.labels[fold.train], count=2, people=posts.people[fold.train], seed=seed + 1)
-        public, senders = (fold.train[each] for each in _sides(halves[0]))
+        public, senders = (fold.train[side] for side in _sides(halves[0]))
         parts.append((public, senders, fold.test))
     return parts
 
@@ -148,26 +148,26 @@ def measure(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict
     answers = answered(settings["method"], settings["epsilon"], settings["alpha"], seed, setting)
     base = answered(REFERENCE["method"], REFERENCE["epsilon"], REFERENCE["alpha"], seed, setting)
     posts, rows = setting.posts, answers.rows
-    people, how = posts.people[rows], {"resamples": setting.resamples, "seed": seed}
+    people, options = posts.people[rows], {"resamples": setting.resamples, "seed": seed}
     truth = {"task": _codes(posts.labels)[rows]}
     truth |= {name: _codes(values)[rows] for name, values in posts.attributes.items()}
     numbers: dict[str, float] = {}
     for which in ("accuracy", "macro-F1"):
-        found = measured(which, truth["task"], answers.task, people=people)
-        numbers |= _named(f"task {which}", found.score, found.baseline)
+        result = measured(which, truth["task"], answers.task, people=people)
+        numbers |= _named(f"task {which}", result.score, result.baseline)
         for attribute, by in answers.told.items():
-            for attacker, said in by.items():
-                found = measured(which, truth[attribute], said, people=people)
-                numbers |= _named(f"{attribute} {attacker} {which}", found.score, found.baseline)
+            for attacker, text in by.items():
+                result = measured(which, truth[attribute], text, people=people)
+                numbers |= _named(f"{attribute} {attacker} {which}", result.score, result.baseline)
     numbers |= _named(
-        "task less ADV-ALL", over_people(_hits(truth["task"], [answers.task], [base.task]), people, **how)
+        "task less ADV-ALL", over_people(_hits(truth["task"], [answers.task], [base.task]), people, **options)
     )
     for attribute, by in answers.told.items():
         best = _hits(truth[attribute], list(by.values()), [])
         baseline = float(np.bincount(truth[attribute]).max() / len(rows))
-        numbers |= _named(f"{attribute} best", over_people(best, people, **how), baseline)
+        numbers |= _named(f"{attribute} best", over_people(best, people, **options), baseline)
         less = _hits(truth[attribute], list(by.values()), list(base.told[attribute].values()))
-        numbers |= _named(f"{attribute} less ADV-ALL", over_people(less, people, **how))
+        numbers |= _named(f"{attribute} less ADV-ALL", over_people(less, people, **options))
         numbers |= _served(truth["task"], answers.task, posts.attributes[attribute][rows], people, attribute, setting)
     numbers |= _named("authors", *answers.found)
     return numbers
@@ -202,9 +202,9 @@ def arrived_in(
     everything = rows_of(place, setting)
     # every draw hangs on all that it is drawn for: the same noise at two budgets would be told by subtraction
     own = zlib.crc32(repr((seed, method, epsilon, alpha, place)).encode())
-    made = sender(NAMES[method], epsilon, alpha, everything.at(public), own)
-    arrived = made.send(everything.at(np.concatenate([senders, tested])), own + 1)
-    return Arrived(public, senders, tested, made, own, arrived[: senders.size], arrived[senders.size :])
+    output = sender(NAMES[method], epsilon, alpha, everything.at(public), own)
+    arrived = output.send(everything.at(np.concatenate([senders, tested])), own + 1)
+    return Arrived(public, senders, tested, output, own, arrived[: senders.size], arrived[senders.size :])
 
 
 def rows_of(place: int, setting: Setting) -> Labelled:
@@ -225,28 +225,28 @@ def answered(method: str, epsilon: float | None, alpha: float | None, seed: int,
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with hashed_file(path, owner_only=True) as stream:
             pickle.dump(_answered(method, epsilon, alpha, seed, setting), stream)
-    found: Answers = pickle.loads(path.read_bytes())  # this user's own file
-    return found
+    result: Answers = pickle.loads(path.read_bytes())  # this user's own file
+    return result
 
 
 def _answered(method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting) -> Answers:
     posts = setting.posts
     labels = _codes(posts.labels)
     attributes = {name: _codes(values) for name, values in posts.attributes.items()}
-    rows, task, told, found = [], [], {name: {each: [] for each in setting.attackers} for name in attributes}, None
+    rows, task, told, result = [], [], {name: {entry: [] for entry in setting.attackers} for name in attributes}, None
     for place in range(setting.folds):
         fold = arrived_in(place, method, epsilon, alpha, seed, setting)
-        known, asked, senders = fold.known, fold.asked, fold.senders
+        known, requested, senders = fold.known, fold.asked, fold.senders
         rows.append(fold.tested)
-        task.append(Learner("linear", seed).fit(known, labels[senders]).predict(asked))
+        task.append(Learner("linear", seed).fit(known, labels[senders]).predict(requested))
         for name, codes in attributes.items():
             for attacker in setting.attackers:
-                told[name][attacker].append(Learner(attacker, seed).fit(known, codes[senders]).predict(asked))
-        if found is None:
-            found = _authors(asked, posts.people[fold.tested], seed)
-    assert found is not None
-    joined = {name: {each: np.concatenate(said) for each, said in by.items()} for name, by in told.items()}
-    return Answers(np.concatenate(rows), np.concatenate(task), joined, found)
+                told[name][attacker].append(Learner(attacker, seed).fit(known, codes[senders]).predict(requested))
+        if result is None:
+            result = _authors(requested, posts.people[fold.tested], seed)
+    assert result is not None
+    joined = {name: {entry: np.concatenate(text) for entry, text in by.items()} for name, by in told.items()}
+    return Answers(np.concatenate(rows), np.concatenate(task), joined, result)
 
 
 def _authors(arrived: npt.NDArray[np.float64], people: Codes, seed: int) -> tuple[Estimate, float]:
@@ -265,7 +265,7 @@ def _authors(arrived: npt.NDArray[np.float64], people: Codes, seed: int) -> tupl
 
 def _hits(truth: Codes, ours: list[Codes], theirs: list[Codes]) -> Callable[[Codes], float]:
     """The share that the best of some models has right, less that of the best of others."""
-    one, other = (np.array([said == truth for said in each], dtype=np.float64) for each in (ours, theirs))
+    one, other = (np.array([text == truth for text in our], dtype=np.float64) for our in (ours, theirs))
 
     def difference(rows: Codes) -> float:
         best = float(one[:, rows].mean(axis=1).max())
@@ -283,8 +283,8 @@ def _served(
     setting: Setting,
 ) -> dict[str, float]:
     """Accuracy of the task in each group, and the gap of each pair: the later group less the earlier one."""
-    found = fairness(true, said, groups, people=people, smallest=setting.smallest_group)
-    return of_groups(attribute, found)
+    result = fairness(true, said, groups, people=people, smallest=setting.smallest_group)
+    return of_groups(attribute, result)
 
 
 def _codes(values: npt.NDArray[np.str_]) -> Codes:

@@ -62,15 +62,15 @@ def draw(found: Sequence[Rows], path: Path) -> None:
 
 
 def _panel(panel: Any, rows: Rows, attribute: str) -> None:
-    for label, what, style in _LINES:
-        chosen = _line(rows, what)
+    for label, kind, style in _LINES:
+        chosen = _line(rows, kind)
         if not chosen:
             continue
         points = [_point(row, attribute) for row in chosen]
         panel.plot(*zip(*points, strict=True), label=label, linewidth=1.2, **style)
         for row, (x, y) in zip(chosen, points, strict=True):
-            told = row.settings["alpha"] if what == "alpha" else row.settings["epsilon"]
-            if what != "weight":
+            told = row.settings["alpha"] if kind == "alpha" else row.settings["epsilon"]
+            if kind != "weight":
                 panel.annotate(f"{told:g}", (x, y), (4, -9), textcoords="offset points", fontsize=7, color="0.3")
     for name, (marker, label) in _POINTS.items():
         for row in rows.of(name, alpha=None)[:1]:
@@ -105,8 +105,8 @@ def _line(rows: Rows, what: str) -> list[Row]:
         return rows.of(methods.DECISION)
     if what == "epsilon":
         return rows.of(methods.OURS, alpha=1.0)
-    found = rows.of(methods.OURS, epsilon=methods.MAIN)
-    return sorted(found, key=lambda row: row.settings["alpha"]) if len(found) > 1 else []
+    result = rows.of(methods.OURS, epsilon=methods.MAIN)
+    return sorted(result, key=lambda row: row.settings["alpha"]) if len(result) > 1 else []
 
 
 def _point(row: Row, attribute: str) -> tuple[float, float]:

@@ -54,8 +54,8 @@ class ConceptEraser:
         Raises:
             ParameterError: another shape.
         """
-        given = checked_vectors(vectors, self.mean.size)
-        erased: Floats = given - (given - self.mean) @ self.look @ self.erase.T  # eq. (1)
+        values = checked_vectors(vectors, self.mean.size)
+        erased: Floats = values - (values - self.mean) @ self.look @ self.erase.T  # eq. (1)
         return erased
 
     def on(self, encoder: TextEncoder, *, public: bool = False, public_name: str | None = None) -> LayeredEncoder:
@@ -89,36 +89,36 @@ def fit_eraser(vectors: npt.ArrayLike, attributes: Mapping[str, Iterable[Hashabl
     >>> eraser.apply([[0.0, 1.0], [11.0, 1.0]]).round(6).tolist()
     [[5.0, 1.0], [5.0, 1.0]]
     """
-    given = checked_vectors(vectors)
-    if not len(given) or not np.isfinite(given).all():
+    value = checked_vectors(vectors)
+    if not len(value) or not np.isfinite(value).all():
         raise DataError("an eraser is fitted on at least one vector of finite numbers")
-    mean = given.mean(axis=0)
-    centred = given - mean
+    mean = value.mean(axis=0)
+    centred = value - mean
     columns = [_with_classes(centred, name, labels) for name, labels in attributes.items()]
     if not columns:
         raise DataError("expected at least one attribute to erase, got none")
-    values, axes = np.linalg.eigh(centred.T @ centred / len(given))
+    values, axes = np.linalg.eigh(centred.T @ centred / len(value))
     kept = values > _NEGLIGIBLE * max(float(values[-1]), 5e-324)
     roots, axes = np.sqrt(values[kept]), axes[:, kept]
     whitened = (axes / roots).T @ np.hstack(columns)  # W S_xz, in the basis of the axes
     left, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
     left = left[:, strengths > _NEGLIGIBLE * max(float(strengths.max(initial=0.0)), 5e-324)]
-    return ConceptEraser(mean, axes / roots @ left, axes * roots @ left, tuple(attributes), len(given))
+    return ConceptEraser(mean, axes / roots @ left, axes * roots @ left, tuple(attributes), len(value))
 
 
 def _with_classes(centred: Floats, name: str, labels: Iterable[Hashable]) -> Floats:
     """(d, classes) covariance of the vectors with each class, over the rows that have one."""
-    given = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
-    if len(given) != len(centred):
-        raise DataError(f"{name}: expected a label for each of {len(centred)} vectors, got {len(given)}")
-    known = np.array([not is_missing(each) and each != "" for each in given], dtype=bool)
+    values = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+    if len(values) != len(centred):
+        raise DataError(f"{name}: expected a label for each of {len(centred)} vectors, got {len(values)}")
+    known = np.array([not is_missing(entry) and entry != "" for entry in values], dtype=bool)
     classes: dict[Hashable, int] = {}
     codes = np.array(
-        [classes.setdefault(each, len(classes)) for each, is_known in zip(given, known, strict=True) if is_known]
+        [classes.setdefault(entry, len(classes)) for entry, is_known in zip(values, known, strict=True) if is_known]
     )
     if len(classes) < 2:
         raise DataError(f"{name}: expected labels of at least two classes, got {len(classes)}")
     marked = np.eye(len(classes))[codes]
     rows = centred[known]
-    found: Floats = (rows - rows.mean(axis=0)).T @ (marked - marked.mean(axis=0)) / len(rows)
-    return found
+    result: Floats = (rows - rows.mean(axis=0)).T @ (marked - marked.mean(axis=0)) / len(rows)
+    return result

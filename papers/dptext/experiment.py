@@ -79,7 +79,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
     for task in plan.tasks:
         smallest = plan.smallest_topic if task == TASKS[0] else plan.smallest_label
         posts = posts_for(task, people, most=plan.most, smallest=smallest, passes=plan.passes, work=options.work)
-        public = [each for each, _, _ in split(posts, plan.folds, SEED)]
+        public = [entry for entry, _, _ in split(posts, plan.folds, SEED)]
         for encoder in plan.encoders:
             setting = Setting(
                 f"{encoder} {posts.digest}",
@@ -103,7 +103,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
 
 def cells(plan: Plan) -> list[dict[str, Any]]:
     """The rows of the table, the most telling ones first; then the curves."""
-    return list({repr(each): each for each in _cells(plan)}.values())
+    return list({repr(cell): cell for cell in _cells(plan)}.values())
 
 
 def _cells(plan: Plan) -> Iterator[dict[str, Any]]:

@@ -49,13 +49,13 @@ _NEVER = -1e9  # log-likelihood of what cannot be
 
 def first_claim(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict[str, float]:
     """Numbers of one cell; a mean over folds each, with Student's interval."""
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for place in range(setting.folds):
         fold = arrived_in(place, settings["method"], settings["epsilon"], settings["alpha"], seed, setting)
         for name, value in _of_fold(fold, place, seed, setting).items():
-            found.setdefault(name, []).append(value)
+            result.setdefault(name, []).append(value)
     numbers: dict[str, float] = {}
-    for name, values in found.items():
+    for name, values in result.items():
         numbers |= named(name, mean_over_runs(values))
     return numbers
 
@@ -63,8 +63,8 @@ def first_claim(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> 
 def _of_fold(fold: Arrived, place: int, seed: int, setting: Setting) -> dict[str, float]:
     everything = rows_of(place, setting)
     public = fold.sender.send(everything.at(fold.public), fold.seed + 2)
-    asked = np.concatenate([fold.senders, fold.tested])
-    released = _released(fold, *(fold.sender.clean(everything.at(rows)) for rows in (asked, fold.public)))
+    requested = np.concatenate([fold.senders, fold.tested])
+    released = _released(fold, *(fold.sender.clean(everything.at(rows)) for rows in (requested, fold.public)))
     trained = _trained(fold, public, everything.task, seed)
     bags = _bags(setting)
     precision, recall = bag_inversion(
@@ -89,11 +89,11 @@ def _of_fold(fold: Arrived, place: int, seed: int, setting: Setting) -> dict[str
 def _released(fold: Arrived, clean: Floats, public: Floats) -> Membership:
     """Of posts of senders and, after them, of those tested: is it among what senders sent?"""
     likelihood = likelihoods(fold.sender.noise, clean.shape[1])
-    found = likelihood(clean, fold.known)
+    result = likelihood(clean, fold.known)
     if fold.sender.noise is None:
-        score = found.max(axis=1)
+        score = result.max(axis=1)
     else:
-        score = _summed(found - _summed(likelihood(public, fold.known).T))
+        score = _summed(result - _summed(likelihood(public, fold.known).T))
     return score_membership(score, np.arange(len(clean)) < fold.senders.size, attack="released")
 
 
@@ -105,8 +105,8 @@ def likelihoods(noise: Randomizer | None, dimension: int) -> Callable[[Floats, F
     if isinstance(noise, DPText):
         return partial(_one_sided, scale=float(noise.channel(dimension).parameters()["scale"]))  # type: ignore[arg-type]
     if isinstance(noise, PrivUnit):
-        said = noise.channel(dimension).parameters()
-        return partial(_in_cap, height=float(said["cap_height"]), epsilon=noise.epsilon)  # type: ignore[arg-type]
+        text = noise.channel(dimension).parameters()
+        return partial(_in_cap, height=float(text["cap_height"]), epsilon=noise.epsilon)  # type: ignore[arg-type]
     if isinstance(noise, Laplace | L2Laplace):
         scale = float(noise.channel(dimension).parameters()["scale"])  # type: ignore[arg-type]
         return partial(_far, order=1 if isinstance(noise, Laplace) else 2, scale=scale)
@@ -114,15 +114,15 @@ def likelihoods(noise: Randomizer | None, dimension: int) -> Callable[[Floats, F
 
 
 def _far(clean: Floats, sent: Floats, *, order: int, scale: float) -> Floats:
-    return -np.stack([np.linalg.norm(sent - each, ord=order, axis=1) for each in clean]) / scale
+    return -np.stack([np.linalg.norm(sent - entry, ord=order, axis=1) for entry in clean]) / scale
 
 
 def _one_sided(clean: Floats, sent: Floats, *, scale: float) -> Floats:
-    least = _ROUNDED * np.abs(sent).max(initial=1.0)
-    found = [
-        np.where((sent - each >= -least).all(axis=1), -(sent - each).sum(axis=1) / scale, _NEVER) for each in clean
+    minimum = _ROUNDED * np.abs(sent).max(initial=1.0)
+    results = [
+        np.where((sent - entry >= -minimum).all(axis=1), -(sent - entry).sum(axis=1) / scale, _NEVER) for entry in clean
     ]
-    return np.stack(found)
+    return np.stack(results)
 
 
 def _in_cap(clean: Floats, sent: Floats, *, height: float, epsilon: float) -> Floats:
@@ -140,12 +140,12 @@ def _summed(found: Floats) -> Floats:
 def _trained(fold: Arrived, public: Floats, task: npt.NDArray[np.str_], seed: int) -> Membership:
     """Of posts of the public and of those tested: was the encoder trained on it?"""
     classes, codes = np.unique(task[fold.senders], return_inverse=True)
-    asked = np.concatenate([public, fold.asked])
+    requested = np.concatenate([public, fold.asked])
     rows = np.concatenate([fold.public, fold.tested])
     members = np.arange(len(rows)) < fold.public.size
     known = np.isin(task[rows], classes)
-    said = Learner("linear", seed).fit(fold.known, codes.astype(np.int64)).confidences(asked[known])
-    return loss_membership(said, np.searchsorted(classes, task[rows][known]), members[known])
+    text = Learner("linear", seed).fit(fold.known, codes.astype(np.int64)).confidences(requested[known])
+    return loss_membership(text, np.searchsorted(classes, task[rows][known]), members[known])
 
 
 @lru_cache(maxsize=1)
@@ -153,5 +153,5 @@ def _bags(setting: Setting) -> list[list[str]]:
     """The words of each post that say something of it: of two posts or more, of a tenth of all at most."""
     bags = [words_of(text) for text in setting.posts.texts]
     counts = Counter(word for bag in bags for word in set(bag))
-    most = _MOST_COMMON * len(bags)
-    return [[word for word in bag if _LEAST <= counts[word] <= most] for bag in bags]
+    maximum = _MOST_COMMON * len(bags)
+    return [[word for word in bag if _LEAST <= counts[word] <= maximum] for bag in bags]

@@ -205,7 +205,7 @@ def sender(method: Method, epsilon: float | None, alpha: float | None, public: L
             lambda rows: hiding.clean(rows.vectors).astype(np.float64),
             lambda rows, draw: np.asarray(hiding.transform(rows.vectors, seed=draw), dtype=np.float64),
             hiding.randomizer_,
-            tuple(each.budget for each in hiding.epochs_ if each.budget is not None),
+            tuple(epoch.budget for epoch in hiding.epochs_ if epoch.budget is not None),
         )
     if noise is None:
         return _without_noise(lambda rows: np.asarray(rows.vectors, dtype=np.float64))

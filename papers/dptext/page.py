@@ -46,30 +46,30 @@ def write_page(found: Sequence[Rows], path: Path) -> None:
 
 
 def _section(rows: Rows) -> str:
-    said = rows.constants
+    counts = rows.constants
     gaps = [rows.gap(attribute) for attribute in ATTRIBUTES]
     head = [
         "method",
         "true epsilon",
         "task",
         "macro-F1",
-        *(f"{each}: best attacker" for each in ATTRIBUTES),
+        *(f"{entry}: best attacker" for entry in ATTRIBUTES),
         "author named",
     ]
     head += [gap.replace(" gap", " gap:") for gap in gaps]
     head += ["asked for", "statement, for one post of somebody whom nothing was trained on"]
     numbers = rows.any
-    blind = [*(f"{numbers[f'task {each} blind']:.3f}" for each in ("accuracy", "macro-F1"))]
-    blind += [*(f"{numbers[f'{each} best blind']:.3f}" for each in ATTRIBUTES)]
+    blind = [*(f"{numbers[f'task {entry} blind']:.3f}" for entry in ("accuracy", "macro-F1"))]
+    blind += [*(f"{numbers[f'{entry} best blind']:.3f}" for entry in ATTRIBUTES)]
     blind += [f"{numbers['authors blind']:.3f}", "", "", "", ""]
-    lines = [f"<tr class=blind><td>blind guess<td>{''.join(f'<td>{each}' for each in blind)}</tr>"]
+    lines = [f"<tr class=blind><td>blind guess<td>{''.join(f'<td>{entry}' for entry in blind)}</tr>"]
     lines += [_line(rows, row, gaps) for row in rows.table]
     return (
-        f"<section><h2>{escape(rows.task)}, on {escape(rows.encoder)} vectors</h2><p>{said['posts']:,} posts of "
-        f"{said['bloggers']:,} bloggers in {said['folds']} folds; fresh attackers ({escape(said['attackers'])}), a "
-        "post at a time; 95% intervals over bloggers. Bars begin at the blind guess. Asked for: task within 3 points "
+        f"<section><h2>{escape(rows.task)}, on {escape(rows.encoder)} vectors</h2><p>{counts['posts']:,} posts of "
+        f"{counts['bloggers']:,} bloggers in {counts['folds']} folds; fresh attackers ({escape(counts['attackers'])}), "
+        "a post at a time; 95% intervals over bloggers. Bars begin at the blind guess. Asked for: task within 3 points "
         "of ADV-ALL and attackers nearer to the blind guess on both attributes, at a finite true epsilon.</p>"
-        f"<table><tr>{''.join(f'<th>{escape(each)}' for each in head)}</tr>{''.join(lines)}</table></section>"
+        f"<table><tr>{''.join(f'<th>{escape(entry)}' for entry in head)}</tr>{''.join(lines)}</table></section>"
     )
 
 
@@ -82,14 +82,14 @@ def _line(rows: Rows, row: Row, gaps: Sequence[str]) -> str:
         f"<b class=none>{escape(promise)}</b>" if promise.startswith("none") else f"<b>{escape(promise)}</b>",
         _bar(row, "task accuracy", "task"),
         f"{row.numbers['task macro-F1']:.3f}",
-        *(_bar(row, f"{each} best", "") for each in ATTRIBUTES),
+        *(_bar(row, f"{attribute} best", "") for attribute in ATTRIBUTES),
         f"{row.numbers['authors']:.3f}",
         *(_gap(row, gap) for gap in gaps),
         "" if promise.startswith("none") else _VERDICTS[rows.verdict(row)],
         f"<small>{escape(_statement(promise, NAMES[name].about))}</small>",
     ]
     kind = " class=ours" if ours else ""
-    return f"<tr{kind}>{''.join(f'<td>{each}' for each in cells)}</tr>"
+    return f"<tr{kind}>{''.join(f'<td>{cell}' for cell in cells)}</tr>"
 
 
 def _bar(row: Row, name: str, kind: str) -> str:

@@ -26,21 +26,21 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     Raises:
         DataError: there are no rows.
     """
-    found = [rows for path in files_of(out) if (rows := Rows(path)).rows]
-    if not found:
+    rowses = [rows for path in files_of(out) if (rows := Rows(path)).rows]
+    if not rowses:
         raise DataError(f"no rows in {str(out)!r}: run the experiment first")
-    brief = [_printed_table(found)]
-    whole = [_printed_table(found)]
-    for rows in found:
+    brief = [_printed_table(rowses)]
+    whole = [_printed_table(rowses)]
+    for rows in rowses:
         brief += [_head(rows), _reached(rows), _main_table(rows), _weights_table(rows)]
         whole += [_head(rows), _reached(rows), _main_table(rows), _attackers_table(rows), _weights_table(rows)]
-    cells = sum(len(rows.rows) for rows in found)
-    seconds = sum(row.seconds for rows in found for row in rows.rows)
+    cells = sum(len(rows.rows) for rows in rowses)
+    seconds = sum(row.seconds for rows in rowses for row in rows.rows)
     took = f"{cells} cells took {seconds / 60:.0f} minutes of a core that was shared with others."
     (out / "tables.md").write_text(_text([*whole, took]), encoding="utf-8")
     write_between(readme, START, END, _text([*brief, took]))
-    draw(found, out / "curves.png")
-    write_page(found, out / "page.html")
+    draw(rowses, out / "curves.png")
+    write_page(rowses, out / "page.html")
 
 
 def _printed_table(found: list[Rows]) -> str:
@@ -60,12 +60,12 @@ def _printed_table(found: list[Rows]) -> str:
     for rows in found:
         numbers, attacker = rows.any, rows.attackers[0]
         blind.append(f"{numbers['task accuracy blind']:.3f}")
-        blind += [f"{numbers[f'{each} {attacker} macro-F1 blind']:.3f}" for each in ("age", "gender")]
+        blind += [f"{numbers[f'{entry} {attacker} macro-F1 blind']:.3f}" for entry in ("age", "gender")]
     lines.append(blind)
     for name, (method, epsilon) in ours.items():
         theirs = PRINTED.get(name)
-        shown = ["", "", ""] if theirs is None else [f"{theirs[0]:.3f}", f"{theirs[1]:.3f}", f"{theirs[3]:.3f}"]
-        line = [name, "", *shown]
+        visible = ["", "", ""] if theirs is None else [f"{theirs[0]:.3f}", f"{theirs[1]:.3f}", f"{theirs[3]:.3f}"]
+        line = [name, "", *visible]
         for rows in found:
             row = next(iter(rows.of(method, epsilon=epsilon, alpha=_weight(method))), None)
             if row is None:
@@ -73,7 +73,7 @@ def _printed_table(found: list[Rows]) -> str:
                 continue
             line[1] = rows.promise(row)
             line.append(f"{row.numbers['task accuracy']:.3f}")
-            line += [f"{rows.largest(row, each, 'macro-F1'):.3f}" for each in ("age", "gender")]
+            line += [f"{rows.largest(row, entry, 'macro-F1'):.3f}" for entry in ("age", "gender")]
         lines.append(line)
     return (
         f"**Table 1**, printed ({SET}; the attackers are those that it trained against) and on blogs (fresh attackers, "
@@ -86,37 +86,37 @@ def _weight(method: str) -> float | None:
 
 
 def _head(rows: Rows) -> str:
-    said, numbers = rows.constants, rows.any
+    text, numbers = rows.constants, rows.any
     shares = [
         f"{name.removeprefix('age ').removeprefix('gender ')} {100 * value:.0f}%"
-        for name, value in said.items()
+        for name, value in text.items()
         if name.startswith(("gender ", "age "))
     ]
     return (
-        f"### Task: {rows.task}; stored vectors: {rows.encoder}\n\n{said['posts']:,} posts of {said['bloggers']:,} "
-        f"bloggers, {said['classes']} classes, {said['folds']} folds; "
+        f"### Task: {rows.task}; stored vectors: {rows.encoder}\n\n{text['posts']:,} posts of {text['bloggers']:,} "
+        f"bloggers, {text['classes']} classes, {text['folds']} folds; "
         f"**majority {numbers['task accuracy blind']:.3f}**; {', '.join(shares)} of the posts."
     )
 
 
 def _reached(rows: Rows) -> str:
     """Whether ours does what was asked for."""
-    asked = "task within 3 points of ADV-ALL, attackers nearer to the majority on both attributes, 95% each"
+    text = "task within 3 points of ADV-ALL, attackers nearer to the majority on both attributes, 95% each"
     verdicts = [(row, rows.verdict(row)) for row in rows.table if not rows.promise(row).startswith("none")]
-    said = []
+    lines = []
     for verdict in ("yes", "by accuracy only"):
-        found = [
-            f"{row.settings['method']} at {row.settings['epsilon']:g}" for row, each in verdicts if each == verdict
+        results = [
+            f"{row.settings['method']} at {row.settings['epsilon']:g}" for row, entry in verdicts if entry == verdict
         ]
-        if found:
+        if results:
             only = "" if verdict == "yes" else "; by accuracy only, for macro-F1 falls by more"
-            said.append(f"{', '.join(found)}{only}")
+            lines.append(f"{', '.join(results)}{only}")
     of = f"of {len(verdicts)} rows with a promise"
-    reached = f"reached by {'. Reached by '.join(said)} ({of})." if said else f"not reached by any {of}."
+    reached = f"reached by {'. Reached by '.join(lines)} ({of})." if lines else f"not reached by any {of}."
     (base,) = rows.of(methods.ADV_ALL, alpha=1.0)
     if base.numbers["task accuracy low"] <= base.numbers["task accuracy blind"]:
         reached += " ADV-ALL itself is not above the majority here, so that little is asked of the task's accuracy."
-    return f"**Asked for** ({asked}): {reached}"
+    return f"**Asked for** ({text}): {reached}"
 
 
 def _main_table(rows: Rows) -> str:
@@ -147,19 +147,19 @@ def _main_table(rows: Rows) -> str:
 
 def _attackers_table(rows: Rows) -> str:
     """Accuracy and macro-F1 of each attacker."""
-    names = [(attribute, each) for attribute in ATTRIBUTES for each in rows.attackers]
-    head = ["", "true epsilon", "task, macro-F1", *(f"{attribute}, {each}" for attribute, each in names)]
+    names = [(attribute, attacker) for attribute in ATTRIBUTES for attacker in rows.attackers]
+    head = ["", "true epsilon", "task, macro-F1", *(f"{attribute}, {entry}" for attribute, entry in names)]
     lines = [head, ["---"] * len(head)]
     line = ["guessing", "", f"{rows.any['task macro-F1 blind']:.3f}"]
-    for attribute, each in names:
-        blind = [rows.any[f"{attribute} {each} {which} blind"] for which in ("accuracy", "macro-F1")]
+    for attribute, entry in names:
+        blind = [rows.any[f"{attribute} {entry} {which} blind"] for which in ("accuracy", "macro-F1")]
         line.append("; ".join(f"{value:.3f}" for value in blind))
     lines.append(line)
     for row in rows.table:
         line = [_name(row), rows.promise(row), spelled(row, "task macro-F1")]
-        for attribute, each in names:
+        for attribute, entry in names:
             line.append(
-                f"{_told(row, f'{attribute} {each} accuracy')}; {row.numbers[f'{attribute} {each} macro-F1']:.3f}"
+                f"{_told(row, f'{attribute} {entry} accuracy')}; {row.numbers[f'{attribute} {entry} macro-F1']:.3f}"
             )
         lines.append(line)
     return f"**Attackers**: accuracy; macro-F1.\n\n{_joined(lines)}"
@@ -190,7 +190,7 @@ def _told(row: Row, name: str) -> str:
 
 
 def _text(sections: list[str]) -> str:
-    return "\n\n".join(each for each in sections if each) + "\n"
+    return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _joined(lines: list[list[str]]) -> str:

@@ -33,12 +33,12 @@ class Rows:
 
     def __init__(self, path: Path) -> None:
         self.task, self.encoder = path.stem.rsplit(", ", 1)
-        found = read_sweep(path)
-        first = min(row.seed for row in found.rows)
-        rows = sorted(found.rows, key=_place)
+        sweep = read_sweep(path)
+        first = min(row.seed for row in sweep.rows)
+        rows = sorted(sweep.rows, key=_place)
         self.rows = tuple(row for row in rows if row.seed == first)
         self.again = tuple(row for row in rows if row.seed != first)
-        self.constants: dict[str, Any] = dict(found.experiment["constants"])
+        self.constants: dict[str, Any] = dict(sweep.experiment["constants"])
 
     @property
     def any(self) -> Mapping[str, float]:
@@ -66,14 +66,14 @@ class Rows:
 
     def largest(self, row: Row, attribute: str, which: str) -> float:
         """Of the attackers."""
-        return max(row.numbers[f"{attribute} {each} {which}"] for each in self.attackers)
+        return max(row.numbers[f"{attribute} {attacker} {which}"] for attacker in self.attackers)
 
     def gap(self, attribute: str) -> str:
         """The name of the gap of the first group and the last."""
         start = f"{attribute} gap "
-        names = [each for each in self.any if each.startswith(start) and not each.endswith((" low", " high"))]
-        groups = [each.removeprefix(start).split(" less ") for each in names]
-        first, last = min(each[1] for each in groups), max(each[0] for each in groups)
+        names = [entry for entry in self.any if entry.startswith(start) and not entry.endswith((" low", " high"))]
+        groups = [name.removeprefix(start).split(" less ") for name in names]
+        first, last = min(group[1] for group in groups), max(group[0] for group in groups)
         return f"{start}{last} less {first}"
 
     def promise(self, row: Row) -> str:
@@ -104,13 +104,13 @@ def reaches(row: Row) -> bool:
     """Accuracy of the task within `POINTS` of ADV-ALL, less told of both attributes; at 95% each."""
     numbers = row.numbers
     told = (numbers[f"{attribute} less ADV-ALL high"] for attribute in ATTRIBUTES)
-    return numbers["task less ADV-ALL low"] >= -POINTS and all(each < 0 for each in told)
+    return numbers["task less ADV-ALL low"] >= -POINTS and all(entry < 0 for entry in told)
 
 
 def files_of(out: Path) -> list[Path]:
     """Those of results, tasks and encoders in the order of the plan."""
     places = [f"{task}, {encoder}" for task in TASKS for encoder in ENCODERS]
-    return [path for each in places if (path := out / f"{each}.jsonl").exists()]
+    return [path for place in places if (path := out / f"{place}.jsonl").exists()]
 
 
 def spelled(row: Row, name: str) -> str:
@@ -121,8 +121,8 @@ def spelled(row: Row, name: str) -> str:
 def signed(row: Row, name: str) -> str:
     """A difference; bold where 0 lies outside of its interval."""
     low, high = row.numbers[f"{name} low"], row.numbers[f"{name} high"]
-    said = f"{row.numbers[name]:+.3f} [{low:+.3f}, {high:+.3f}]"
-    return f"**{said}**" if low > 0 or high < 0 else said
+    text = f"{row.numbers[name]:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return f"**{text}**" if low > 0 or high < 0 else text
 
 
 def _place(row: Row) -> tuple[int, float, float]:

@@ -45,8 +45,8 @@ def stored_vectors(
         seed, epochs: of such a training.
     """
     if encoder != GRU:
-        found = _kept(work / f"{encoder}-{posts.digest}.npy", lambda: _fixed(encoder, posts))
-        return (found,) * len(public)
+        result = _kept(work / f"{encoder}-{posts.digest}.npy", lambda: _fixed(encoder, posts))
+        return (result,) * len(public)
     return tuple(
         _kept(
             work / f"{GRU}-{epochs}-{posts.digest}-{seed}-{place + 1}-of-{len(public)}.npy",

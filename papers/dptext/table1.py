@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
 def _run(part: str, encoder: str, seed: int, texts: Attributed, options: argparse.Namespace) -> None:
     """All cells of a part on one kind of stored vectors; each seed has folds of its own."""
     folds = options.folds if part == NAME and not options.quick else 3
-    public = [each for each, _, _ in split(texts, folds, seed)]
+    public = [entry for entry, _, _ in split(texts, folds, seed)]
     setting = Setting(
         f"{encoder} {texts.digest}",
         texts,
@@ -96,27 +96,27 @@ def learnt(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict[
     Where none is learnt shares are 1 and slopes 0. A slope is that of a term of the loss over ln epsilon, its mean over
     all steps of a training.
     """
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for place in range(setting.folds):
         fold = arrived_in(place, settings["method"], settings["epsilon"], settings["alpha"], seed, setting)
         budgets = fold.sender.budgets
-        shares = [each.share for each in budgets] or [1.0]
+        shares = [budget.share for budget in budgets] or [1.0]
         for epoch in LOOKED_AT:
-            found.setdefault(f"share after {epoch}", []).append(shares[min(epoch, len(shares)) - 1])
-        found.setdefault("share, least", []).append(min(shares))
+            result.setdefault(f"share after {epoch}", []).append(shares[min(epoch, len(shares)) - 1])
+        result.setdefault("share, least", []).append(min(shares))
         for name in ("task", "attributes"):
-            slopes = [getattr(each, name) for each in budgets] or [0.0]
-            found.setdefault(f"slope of {name}", []).append(float(np.mean(slopes)))
+            slopes = [getattr(budget, name) for budget in budgets] or [0.0]
+            result.setdefault(f"slope of {name}", []).append(float(np.mean(slopes)))
     numbers: dict[str, float] = {}
-    for name, values in found.items():
+    for name, values in result.items():
         numbers |= named(name, mean_over_runs(values))
     return numbers
 
 
 def cells(part: str = NAME, *, quick: bool = False) -> list[dict[str, Any]]:
     """The rows of a part, the most telling ones first."""
-    found = [dict(REFERENCE), *(_of_table1() if part == NAME else _of_learnt())]
-    return found[: 6 if part == NAME else 2] if quick else found
+    result = [dict(REFERENCE), *(_of_table1() if part == NAME else _of_learnt())]
+    return result[: 6 if part == NAME else 2] if quick else result
 
 
 def _of_table1() -> Iterator[dict[str, Any]]:

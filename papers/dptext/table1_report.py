@@ -36,8 +36,8 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         raise DataError(f"no rows of table 1 in {str(out)!r}: run papers.dptext.table1 first")
     sections = [part for rows in tables for part in (_head(rows), _table1(rows), _first_claim(rows), _again(rows))]
     sections += [part for rows in traces for part in (_head(rows), _learnt(rows))]
-    found = [row for rows in (*tables, *traces) for row in (*rows.rows, *rows.again)]
-    seconds, cells = sum(row.seconds for row in found), len(found)
+    result = [row for rows in (*tables, *traces) for row in (*rows.rows, *rows.again)]
+    seconds, cells = sum(row.seconds for row in result), len(result)
     sections.append(f"{cells} cells took {seconds / 60:.0f} minutes of a core that was shared with others.")
     text = "\n\n".join(filter(None, sections)) + "\n"
     (out / "table1.md").write_text(text, encoding="utf-8")
@@ -45,11 +45,11 @@ def write_report(out: Path, *, readme: Path | None) -> None:
 
 
 def _head(rows: Rows) -> str:
-    said = rows.constants
+    counts = rows.constants
     part, task = rows.task.split(", ", 1)
     return (
-        f"### {part.capitalize()}: {task}, {rows.encoder}\n\n{said['posts']:,} texts of "
-        f"{said['bloggers']:,} people, {said['classes']} classes, {said['folds']} folds, three attributes hidden "
+        f"### {part.capitalize()}: {task}, {rows.encoder}\n\n{counts['posts']:,} texts of "
+        f"{counts['bloggers']:,} people, {counts['classes']} classes, {counts['folds']} folds, three attributes hidden "
         f"at once; attackers: {', '.join(rows.attackers)}."
     )
 
@@ -98,8 +98,8 @@ def _again(rows: Rows) -> str:
         line += [_best_f1(rows, row, name) for name in names]
         line += [_above(row, "released AUC", 0.5), _above(row, "trained AUC", 0.5)]
         lines.append([*line, _above(row, "words precision", row.numbers["words precision blind"])])
-    said = "**Run again**, in other folds, with other trainings and other noise. Read as the two tables above.\n\n"
-    return f"{said}{_joined(lines)}" if rows.again else ""
+    text = "**Run again**, in other folds, with other trainings and other noise. Read as the two tables above.\n\n"
+    return f"{text}{_joined(lines)}" if rows.again else ""
 
 
 def _first_claim(rows: Rows) -> str:
@@ -124,14 +124,14 @@ def _first_claim(rows: Rows) -> str:
 
 def _learnt(rows: Rows) -> str:
     """The learnt budget as a share of its cap, and the slopes that moved it."""
-    found = [row for row in rows.rows if (NAMES[str(row.settings["method"])].trained or {}).get("learn_epsilon")]
-    if not found:
+    result = [row for row in rows.rows if (NAMES[str(row.settings["method"])].trained or {}).get("learn_epsilon")]
+    if not result:
         return "**The learnt budget**: not run."
     after = [name for name in rows.any if name.startswith("share after ") and not name.endswith((" low", " high"))]
     head = ["", "cap", "alpha", "true epsilon", *(name.removeprefix("share ") for name in after), "least"]
     head += ["slope of the task's loss", "slope of the adversaries' term", "task", *_attributes(rows)]
     lines = [head, ["---"] * len(head)]
-    for row in found:
+    for row in result:
         line = [_name(row), f"{row.settings['epsilon']:g}", f"{row.settings['alpha']:g}", rows.promise(row)]
         line += [f"{row.numbers[name]:.3f}" for name in after[:-1]]
         line += [spelled(row, after[-1]), f"{row.numbers['share, least']:.3f}"]
@@ -165,8 +165,8 @@ def _best_f1(rows: Rows, row: Row, name: str) -> str:
 
 
 def _above(row: Row, name: str, blind: float) -> str:
-    said = spelled(row, name)
-    return f"**{said}**" if row.numbers[f"{name} low"] > blind else said
+    text = spelled(row, name)
+    return f"**{text}**" if row.numbers[f"{name} low"] > blind else text
 
 
 def _slope(row: Row, name: str) -> str:

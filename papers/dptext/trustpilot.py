@@ -59,24 +59,24 @@ def read_reviews(
     for document in read_documents(path, user=user, label="rating", keep=keep):
         if (columns := _columns(document, language)) is not None and country in (None, columns[3]):
             by_country.setdefault(columns[3], []).append((document, columns))
-    wanted, least = (", ".join(_COUNTRIES), "two") if country is None else (country, "one")
+    target, minimum = (", ".join(_COUNTRIES), "two") if country is None else (country, "one")
     if len(by_country) < (2 if country is None else 1):
         raise DataError(
-            f"{path.name}: {len(by_country)} of the countries {wanted} have an English review with a rating, a "
-            f"gender and an age, expected at least {least}: are the columns named as the documentation says?"
+            f"{path.name}: {len(by_country)} of the countries {target} have an English review with a rating, a "
+            f"gender and an age, expected at least {minimum}: are the columns named as the documentation says?"
         )
-    each = min(a_country, *(len(rows) for rows in by_country.values()))
+    entry = min(a_country, *(len(rows) for rows in by_country.values()))
     bits = RandomBits(seed=SEED)
-    drawn = [
+    draws = [
         by_country[name][place]
         for name in sorted(by_country)
-        for place in np.sort(bits.integers(len(by_country[name])).argsort()[:each])
+        for place in np.sort(bits.integers(len(by_country[name])).argsort()[:entry])
     ]
-    ratings, genders, ages, countries = zip(*(columns for _, columns in drawn), strict=True)
-    users = [str(place) if document.user is None else document.user for place, (document, _) in enumerate(drawn)]
+    ratings, genders, ages, countries = zip(*(columns for _, columns in draws), strict=True)
+    users = [str(place) if document.user is None else document.user for place, (document, _) in enumerate(draws)]
     return Attributed(
         task="sentiment",
-        texts=tuple(document.text or "" for document, _ in drawn),
+        texts=tuple(document.text or "" for document, _ in draws),
         people=np.unique(users, return_inverse=True)[1].astype(np.int64),
         labels=np.array(ratings),
         attributes={"gender": np.array(genders), "age": np.array(ages), "country": np.array(countries)},
@@ -94,13 +94,13 @@ def age_bin(age: float) -> str:
 
 def _columns(document: Document, language: str | None) -> tuple[str, str, str, str] | None:
     """(stars, gender, age bin, country), where all are known and the text is English."""
-    found = {name: str(value or "").strip() for name, value in (document.attributes or {}).items()}
-    if language is not None and found[language].lower() not in _ENGLISH:
+    result = {name: str(value or "").strip() for name, value in (document.attributes or {}).items()}
+    if language is not None and result[language].lower() not in _ENGLISH:
         return None
     stars = str(document.label or "").strip().removesuffix(".0")
-    gender, country = _GENDERS.get(found["gender"].upper()), _COUNTRIES.get(found["country"].upper())
+    gender, country = _GENDERS.get(result["gender"].upper()), _COUNTRIES.get(result["country"].upper())
     try:
-        age = float(found["age"])
+        age = float(result["age"])
     except ValueError:
         return None
     if not (document.text or "").strip() or stars not in _RATINGS or gender is None or country is None or not age > 0:

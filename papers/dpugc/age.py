@@ -76,15 +76,15 @@ class Age:
         )
 
     def _estimate(self, name: str, statistic: Any, runs: int) -> dict[str, float]:
-        found = crossed(statistic, len(self.people), runs, of="people", resamples=self.resamples)
-        return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
+        result = crossed(statistic, len(self.people), runs, of="people", resamples=self.resamples)
+        return {name: result.value, f"{name} low": result.low, f"{name} high": result.high}
 
     def _errors(self, features: Floats, learner: str) -> Floats:
         """(people,) the squared error for each, by a model that was trained on others."""
         builder = builder_of(learner)
-        found = predictions(features, self._ages, classes=False, model=builder, folds=FOLDS, seed=SEED)
+        result = predictions(features, self._ages, classes=False, model=builder, folds=FOLDS, seed=SEED)
         errors = np.empty(len(self.people))
-        errors[found.rows] = (found.true - found.predicted) ** 2
+        errors[result.rows] = (result.true - result.predicted) ** 2
         return errors
 
     def _beside(self, model: Model, run: int) -> Floats:
@@ -114,13 +114,13 @@ def mean_vectors(names: Sequence[str], matrix: npt.ArrayLike, counts: Sequence[C
     """(texts, d) the mean vector of what each text holds; what has no vector does not count, 0 where nothing has."""
     rows = {name: row for row, name in enumerate(names)}
     points = np.asarray(matrix, dtype=np.float64)
-    found = np.zeros((len(counts), points.shape[1]))
+    result = np.zeros((len(counts), points.shape[1]))
     for place, text in enumerate(counts):
         known = [(rows[thing], count) for thing, count in text.items() if thing in rows]
         if known:
             which, weights = np.array(known).T
-            found[place] = weights @ points[which] / weights.sum()
-    return found
+            result[place] = weights @ points[which] / weights.sum()
+    return result
 
 
 def character_vectors(public: WordVectors) -> tuple[list[str], Floats]:
@@ -147,11 +147,11 @@ def builder_of(learner: str) -> Builder:
 
 
 def _characters(counts: Counter[str]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counter: Counter[str] = Counter()
     for word, count in counts.items():
         for character in word:
-            found[character] += count
-    return found
+            counter[character] += count
+    return counter
 
 
 def _root(squares: Floats, people: Rows) -> float:

@@ -109,13 +109,13 @@ class DPUGC(ReprMixin):
                 "Cooccurrence with level=; or, to compare with the paper, unsafe_as_published=True: the statement then "
                 "carries the true epsilon"
             )
-        for name, most in _MOST.items():
-            setattr(self, name, check_int(name, getattr(self, name), minimum=1, maximum=most))
+        for name, maximum in _MOST.items():
+            setattr(self, name, check_int(name, getattr(self, name), minimum=1, maximum=maximum))
         self.noise_multiplier = check_float("noise_multiplier", noise_multiplier, minimum=_LEAST_NOISE)
         self.learning_rate = check_float("learning_rate", learning_rate, above=0)
         Clipping.of(clip)
-        given: Any = epsilon
-        self.budgets = PersonalBudgets(require_epsilon(given, "DPUGC"), delta=delta, default=default_level)
+        values: Any = epsilon
+        self.budgets = PersonalBudgets(require_epsilon(values, "DPUGC"), delta=delta, default=default_level)
         if len(self.budgets.levels) > 1 and level is None:
             raise ParameterError("level must name the attribute that holds a user's level: there are several")
 
@@ -149,10 +149,10 @@ class DPUGC(ReprMixin):
     def statements(self, *, release_id: str | None = None) -> dict[str, PrivacyStatement]:
         """By level: the true epsilon, and the printed one as ``claimed_epsilon``."""
         name = release_id or new_release_id()
-        found = {}
+        result = {}
         for level, claimed in self.budgets.levels.items():
             finding = self.finding(level)
-            found[level] = of_release(
+            result[level] = of_release(
                 guarantee=ApproxDP(finding.bound, self.delta),
                 unit=Unit.USER,
                 relation=Relation.ADD_REMOVE,
@@ -179,12 +179,12 @@ class DPUGC(ReprMixin):
                 seeded=self.seed is not None,
                 release_id=name,
             ).replace(claimed_epsilon=claimed)
-        return found
+        return result
 
     def fit(self, documents: DocumentReader | Iterable[Document], y: object = None) -> Self:  # noqa: ARG002
         """Train on documents with users, in any order."""
         users = users_of(documents, self.words(), level=self.level, most_words=self.most_words, seed=self.seed)
-        with users as found, stored_users(found, self.code) as store:
+        with users as result, stored_users(result, self.code) as store:
             return self.fit_stored(store)
 
     def fit_stored(self, store: UserStore) -> Self:
@@ -211,7 +211,7 @@ class DPUGC(ReprMixin):
     def code(self, declared: tuple[Any, ...]) -> int:
         """The place in the budgets of a user who declared these levels: of several, the strictest counts."""
         levels = self.budgets.levels
-        named = [self.budgets.level(None if each is None else str(each)) for each in declared or (None,)]
+        named = [self.budgets.level(None if entry is None else str(entry)) for entry in declared or (None,)]
         return list(levels).index(min(named, key=levels.__getitem__))
 
     def _trained(self, store: UserStore, words: Vocabulary, bits: RandomBits) -> Singles:
@@ -231,12 +231,12 @@ class DPUGC(ReprMixin):
         taken_part = np.zeros(len(store), dtype=np.int64)
         squares = np.zeros(len(store))
         for step in range(self.steps):
-            pairs, whose = lots.draw()  # lines 3 to 5
+            pairs, owners = lots.draw()  # lines 3 to 5
             ends = np.arange(1, len(pairs) + 1)
             # lines 6 and 7
             add_clipped(tables.matrix, offsets, pairs, ends, limits, True, scratch, tables.sums)
             tables.descend(step, bits)  # lines 8 to 11
-            users, samples = np.unique(whose, return_counts=True)
+            users, samples = np.unique(owners, return_counts=True)
             taken_part[users] += 1
             squares[users] += samples.astype(np.float64) ** 2
             out = users[taken_part[users] * self.charge > epsilons[users]]  # lines 13 to 16
@@ -290,32 +290,32 @@ class _Lots:
         places = int(self._ends[-1]) if self._ends.size else 0
         if places == 0:
             return empty
-        found = np.empty((0, 3), dtype=np.int64)
+        result = np.empty((0, 3), dtype=np.int64)
         for _ in range(_ROUNDS):
-            found = np.concatenate([found, self._some(places)])
-            _, first = np.unique(found[:, :2], axis=0, return_index=True)
-            found = found[np.sort(first)][: self._how.lot]  # each once, in the order in which they came
-            if len(found) == self._how.lot:
+            result = np.concatenate([result, self._some(places)])
+            _, first = np.unique(result[:, :2], axis=0, return_index=True)
+            result = result[np.sort(first)][: self._how.lot]  # each once, in the order in which they came
+            if len(result) == self._how.lot:
                 break
-        if not len(found):
+        if not len(result):
             return empty
-        at, whose = found[:, :2], found[:, 2]
-        pairs = np.empty((len(at), 2 + self._how.negatives), dtype=np.int32)
-        pairs[:, 0], pairs[:, 1] = self._rows[at[:, 0]], self._words + self._rows[at[:, 1]]
-        drawn = self._bits.uniform(len(at), self._how.negatives) * self._negative[-1]
-        negative = np.minimum(np.searchsorted(self._negative, drawn), self._words - 1)
-        none = (negative == self._unknown) | (negative == self._rows[at[:, 1]][:, None])
+        position, owners = result[:, :2], result[:, 2]
+        pairs = np.empty((len(position), 2 + self._how.negatives), dtype=np.int32)
+        pairs[:, 0], pairs[:, 1] = self._rows[position[:, 0]], self._words + self._rows[position[:, 1]]
+        draws = self._bits.uniform(len(position), self._how.negatives) * self._negative[-1]
+        negative = np.minimum(np.searchsorted(self._negative, draws), self._words - 1)
+        none = (negative == self._unknown) | (negative == self._rows[position[:, 1]][:, None])
         pairs[:, 2:] = np.where(none, _NONE, self._words + negative)
-        return pairs, whose
+        return pairs, owners
 
     def _some(self, places: int) -> Ids:
         """(n, 3) some places at random, each with another near it where both are words of one document, and whose."""
         many = 2 * self._how.lot
-        drawn = self._bits.below(np.full(many, places, dtype=np.uint64)).astype(np.int64)
-        nth = np.searchsorted(self._ends, drawn, side="right")
+        draws = self._bits.below(np.full(many, places, dtype=np.uint64)).astype(np.int64)
+        nth = np.searchsorted(self._ends, draws, side="right")
         user = self._users[nth]
         begins = np.concatenate([[0], self._ends[:-1]])
-        place = self._offsets[user] + drawn - begins[nth]
+        place = self._offsets[user] + draws - begins[nth]
         which = self._bits.below(np.full(many, len(self._distances), dtype=np.uint64)).astype(np.int64)
         distance = self._distances[which]
         side = 2 * self._bits.below(np.full(many, 2, dtype=np.uint64)).astype(np.int64) - 1
@@ -326,8 +326,8 @@ class _Lots:
             good &= self._rows[between] != DOCUMENT_END
         good &= self._rows[np.clip(other, 0, len(self._rows) - 1)] >= 0
         good &= self._rows[place] != self._unknown
-        found: Ids = np.stack([place, other, user], axis=1)[good]
-        return found
+        result: Ids = np.stack([place, other, user], axis=1)[good]
+        return result
 
     def _count(self) -> None:
         self._users = np.flatnonzero(self._there)

@@ -131,31 +131,31 @@ class Compare:
             for name, epsilon in (("model", "epsilon"), ("beside", "beside epsilon"))
         )
         count = len(self.runs) if model.is_random or other.is_random else 1
-        cosines, others = (self._cosines(each, count, pairs) for each in (model, other))
+        cosines, others = (self._cosines(entry, count, pairs) for entry in (model, other))
         there = np.isfinite(cosines).all(axis=0) & np.isfinite(others).all(axis=0)
         ratings = np.array([rating for _, _, rating in pairs])[there]
         cosines, others = cosines[:, there], others[:, there]
 
         def score(of: Floats, rows: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]) -> float:
             people = ranks(ratings[rows])
-            each = {run: correlation(people, ranks(of[run, rows])) for run in set(runs.tolist())}
-            return float(np.mean([each[run] for run in runs.tolist()]))
+            entry = {run: correlation(people, ranks(of[run, rows])) for run in set(runs.tolist())}
+            return float(np.mean([entry[run] for run in runs.tolist()]))
 
         def more(rows: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]) -> float:
             return score(cosines, rows, runs) - score(others, rows, runs)
 
-        found = crossed(more, int(there.sum()), count, of="pairs", resamples=self.resamples)
+        result = crossed(more, int(there.sum()), count, of="pairs", resamples=self.resamples)
         every = np.arange(there.sum()), np.arange(count)
         return {
             "score": score(cosines, *every),
-            "difference": found.value,
-            "difference low": found.low,
-            "difference high": found.high,
-            "pairs": float(found.count),
+            "difference": result.value,
+            "difference low": result.low,
+            "difference high": result.high,
+            "pairs": float(result.count),
         }
 
     def _cosines(self, model: Model, count: int, pairs: Any) -> Floats:
         """(runs, pairs); what is the same in each run is repeated."""
         runs = self.runs[:count] if model.is_random else [1]
-        found = np.stack([cosines_of(self.models.of(model, self.corpus, run), pairs) for run in runs])
-        return np.broadcast_to(found, (count, found.shape[1]))
+        result = np.stack([cosines_of(self.models.of(model, self.corpus, run), pairs) for run in runs])
+        return np.broadcast_to(result, (count, result.shape[1]))

@@ -58,18 +58,18 @@ def fit_concerns(features: Any, concerns: Sequence[float], *, regressor: Any = N
         raise DataError(f"expected one finite concern for each of the {rows:,} rows of features")
     if folds < 2 or rows < 2 * folds:
         raise DataError(f"expected 2 folds or more and two volunteers a fold, got {folds} folds and {rows:,} rows")
-    given, clone = readable(features), extra("sklearn.base", "sklearn", "predicting concerns").clone
-    made = _default(given) if regressor is None else regressor
-    if not hasattr(made, "fit") or not hasattr(made, "predict"):
-        raise ParameterError(f"regressor must have fit and predict, got {type(made).__name__}")
+    values, clone = readable(features), extra("sklearn.base", "sklearn", "predicting concerns").clone
+    output = _default(values) if regressor is None else regressor
+    if not hasattr(output, "fit") or not hasattr(output, "predict"):
+        raise ParameterError(f"regressor must have fit and predict, got {type(output).__name__}")
     errors: list[tuple[float, float]] = []
     place = np.arange(rows) % folds
     for fold in range(folds):
         out, rest = np.flatnonzero(place == fold), np.flatnonzero(place != fold)
-        guesses = clone(made).fit(_rows(given, rest), known[rest]).predict(_rows(given, out))
+        guesses = clone(output).fit(_rows(values, rest), known[rest]).predict(_rows(values, out))
         errors.append((_rmse(known[out] - np.ravel(guesses)), _rmse(known[out] - known[rest].mean())))
     by_regressor, by_mean = zip(*errors, strict=True)
-    return ConcernModel(clone(made).fit(given, known), PredictionError(by_regressor, by_mean))
+    return ConcernModel(clone(output).fit(values, known), PredictionError(by_regressor, by_mean))
 
 
 def _rmse(differences: Floats) -> float:

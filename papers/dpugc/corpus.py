@@ -38,16 +38,16 @@ class Corpus:
     def sentences(self) -> list[list[str]]:
         """The words of each document that has any; equal words are one object."""
         once: dict[str, str] = {}
-        added = ([once.setdefault(word, word) for word in words_of(each.text or "")] for each in self.added)
+        added = ([once.setdefault(word, word) for word in words_of(entry.text or "")] for entry in self.added)
         return [*(self.base.sentences if self.base else ()), *(words for words in added if words)]
 
     @cached_property
     def digest(self) -> str:
         """Of all texts and whose they are: results of other data are not mixed with these."""
-        found = hashlib.sha256(self.base.digest.encode() if self.base else b"")
+        result = hashlib.sha256(self.base.digest.encode() if self.base else b"")
         for document in self.added:
-            found.update(f"{document.user}\0{document.text}\0".encode("utf-8", "surrogatepass"))
-        return found.hexdigest()[:16]
+            result.update(f"{document.user}\0{document.text}\0".encode("utf-8", "surrogatepass"))
+        return result.hexdigest()[:16]
 
 
 def corpus_of(name: str, people: Iterable[Blogger]) -> Corpus:

@@ -114,10 +114,10 @@ class Run:
         ]
         self._cells("difference", part.difference, settings, [1], resamples=self.plan.resamples)
         if has_word2vec():
-            random = [each for each in random if each.kind not in LARGER]
+            random = [entry for entry in random if entry.kind not in LARGER]
             self._sweep("neighbours", part.neighbours, [*public, NO_NOISE, GOLD_AGAIN], random)
-            shown = [GOLD, PUBLIC, NO_NOISE, Model("private", best), Model("private", min(self.plan.epsilons))]
-            vectors = {str(each): self.models.of(each, self.everybody) for each in dict.fromkeys(shown)}
+            visible = [GOLD, PUBLIC, NO_NOISE, Model("private", best), Model("private", min(self.plan.epsilons))]
+            vectors = {str(entry): self.models.of(entry, self.everybody) for entry in dict.fromkeys(visible)}
             (self.out / "neighbours.md").write_text(neighbour_table(vectors, SHOWN) + "\n", encoding="utf-8")
 
     def new_words(self) -> None:
@@ -132,7 +132,7 @@ class Run:
         )
         models = [PROCESSED, *(Model("private", epsilon) for epsilon in self.plan.new_epsilons), NO_NOISE]
         constants = {"resamples": self.plan.resamples, "runs": len(self.plan.runs), "draws": len(self.plan.draws)}
-        self._cells("new_words", part.cell, [each.settings for each in models], [1], **constants)
+        self._cells("new_words", part.cell, [model.settings for model in models], [1], **constants)
 
     def age(self) -> None:
         """Regression of the age of those held out."""
@@ -157,13 +157,13 @@ class Run:
             self._sweep("probes", part.cell, self._possible([GOLD]), [], people=people, secrets=AS_PUBLIC)
 
     def _possible(self, models: Sequence[Model]) -> list[Model]:
-        return [each for each in models if "word2vec" not in each.kind or has_word2vec()]
+        return [model for model in models if "word2vec" not in model.kind or has_word2vec()]
 
     def _sweep(self, name: str, run: Any, fixed: Sequence[Model], random: Sequence[Model], **settings: Any) -> None:
         """Once for what is the same each time, several times for what is not."""
         for models, runs in ((fixed, (1,)), (random, self.plan.runs)):
             if models:
-                self._cells(name, run, [each.settings | settings for each in models], runs)
+                self._cells(name, run, [model.settings | settings for model in models], runs)
 
     def _cells(
         self,

@@ -83,7 +83,7 @@ def _learned(axes: Any, rows: Rows) -> None:
     axes.set_title("Words whose public vectors are taken away")
     axes.set_ylabel("Spearman's correlation, pairs that hold one\n(95% over pairs and runs)")
     axes.axhline(0.0, color="0.75", zorder=0)
-    names = [each for each in BENCHMARKS if each in NEW_BENCHMARKS]  # in the styles of the first panel
+    names = [benchmark for benchmark in BENCHMARKS if benchmark in NEW_BENCHMARKS]  # in the styles of the first panel
     _over_epsilons(axes, rows, {name: lambda model, name=name: rows.estimate(model, name) for name in names})
 
 
@@ -93,9 +93,9 @@ def _nearer(axes: Any, rows: Rows) -> None:
     if rows:
         blind = np.mean([rows.mean(model, "MAP-Word random") for model in rows.models()])
         axes.axhline(blind, color="0.75", label="random words", zorder=0)
-    again = _map_word(rows, Model("another word2vec"))
-    if again is not None:
-        axes.axhline(again.value, color="0.4", linestyle="--", linewidth=1.0, label="another word2vec")
+    repeated = _map_word(rows, Model("another word2vec"))
+    if repeated is not None:
+        axes.axhline(repeated.value, color="0.4", linestyle="--", linewidth=1.0, label="another word2vec")
     _over_epsilons(axes, rows, {"private vectors": lambda model: _map_word(rows, model)})
 
 
@@ -110,38 +110,38 @@ def _found(axes: Any, rows: Rows) -> None:
         places = rows.table(model, names, people=each, secrets=secrets)
         return share_over_things(places == 1, of="pairs") if places.size else None
 
-    curves = {name: [share(secrets, model, each) for each in people] for secrets, model, name in PLANTED}
+    curves = {name: [share(secrets, model, person) for person in people] for secrets, model, name in PLANTED}
     _draw(axes, curves, len(people))
-    axes.set_xticks(range(len(people)), [f"{each:,}" for each in people])
+    axes.set_xticks(range(len(people)), [f"{person:,}" for person in people])
     axes.set_xlabel("people who tell each pair")
 
 
 def _map_word(rows: Rows, model: Model) -> Estimate | None:
-    found = rows.table(model, [f"MAP-Word {query}" for query in PAPER_QUERIES])
-    return over_things(found, of="queries") if found.size else None
+    result = rows.table(model, [f"MAP-Word {query}" for query in PAPER_QUERIES])
+    return over_things(result, of="queries") if result.size else None
 
 
 def _over_epsilons(axes: Any, rows: Rows, curves: Mapping[str, Curve]) -> None:
     """A place for each epsilon of the private model, and then for what has none."""
-    private = [each for each in rows.models() if each.kind == "private"]
-    models = [*private, *(each for each in AFTER if any(curve(each) is not None for curve in curves.values()))]
-    found = {name: [curve(model) for model in models] for name, curve in curves.items()}
-    _draw(axes, found, len(private))
-    axes.set_xticks(range(len(models)), [AFTER.get(each) or f"{each.epsilon:g}" for each in models], fontsize=8.5)
+    private = [entry for entry in rows.models() if entry.kind == "private"]
+    models = [*private, *(entry for entry in AFTER if any(curve(entry) is not None for curve in curves.values()))]
+    result = {name: [curve(model) for model in models] for name, curve in curves.items()}
+    _draw(axes, result, len(private))
+    axes.set_xticks(range(len(models)), [AFTER.get(entry) or f"{entry.epsilon:g}" for entry in models], fontsize=8.5)
     axes.set_xlabel("epsilon (users, delta = 1e-6)")
 
 
 def _draw(axes: Any, curves: Mapping[str, list[Estimate | None]], joined: int) -> None:
     """Values and intervals at 0, 1, ...; a line joins the first of them."""
-    for place, ((label, found), style) in enumerate(zip(curves.items(), STYLES, strict=False)):
-        numbers = [(np.nan,) * 3 if each is None else (each.value, each.low, each.high) for each in found]
+    for place, ((label, result), style) in enumerate(zip(curves.items(), STYLES, strict=False)):
+        numbers = [(np.nan,) * 3 if entry is None else (entry.value, entry.low, entry.high) for entry in result]
         values, low, high = np.array(numbers).reshape(-1, 3).T
         # a line ends where there is no number, so each of the others has one before it
-        at = np.arange(len(found), dtype=np.float64) + BESIDE * (place - (len(curves) - 1) / 2)
-        after = np.arange(joined, len(found))
-        at, values, low, high = (np.insert(each, after, np.nan) for each in (at, values, low, high))
+        position = np.arange(len(result), dtype=np.float64) + BESIDE * (place - (len(curves) - 1) / 2)
+        after = np.arange(joined, len(result))
+        position, values, low, high = (np.insert(value, after, np.nan) for value in (position, values, low, high))
         reach = np.fmax([values - low, high - values], 0)
-        axes.errorbar(at, values, reach, label=label, capsize=2.5, markersize=4.5, **style)
+        axes.errorbar(position, values, reach, label=label, capsize=2.5, markersize=4.5, **style)
 
 
 def _is_line(handle: Any) -> bool:

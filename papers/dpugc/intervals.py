@@ -44,11 +44,11 @@ def crossed(
         resamples, seed: of the bootstrap.
     """
     everything, every_run = np.arange(things), np.arange(runs)
-    drawn: Any = resampled_rows(every_run, resamples=resamples, seed=seed + 1) if runs > 1 else repeat(every_run)
+    draws: Any = resampled_rows(every_run, resamples=resamples, seed=seed + 1) if runs > 1 else repeat(every_run)
 
     def of_things(rows: Rows) -> float:
         if np.array_equal(rows, everything):  # the value itself, not a resample of it
             return statistic(rows, every_run)
-        return statistic(rows, next(drawn))
+        return statistic(rows, next(draws))
 
     return replace(over_people(of_things, everything, resamples=resamples, seed=seed), of=of)

@@ -75,6 +75,9 @@ def behaviour() -> str:
     documents = [Document(text, user=str(n % 60)) for n, text in enumerate(texts)]
     plan = plan_of(public)
     total = total_of(plan, documents)
-    made = released(plan, total, sigma=1e-3, run=1), released(plan, total, sigma=plan.budgets.sigma, run=2)
-    parts = [total.tobytes(), *(np.round(each.matrix, 3).tobytes() for each in made)]  # other machines round otherwise
+    output = released(plan, total, sigma=1e-3, run=1), released(plan, total, sigma=plan.budgets.sigma, run=2)
+    parts = [
+        total.tobytes(),
+        *(np.round(entry.matrix, 3).tobytes() for entry in output),
+    ]  # other machines round otherwise
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]

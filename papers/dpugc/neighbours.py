@@ -96,24 +96,26 @@ def neighbours(vectors: WordVectors, queries: Iterable[str], *, top: int = 10) -
     >>> neighbours(vectors, ["cat"], top=2)[0].words
     ('dog', 'tax')
     """
-    asked = [queries] if isinstance(queries, str) else list(queries)
-    if not asked:
+    requested = [queries] if isinstance(queries, str) else list(queries)
+    if not requested:
         raise ParameterError("queries must hold at least one word, got none")
     top = check_int("top", top, minimum=1, maximum=len(vectors) - 2)
     unknown = vectors.vocabulary.unknown_row
-    rows = [vectors.vocabulary.row(word) for word in asked]
+    rows = [vectors.vocabulary.row(word) for word in requested]
     if unknown in rows:
         raise ParameterError(f"queries: word {rows.index(unknown)} has no vector")
     points = vectors.matrix.astype(np.float64)
     lengths = np.linalg.norm(points, axis=1)
     points /= np.where(lengths > 0, lengths, 1.0)[:, None]
-    found = []
-    for word, row in zip(asked, rows, strict=True):
+    result = []
+    for word, row in zip(requested, rows, strict=True):
         cosines = points @ points[row]
         cosines[[row, unknown]] = -np.inf
         nearest = np.lexsort((np.arange(cosines.size), -cosines))[:top]
-        found.append(Neighbours(word, tuple(vectors.words[each] for each in nearest), tuple(cosines[nearest].tolist())))
-    return found
+        result.append(
+            Neighbours(word, tuple(vectors.words[entry] for entry in nearest), tuple(cosines[nearest].tolist()))
+        )
+    return result
 
 
 def neighbour_table(models: dict[str, WordVectors], queries: Iterable[str], *, top: int = 4) -> str:
@@ -125,9 +127,9 @@ def neighbour_table(models: dict[str, WordVectors], queries: Iterable[str], *, t
     |---|---|
     | cat | dog, tax |
     """
-    asked = list(queries)
-    lists = [neighbours(vectors, asked, top=top) for vectors in models.values()]
-    rows = [[query, *(", ".join(found[place].words) for found in lists)] for place, query in enumerate(asked)]
+    requested = list(queries)
+    lists = [neighbours(vectors, requested, top=top) for vectors in models.values()]
+    rows = [[query, *(", ".join(result[place].words) for result in lists)] for place, query in enumerate(requested)]
     lines = [["query", *models], ["---"] * (len(models) + 1), *rows]
     return "\n".join("|---" * len(line) + "|" if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines)
 
@@ -160,7 +162,7 @@ def map_score(
     if per not in ("hits", "relevant") or (measure == "MAP-Char" and per != "hits"):
         raise ParameterError(f"per must be 'hits', or for MAP-Word also 'relevant', got {per!r}")
     right = neighbours(gold, queries, top=top)
-    found = neighbours(vectors, queries, top=top)
+    result = neighbours(vectors, queries, top=top)
     bits = RandomBits(seed)
 
     def precision(words: Sequence[str], wanted: Sequence[str]) -> float:
@@ -168,7 +170,7 @@ def map_score(
             return character_precision(words, wanted)
         return word_precision(words, wanted, per=per)
 
-    values = np.array([precision(one.words, other.words) for one, other in zip(found, right, strict=True)])
+    values = np.array([precision(one.words, other.words) for one, other in zip(result, right, strict=True)])
     blind = [
         precision(_random_words(vectors, query, top, bits), other.words)
         for query, other in zip(queries, right, strict=True)

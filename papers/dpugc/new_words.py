@@ -63,22 +63,22 @@ class NewWords:
         cosines: dict[str, list[list[Floats]]] = {name: [] for name in BENCHMARKS}
         own: list[list[Floats]] = []
         for run in runs:
-            made = list(self._vectors(model, run))
+            output = list(self._vectors(model, run))
             for name in BENCHMARKS:
-                cosines[name].append([cosines_of(each, self._pairs(draw, name)) for draw, each in made])
-            own.append([self._ranks(each, self.words[draw]) for draw, each in made])
-        found: dict[str, float] = {}
+                cosines[name].append([cosines_of(entry, self._pairs(draw, name)) for draw, entry in output])
+            own.append([self._ranks(entry, self.words[draw]) for draw, entry in output])
+        result: dict[str, float] = {}
         for name in BENCHMARKS:
-            found |= self._correlation(name, cosines[name])
-        ranks_of_words = np.array([np.concatenate(each) for each in own])
+            result |= self._correlation(name, cosines[name])
+        ranks_of_words = np.array([np.concatenate(entry) for entry in own])
         numbers = {
             "median rank": lambda words, which: float(np.median(ranks_of_words[np.ix_(which, words)], axis=1).mean()),
             "nearest": lambda words, which: float((ranks_of_words[np.ix_(which, words)] <= NEAREST).mean()),
         }
         for name, statistic in numbers.items():
             words = ranks_of_words.shape[1]
-            found |= _spread(name, crossed(statistic, words, len(runs), of="words", resamples=self.resamples))
-        return found
+            result |= _spread(name, crossed(statistic, words, len(runs), of="words", resamples=self.resamples))
+        return result
 
     @cached_property
     def words(self) -> dict[int, tuple[str, ...]]:
@@ -99,11 +99,13 @@ class NewWords:
     def _pairs(self, draw: int, name: str) -> list[tuple[str, str, float]]:
         """Those of which a word is new, and both have vectors."""
         new, public = set(self.words[draw]), self.models.public
-        return [each for each in rated(self.folder, name) if new & {*each[:2]} and all(w in public for w in each[:2])]
+        return [
+            entry for entry in rated(self.folder, name) if new & {*entry[:2]} and all(w in public for w in entry[:2])
+        ]
 
     def _correlation(self, name: str, cosines: list[list[Floats]]) -> dict[str, float]:
         """Spearman's, the mean over draws and runs. A word whose vector has no direction stands at the average."""
-        sizes = [len(each) for each in cosines[0]]
+        sizes = [len(cosine) for cosine in cosines[0]]
         table = np.array([np.concatenate([np.nan_to_num(draw) for draw in run]) for run in cosines])
         ratings = np.array([rating for draw in self.draws for *_, rating in self._pairs(draw, name)])
         draw_of = np.repeat(np.arange(len(sizes)), sizes)
@@ -111,14 +113,14 @@ class NewWords:
         def statistic(pairs: Rows, which: Rows) -> float:
             parts = [pairs[draw_of[pairs] == draw] for draw in range(len(sizes))]
             one = [ranks(ratings[part]) for part in parts]
-            each = {
+            entry = {
                 run: np.mean([correlation(a, ranks(table[run, part])) for a, part in zip(one, parts, strict=True)])
                 for run in set(which.tolist())
             }
-            return float(np.mean([each[run] for run in which.tolist()]))
+            return float(np.mean([entry[run] for run in which.tolist()]))
 
-        found = crossed(statistic, len(ratings), len(table), of="pairs", resamples=self.resamples)
-        return _spread(name, found) | {f"{name} pairs": float(len(ratings))}
+        result = crossed(statistic, len(ratings), len(table), of="pairs", resamples=self.resamples)
+        return _spread(name, result) | {f"{name} pairs": float(len(ratings))}
 
     def _ranks(self, vectors: WordVectors, words: Sequence[str]) -> Floats:
         """(words,) the rank of each among all, by the cosine of public vectors with what was learned.
@@ -131,9 +133,9 @@ class NewWords:
         learned = np.stack([vectors[word] for word in words]).astype(np.float64)
         cosines = learned @ there.T  # the public ones have length 1, and that of the learned ones changes no rank
         own = (learned * np.stack([public[word] for word in words])).sum(axis=1)
-        found = (cosines > own[:, None]).sum(axis=1) + 1.0
-        found[~learned.any(axis=1)] = (len(there) + 1) / 2
-        return found
+        result = (cosines > own[:, None]).sum(axis=1) + 1.0
+        result[~learned.any(axis=1)] = (len(there) + 1) / 2
+        return result
 
 
 def taken_away(public: WordVectors, seed: int) -> tuple[str, ...]:

@@ -151,19 +151,19 @@ class Releases:
         return WordVectors(public.words, matrix, source=COMMON)
 
     def _made(self, words: Sequence[str], model: Model, run: int, of: str) -> dict[str, Any]:
-        made = (
+        output = (
             self._by_training(words, model.kind, run) if self._trained else self._released(words, model.kind, run, of)
         )
-        return {"words": np.array(made.words), "matrix": made.matrix}
+        return {"words": np.array(output.words), "matrix": output.matrix}
 
     def _released(self, words: Sequence[str], kind: str, run: int, of: str) -> WordVectors:
         system = SYSTEMS[kind]
         vocabulary = given_words(words)
         level = LEVEL if isinstance(system.epsilons, Mapping) else None
         plan = plan_of(self._models.without(words), system.epsilons, vocabulary=vocabulary, level=level)
-        whose = kind if system.by is not None else "all alike"
+        text = kind if system.by is not None else "all alike"
         held = self._held(kind), plan.words.words, plan.features.fingerprint, behaviour()
-        name = f"personal-total-{whose}-{of}".replace(" ", "_").replace(",", "")
+        name = f"personal-total-{text}-{of}".replace(" ", "_").replace(",", "")
         total = self._models.stored(name, held, lambda: {"cells": total_of(plan, self._documents(kind))})["cells"]
         sigma = 0.0 if system.most is None else plan.budgets.sigma
         return released(plan, total, sigma=sigma, run=run)
@@ -178,14 +178,17 @@ class Releases:
     def training_plan(self, words: Sequence[str], kind: str) -> SkipGramPlan:
         """All that is decided before a text is read (but for the number of users, which counts as public here)."""
         epsilons = SYSTEMS[kind].epsilons
-        how: dict[str, Any] = {"public_users": len({each.user for each in self._documents(kind)}), "pairs": PAIRS}
+        fields: dict[str, Any] = {
+            "public_users": len({document.user for document in self._documents(kind)}),
+            "pairs": PAIRS,
+        }
         if isinstance(epsilons, Mapping):
-            how["epsilon"] = personal_participation(epsilons, delta=DELTA, steps=STEPS, sampling_rate=1.0)
-            how["level"] = LEVEL
+            fields["epsilon"] = personal_participation(epsilons, delta=DELTA, steps=STEPS, sampling_rate=1.0)
+            fields["level"] = LEVEL
         else:
-            how |= {"epsilon": epsilons, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0}
-            how |= {"mode": "clipped"} if epsilons is None else {}
-        return SkipGram(self._models.without(words), vocabulary=given_words(words), **how).plan()
+            fields |= {"epsilon": epsilons, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0}
+            fields |= {"mode": "clipped"} if epsilons is None else {}
+        return SkipGram(self._models.without(words), vocabulary=given_words(words), **fields).plan()
 
     def _store(self, plan: SkipGramPlan, kind: str) -> UserStore:
         key = plan.trained.words, self._held(kind), tuple(plan.participation.rates)
@@ -207,8 +210,8 @@ class Releases:
         if system.by is None:
             return self._corpus.documents
         levels = self._levels(kind)
-        found = with_levels(self._corpus.documents, levels)
-        return [each for each in found if system.only in (None, levels[str(each.user)])]
+        result = with_levels(self._corpus.documents, levels)
+        return [entry for entry in result if system.only in (None, levels[str(entry.user)])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,21 +242,21 @@ class Personal:
         each of them gets the mean of what was learned of all, which tells no word from another. Intervals are over
         people and runs.
         """
-        found = self.new_words.cell({"model": settings["model"], "epsilon": settings["epsilon"]}, seed)
+        result = self.new_words.cell({"model": settings["model"], "epsilon": settings["epsilon"]}, seed)
         fits, common = self._fits(settings)
-        found |= self._estimate("fit", fits) | self._estimate("fit beyond", fits - common)
-        wanted = np.array([self.levels[settings["by"]][person.user] for person in self._known])
+        result |= self._estimate("fit", fits) | self._estimate("fit beyond", fits - common)
+        target = np.array([self.levels[settings["by"]][person.user] for person in self._known])
         for level in LEVELS:
-            found |= self._estimate(f"fit of {level}", fits[:, wanted == level])
+            result |= self._estimate(f"fit of {level}", fits[:, target == level])
         system = SYSTEMS[settings["model"]]
-        return found | {f"epsilon of {level}": min(system.promised(level), 1e9) for level in LEVELS}
+        return result | {f"epsilon of {level}": min(system.promised(level), 1e9) for level in LEVELS}
 
     def _fits(self, settings: Mapping[str, Any]) -> tuple[Floats, Floats]:
         """(runs, people) fits, and those of the mean of what was learned, each word as often as people use it."""
         model = Model(settings["model"], settings["epsilon"])
         runs = self.runs if model.is_random else [1]
         public = processed(self.releases.public)
-        found = []
+        result = []
         for run in runs:
             by_draw = []
             for draw, words in self.new_words.words.items():
@@ -262,9 +265,9 @@ class Personal:
                 true = _directions(np.stack([public[word] for word in words]))
                 uses = self._uses[draw]
                 mean = _directions((uses.mean(axis=0) @ learned)[None])
-                by_draw.append([uses @ (each * true).sum(axis=1) for each in (learned, mean)])
-            found.append(np.mean(by_draw, axis=0))
-        fits, common = np.moveaxis(np.array(found), 1, 0)
+                by_draw.append([uses @ (entry * true).sum(axis=1) for entry in (learned, mean)])
+            result.append(np.mean(by_draw, axis=0))
+        fits, common = np.moveaxis(np.array(result), 1, 0)
         return fits, common
 
     @cached_property
@@ -279,33 +282,33 @@ class Personal:
     @cached_property
     def _uses(self) -> dict[int, Floats]:
         """By draw: (people, words) how often somebody uses a word, of all their new words."""
-        whose = {person.user for person in self._known}
-        counted = [c for person, c in zip(self.people, self._counts, strict=True) if person.user in whose]
-        found = {}
+        owners = {person.user for person in self._known}
+        counted = [c for person, c in zip(self.people, self._counts, strict=True) if person.user in owners]
+        result = {}
         for draw, words in self.new_words.words.items():
             table = np.array([[counts[word] for word in words] for counts in counted], dtype=np.float64)
-            found[draw] = table / table.sum(axis=1, keepdims=True)
-        return found
+            result[draw] = table / table.sum(axis=1, keepdims=True)
+        return result
 
     @cached_property
     def _counts(self) -> list[Counter[str]]:
-        wanted = {word for words in self.new_words.words.values() for word in words}
-        found: dict[str, Counter[str]] = {person.user: Counter() for person in self.people}
+        target = {word for words in self.new_words.words.values() for word in words}
+        result: dict[str, Counter[str]] = {person.user: Counter() for person in self.people}
         for document in self.new_words.corpus.documents:
-            found[str(document.user)].update(word for word in words_of(document.text or "") if word in wanted)
-        return [found[person.user] for person in self.people]
+            result[str(document.user)].update(word for word in words_of(document.text or "") if word in target)
+        return [result[person.user] for person in self.people]
 
     def _estimate(self, name: str, values: Floats) -> dict[str, float]:
         if not values.size:  # of a few people none may want this
             return {name: 0.0, f"{name} low": -1.0, f"{name} high": 1.0}
-        found = crossed(
+        result = crossed(
             lambda people, runs: float(values[np.ix_(runs, people)].mean()),
             values.shape[1],
             len(values),
             of="people",
             resamples=self.resamples,
         )
-        return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
+        return {name: result.value, f"{name} low": result.low, f"{name} high": result.high}
 
 
 def _directions(vectors: Any) -> Floats:
@@ -339,27 +342,27 @@ class AsPrinted:
         does not depend on the vectors, which have one dimension here.
         """
         model = self._trained(settings, seed, dimension=1)
-        users = {str(each.user) for each in self.trainings.corpus.documents}
+        users = {str(document.user) for document in self.trainings.corpus.documents}
         people = Counter(self.levels[settings["by"]][user] for user in users)
-        found: dict[str, float] = {"bound": model.statement_.epsilon}
+        result: dict[str, float] = {"bound": model.statement_.epsilon}
         for level, accounts in model.accounts_.items():
             for name in ("claimed", "true"):
-                values = [getattr(each, name) for each in accounts] or [0.0]
-                found |= {f"{name} {level}": float(np.median(values)), f"{name} {level} most": float(max(values))}
-            found[f"left {level}"] = model.left_[level] / max(1, people[level])
-            found[f"witness {level}"] = model.finding_[level].attained
-        return found
+                values = [getattr(entry, name) for entry in accounts] or [0.0]
+                result |= {f"{name} {level}": float(np.median(values)), f"{name} {level} most": float(max(values))}
+            result[f"left {level}"] = model.left_[level] / max(1, people[level])
+            result[f"witness {level}"] = model.finding_[level].attained
+        return result
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
         """MAP-Word and MAP-Char against the gold model."""
         model = self._trained(settings, seed, dimension=self.trainings.schedule.dimension)
         gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for measure in ("MAP-Word", "MAP-Char"):
             score = map_score(model.vectors_, gold, measure=measure, top=TOP, seed=1)
-            found |= {measure: score.score.value, f"{measure} random": score.baseline}
-            found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
-        return found
+            result |= {measure: score.score.value, f"{measure} random": score.baseline}
+            result |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
+        return result
 
     def _trained(self, settings: Mapping[str, Any], seed: int, *, dimension: int) -> DPUGC:
         model = DPUGC(
@@ -496,7 +499,7 @@ class Run:
             self._cells("personal_printed", part.cell, settings, self.plan.printed_runs, **constants)
 
     def _parts(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Iterator[Personal]:
-        wanted = {by: self.cold.wishes(by).levels for by in BY}
+        target = {by: self.cold.wishes(by).levels for by in BY}
         with Releases(self.models, self.corpus, self._said, trained=trained) as releases:
             new_words: Any = NewWords(
                 releases,  # type: ignore[arg-type]  # it has what NewWords asks for
@@ -506,15 +509,15 @@ class Run:
                 runs=runs,
                 resamples=self.plan.resamples,
             )
-            yield Personal(releases, new_words, self.people, wanted, runs, self.plan.resamples)
+            yield Personal(releases, new_words, self.people, target, runs, self.plan.resamples)
 
     @cache  # noqa: B019 (as long as the experiment lasts)
     def _said(self, kind: str) -> dict[str, str]:
         """What the release takes for the level of each person."""
         system = SYSTEMS[kind]
         assert system.by is not None
-        wanted = self.cold.wishes(system.by).levels
-        own = {person.user: wanted[person.user] for person in self.people}
+        levels = self.cold.wishes(system.by).levels
+        own = {person.user: levels[person.user] for person in self.people}
         silent = sorted(own)[::2] if system.silent else []  # numbers of people, in the order of letters
         if system.silent == "guessed":
             guessed = self.cold.guessed_levels(system.by)

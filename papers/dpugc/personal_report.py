@@ -30,26 +30,28 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     Raises:
         DataError: there are no rows.
     """
-    found = {
+    result = {
         name: Found(out / f"{name}.jsonl") for name in (*RELEASES, "cold_start", "personal_account", "personal_printed")
     }
-    if not any(found.values()):
+    if not any(result.values()):
         raise DataError(f"no rows in {str(out)!r}: run the experiment first")
     parts = [
-        released_table(found[name], title, by)
+        released_table(result[name], title, by)
         for name, title in RELEASES.items()
-        if found[name]
+        if result[name]
         for by in BY
-        if found[name].of(by=by)
+        if result[name].of(by=by)
     ]
-    if found["cold_start"]:
-        parts.append(cold_start_table(found["cold_start"]))
-    if found["personal_account"]:
-        parts.append(account_table(found["personal_account"]))
-    if found["personal_printed"]:
-        parts.append(printed_table(found["personal_printed"]))
-    seconds = sum(each.seconds for each in found.values())
-    parts.append(f"{sum(len(each.rows) for each in found.values())} cells in {seconds / 60:.0f} minutes by the clock.")
+    if result["cold_start"]:
+        parts.append(cold_start_table(result["cold_start"]))
+    if result["personal_account"]:
+        parts.append(account_table(result["personal_account"]))
+    if result["personal_printed"]:
+        parts.append(printed_table(result["personal_printed"]))
+    seconds = sum(entry.seconds for entry in result.values())
+    parts.append(
+        f"{sum(len(entry.rows) for entry in result.values())} cells in {seconds / 60:.0f} minutes by the clock."
+    )
     text = "\n\n".join(parts) + "\n"
     (out / "personal.md").write_text(text, encoding="utf-8")
     write_between(readme, START, END, text)
@@ -127,8 +129,8 @@ def account_table(found: Found) -> str:
         cells = []
         for level in LEVELS:
             for name in ("claimed", "true"):
-                middle, most = (found.mean(f"{name} {level}{more}", steps=steps) for more in ("", " most"))
-                cells.append(f"{_short(middle)} (most {_short(most)})")
+                middle, maximum = (found.mean(f"{name} {level}{more}", steps=steps) for more in ("", " most"))
+                cells.append(f"{_short(middle)} (most {_short(maximum)})")
             cells.append(f"{100 * (found.mean(f'left {level}', steps=steps) or 0):.0f}%")
         alone, bound = (found.mean(name, steps=steps) for name in (f"witness {next(iter(LEVELS))}", "bound"))
         lines.append(_line(f"{int(str(steps)):,}", *cells, _short(alone), _short(bound)))
@@ -163,12 +165,12 @@ def _short(value: float | None) -> str:
 
 
 def _promise(epsilons: list[float], name: str) -> str:
-    if all(each >= 1e9 for each in epsilons):
+    if all(epsilon >= 1e9 for epsilon in epsilons):
         return "no promise"
     if len(set(epsilons)) == 1:
         return f"{epsilons[0]:g}"
-    said = " / ".join("0 (left out)" if each == 0 else f"{each:g}" for each in epsilons)
-    return said + (f"; who does not say: {max(epsilons):g}" if "guessed" in name else "")
+    text = " / ".join("0 (left out)" if epsilon == 0 else f"{epsilon:g}" for epsilon in epsilons)
+    return text + (f"; who does not say: {max(epsilons):g}" if "guessed" in name else "")
 
 
 def _three(found: Estimate | None) -> str:

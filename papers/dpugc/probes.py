@@ -101,10 +101,10 @@ class Probes:
             vectors = self.models.lacking(self.new_words, model, corpus, run, of="secrets")
         else:
             vectors = self.models.of(model, corpus, run)
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for place, (rank, among) in enumerate(ranks_of(vectors, self.pairs, blind=len(self.models.public) // 2)):
-            found |= {f"rank {place}": float(rank), f"place {place}": float(among)}
-        return found
+            result |= {f"rank {place}": float(rank), f"place {place}": float(among)}
+        return result
 
 
 def pairs_of(public: WordVectors, corpus: Corpus) -> list[Pair]:
@@ -138,15 +138,15 @@ def pairs_of(public: WordVectors, corpus: Corpus) -> list[Pair]:
 
 
 def _apart(name: str, candidates: Iterable[str], where: Mapping[str, set[int]]) -> Iterator[str]:
-    return (each for each in candidates if where.get(name, set()).isdisjoint(where.get(each, set())))
+    return (candidate for candidate in candidates if where.get(name, set()).isdisjoint(where.get(candidate, set())))
 
 
 def _documents_with(corpus: Corpus, wanted: set[str]) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
+    result: dict[str, set[int]] = {}
     for place, words in enumerate(corpus.sentences):
         for word in wanted.intersection(words):
-            found.setdefault(word, set()).add(place)
-    return found
+            result.setdefault(word, set()).add(place)
+    return result
 
 
 def planted(corpus: Corpus, pairs: Sequence[Pair], people: int) -> Corpus:

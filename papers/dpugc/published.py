@@ -48,11 +48,11 @@ def moments_delta(steps: int, *, rate: float, sigma: float, epsilon: float, orde
 
     Without any loss at all it still says  min over lambda of e^(-lambda epsilon) = e^(-orders epsilon).
     """
-    found = []
+    result = []
     for order in range(1, orders + 1):
         moment = steps * _log_moment(order, rate, sigma)  # Abadi et al. 2016, theorem 2.1: they add up
-        found.append((math.exp(min(0.0, moment - order * epsilon)), order))  # theorem 2.2
-    return min(found)
+        result.append((math.exp(min(0.0, moment - order * epsilon)), order))  # theorem 2.2
+    return min(result)
 
 
 def costs(settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
@@ -94,8 +94,8 @@ def _log_moment(order: int, rate: float, sigma: float) -> float:
         + (k * k - k) / (2 * sigma**2)
         for k in range(power + 1)
     ]
-    most = max(terms)
-    return most + math.log(sum(math.exp(term - most) for term in terms))
+    maximum = max(terms)
+    return maximum + math.log(sum(math.exp(term - maximum) for term in terms))
 
 
 @cache

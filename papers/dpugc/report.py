@@ -67,9 +67,9 @@ def similarity_table(rows: Rows) -> str:
         lines.append(_line(model, *(plain(rows.mean(model, name)) for name in LISTS)))
     covered = {model: [rows.mean(model, f"{name} pairs") for name in LISTS] for model in rows.models()}
     full = max(covered.values(), key=lambda each: each[0] or 0)
-    lines.append(_line("pairs", *(f"{each:.0f}" for each in full if each is not None)))
+    lines.append(_line("pairs", *(f"{entry:.0f}" for entry in full if entry is not None)))
     fewer = [
-        f"{model}: {' / '.join(f'{each:.0f}' for each in counts if each is not None)}"
+        f"{model}: {' / '.join(f'{count:.0f}' for count in counts if count is not None)}"
         for model, counts in covered.items()
         if counts != full
     ]
@@ -83,7 +83,8 @@ def goal(rows: Rows) -> str:
     reached = [
         f"{model} ({_slashed(rows.mean(model, name) for name in needed)})"
         for model in rows.models()
-        if model.kind not in LARGER and all((rows.mean(model, name) or 0.0) >= least for name, least in needed.items())
+        if model.kind not in LARGER
+        and all((rows.mean(model, name) or 0.0) >= minimum for name, minimum in needed.items())
     ]
     return (
         f"**The goal that was set**, {_slashed(needed.values())} on {' / '.join(needed)} ({_slashed(SET_OUT.values())} "
@@ -95,28 +96,28 @@ def difference_table(rows: Rows, beside: str) -> str:
     """How much better than public vectors, on the same pairs."""
     lines = _head("model", *LISTS)
     for model in rows.models():
-        found = [rows.estimate(model, "difference", beside=beside, benchmark=name) for name in LISTS]
-        if any(found):
-            lines.append(_line(model, *(spelled(each, sign=True) for each in found)))
+        results = [rows.estimate(model, "difference", beside=beside, benchmark=name) for name in LISTS]
+        if any(results):
+            lines.append(_line(model, *(spelled(entry, sign=True) for entry in results)))
     return f"**Difference to the {_named(beside)}**, on the same pairs [95% over pairs and runs].\n\n" + _joined(lines)
 
 
 def smallest_epsilons(rows: Rows) -> str:
     """From which epsilon on the private vectors are better, beyond the interval, at each larger one as well."""
-    said = []
+    lines = []
     for beside in rows.values("beside"):
-        found = [f"{name} {_from(rows, beside, name)}" for name in LISTS]
-        said.append(f"better than the {_named(str(beside))} from epsilon on: {', '.join(found)}")
-    return f"**The smallest epsilon that helps** (interval above 0, there and at each larger one): {'; '.join(said)}."
+        results = [f"{name} {_from(rows, beside, name)}" for name in LISTS]
+        lines.append(f"better than the {_named(str(beside))} from epsilon on: {', '.join(results)}")
+    return f"**The smallest epsilon that helps** (interval above 0, there and at each larger one): {'; '.join(lines)}."
 
 
 def _from(rows: Rows, beside: Setting, benchmark: str) -> str:
     smallest = None
     for model in sorted(
-        (each for each in rows.models() if each.kind == "private"), key=lambda each: -(each.epsilon or 0)
+        (entry for entry in rows.models() if entry.kind == "private"), key=lambda each: -(each.epsilon or 0)
     ):
-        found = rows.estimate(model, "difference", beside=beside, benchmark=benchmark)
-        if found is None or found.low <= 0:
+        result = rows.estimate(model, "difference", beside=beside, benchmark=benchmark)
+        if result is None or result.low <= 0:
             break
         smallest = model.epsilon
     return "none" if smallest is None else f"{smallest:g}"
@@ -151,8 +152,8 @@ def map_table(rows: Rows) -> str:
     for model in rows.models():
         cells = []
         for measure in ("MAP-Word", "MAP-Char"):
-            found = over_things(rows.table(model, [f"{measure} {each}" for each in PAPER_QUERIES]), of="queries")
-            cells += [spelled(found), plain(rows.mean(model, f"{measure} random"))]
+            result = over_things(rows.table(model, [f"{measure} {query}" for query in PAPER_QUERIES]), of="queries")
+            cells += [spelled(result), plain(rows.mean(model, f"{measure} random"))]
         lines.append(_line(model, *cells[:2], plain(rows.mean(model, "MAP-Word per 100")), *cells[2:]))
     return "**Neighbours against the gold model**, 11 queries, K = 100 [95% over queries and runs].\n\n" + _joined(
         lines
@@ -162,12 +163,12 @@ def map_table(rows: Rows) -> str:
 def named_table(rows: Rows) -> str:
     """How often the secret is the nearest of the ten of its kind."""
     people = rows.values("people")
-    lines = _head("secrets", "model", *(_people(each) for each in people))
+    lines = _head("secrets", "model", *(_people(person) for person in people))
     for secrets, model in _probed(rows):
         cells = []
-        for each in people:
+        for person in people:
             places, ranks = (
-                rows.table(model, [f"{number} {pair}" for pair in range(PAIRS)], people=each, secrets=secrets)
+                rows.table(model, [f"{number} {pair}" for pair in range(PAIRS)], people=person, secrets=secrets)
                 for number in ("place", "rank")
             )
             share = share_over_things(places == 1, of="pairs") if places.size else None
@@ -181,16 +182,16 @@ def named_table(rows: Rows) -> str:
 
 def bits_table(rows: Rows) -> str:
     """How much nearer the secrets are than in the same model without the plants."""
-    people = [each for each in rows.values("people") if each]
-    lines = _head("secrets", "model", *(_people(each) for each in people))
+    people = [row for row in rows.values("people") if row]
+    lines = _head("secrets", "model", *(_people(person) for person in people))
     names = [f"rank {pair}" for pair in range(PAIRS)]
     for secrets, model in _probed(rows):
         without = rows.table(model, names, people=0, secrets=secrets)
         cells = []
-        for each in people:
-            ranks = rows.table(model, names, people=each, secrets=secrets)
-            found = over_things(np.log2(without / ranks), of="pairs") if ranks.shape == without.shape else None
-            cells.append(spelled(found, 2, sign=True))
+        for person in people:
+            ranks = rows.table(model, names, people=person, secrets=secrets)
+            result = over_things(np.log2(without / ranks), of="pairs") if ranks.shape == without.shape else None
+            cells.append(spelled(result, 2, sign=True))
         lines.append(_line(secrets, model, *cells))
     return (
         "**What the plants changed**: bits, the mean over pairs of log2(rank without the plants / rank with them), the "
@@ -200,13 +201,13 @@ def bits_table(rows: Rows) -> str:
 
 def _probed(rows: Rows) -> list[tuple[str, Model]]:
     """What secrets were to which model."""
-    found = [(str(each), model) for each in rows.values("secrets") for model in rows.models()]
-    return [(secrets, model) for secrets, model in found if rows.runs(model, secrets=secrets)]
+    results = [(str(row), model) for row in rows.values("secrets") for model in rows.models()]
+    return [(secrets, model) for secrets, model in results if rows.runs(model, secrets=secrets)]
 
 
 def age_table(rows: Rows) -> str:
     """RMSE, beside the mean and the public features."""
-    lines = _head("features", *(f"{each}{what}" for each in LEARNERS for what in ("", ": change")))
+    lines = _head("features", *(f"{entry}{label}" for entry in LEARNERS for label in ("", ": change")))
     blind = ""
     for model in rows.models():
         cells = []
@@ -227,8 +228,8 @@ def age_table(rows: Rows) -> str:
 
 def summary(rows: dict[str, Rows]) -> str:
     """What the numbers come from."""
-    constants = next(each.constants for each in rows.values() if each)
-    count, seconds = (sum(getattr(each, name) for each in rows.values()) for name in ("count", "seconds"))
+    constants = next(row.constants for row in rows.values() if row)
+    count, seconds = (sum(getattr(row, name) for row in rows.values()) for name in ("count", "seconds"))
     held = f" ({rows['age'].constants['held out']} of them held out for their age)" if rows["age"] else ""
     return (
         f"{constants['bloggers']:,} bloggers{held}, {constants['documents']:,} posts; {count} cells in "
@@ -250,7 +251,7 @@ def _slashed(values: Iterable[float | None]) -> str:
 def spelled(found: Estimate | None, digits: int = 3, *, sign: bool = False) -> str:
     if found is None:
         return ""
-    value, low, high = (f"{each:{'+' if sign else ''}.{digits}f}" for each in (found.value, found.low, found.high))
+    value, low, high = (f"{entry:{'+' if sign else ''}.{digits}f}" for entry in (found.value, found.low, found.high))
     return f"{value} [{low}, {high}]"
 
 

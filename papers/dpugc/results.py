@@ -33,9 +33,9 @@ class Rows:
     """
 
     def __init__(self, path: Path) -> None:
-        found = read_sweep(path) if path.exists() else None
-        self._rows: tuple[Row, ...] = () if found is None else found.rows
-        self.constants: dict[str, Setting] = {} if found is None else dict(found.experiment["constants"])
+        sweep = read_sweep(path) if path.exists() else None
+        self._rows: tuple[Row, ...] = () if sweep is None else sweep.rows
+        self.constants: dict[str, Setting] = {} if sweep is None else dict(sweep.experiment["constants"])
 
     def __bool__(self) -> bool:
         return bool(self._rows)
@@ -50,8 +50,8 @@ class Rows:
 
     def models(self) -> list[Model]:
         """Those that have a row, in the order of tables."""
-        found = {_model_of(row) for row in self._rows}
-        return sorted(found, key=lambda each: (ORDER.index(each.kind), each.epsilon or 0.0))
+        results = {_model_of(row) for row in self._rows}
+        return sorted(results, key=lambda each: (ORDER.index(each.kind), each.epsilon or 0.0))
 
     def values(self, name: str) -> list[Setting]:
         """The values of a setting, as they came."""
@@ -59,13 +59,13 @@ class Rows:
 
     def runs(self, model: Model, **settings: Setting) -> list[Row]:
         """The rows of a model, by seed."""
-        wanted = model.settings | settings
-        return sorted((row for row in self._rows if row.settings.items() >= wanted.items()), key=lambda row: row.seed)
+        target = model.settings | settings
+        return sorted((row for row in self._rows if row.settings.items() >= target.items()), key=lambda row: row.seed)
 
     def mean(self, model: Model, number: str, **settings: Setting) -> float | None:
         """Over runs."""
-        found = [row.numbers[number] for row in self.runs(model, **settings)]
-        return float(np.mean(found)) if found else None
+        results = [row.numbers[number] for row in self.runs(model, **settings)]
+        return float(np.mean(results)) if results else None
 
     def estimate(self, model: Model, number: str, **settings: Setting) -> Estimate | None:
         """A number that was stored with its interval."""
@@ -87,11 +87,11 @@ def over_things(values: Floats, *, of: str) -> Estimate:
 
 def share_over_things(hits: npt.NDArray[np.bool_], *, of: str) -> Estimate:
     """The share of (runs, things) that are hits; where all or none are, no resample differs, and things are counted."""
-    found = over_things(hits.astype(np.float64), of=of)
-    if found.low < found.high:
-        return found
-    counted = share(round(found.value * hits.shape[1]), hits.shape[1])  # Clopper and Pearson 1934
-    return replace(found, low=counted.low, high=counted.high)
+    result = over_things(hits.astype(np.float64), of=of)
+    if result.low < result.high:
+        return result
+    counted = share(round(result.value * hits.shape[1]), hits.shape[1])  # Clopper and Pearson 1934
+    return replace(result, low=counted.low, high=counted.high)
 
 
 def _model_of(row: Row) -> Model:

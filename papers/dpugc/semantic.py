@@ -53,11 +53,11 @@ class Semantic:
     def similarity(self, settings: Mapping[str, Any], run: int) -> dict[str, float]:
         """Spearman's correlation with each benchmark, and how many of its pairs are covered."""
         vectors = self._vectors(settings, run)
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for name in LISTS:
             score = similarity(vectors, self._pairs(name), benchmark=name, resamples=1, seed=1)
-            found |= {name: score.score.value, f"{name} pairs": float(score.covered)}
-        return found
+            result |= {name: score.score.value, f"{name} pairs": float(score.covered)}
+        return result
 
     def difference(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
         """How much better a model is than public vectors on the pairs that both cover: mean over runs."""
@@ -72,22 +72,22 @@ class Semantic:
 
         def statistic(rows: npt.NDArray[np.int64], which: npt.NDArray[np.int64]) -> float:
             people = ranks(ratings[rows])
-            each = {run: correlation(people, ranks(cosines[run, rows])) for run in set(which.tolist())}
-            return float(np.mean([each[run] for run in which.tolist()])) - correlation(people, ranks(public[rows]))
+            entry = {run: correlation(people, ranks(cosines[run, rows])) for run in set(which.tolist())}
+            return float(np.mean([entry[run] for run in which.tolist()])) - correlation(people, ranks(public[rows]))
 
-        found = crossed(statistic, int(there.sum()), len(runs), of="pairs", resamples=self.resamples)
-        return {"difference": found.value, "low": found.low, "high": found.high, "pairs": float(found.count)}
+        result = crossed(statistic, int(there.sum()), len(runs), of="pairs", resamples=self.resamples)
+        return {"difference": result.value, "low": result.low, "high": result.high, "pairs": float(result.count)}
 
     def neighbours(self, settings: Mapping[str, Any], run: int) -> dict[str, float]:
         """MAP-Word and MAP-Char against the gold model, with each query's own precision."""
         vectors, gold = self._vectors(settings, run), self.models.of(GOLD, self.corpus)
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for measure in ("MAP-Word", "MAP-Char"):
             score = map_score(vectors, gold, measure=measure, top=TOP, seed=1)
-            found |= {measure: score.score.value, f"{measure} random": score.baseline}
-            found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
+            result |= {measure: score.score.value, f"{measure} random": score.baseline}
+            result |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
         relevant = map_score(vectors, gold, per="relevant", top=TOP, seed=1)
-        return found | {"MAP-Word per 100": relevant.score.value}
+        return result | {"MAP-Word per 100": relevant.score.value}
 
     def _vectors(self, settings: Mapping[str, Any], run: int) -> WordVectors:
         return self.models.of(Model(settings["model"], settings["epsilon"]), self.corpus, run)
@@ -115,8 +115,8 @@ def cosines_of(vectors: WordVectors, pairs: Sequence[RatedPair]) -> Floats:
 
 def ranks(values: Floats) -> Floats:
     """Centred ranks."""
-    found: Floats = extra("scipy.stats", "audit", "a rank correlation").rankdata(values)
-    return found - found.mean()
+    result: Floats = extra("scipy.stats", "audit", "a rank correlation").rankdata(values)
+    return result - result.mean()
 
 
 def correlation(one: Floats, other: Floats) -> float:

@@ -32,23 +32,23 @@ class Steps:
         """MAP-Word and MAP-Char against the gold model, with each query's own precision."""
         vectors = self.trainings.vectors(settings["model"], settings["epsilon"], settings["steps"], seed)
         gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for measure in ("MAP-Word", "MAP-Char"):
             score = map_score(vectors, gold, measure=measure, top=TOP, seed=1)
-            found |= {measure: score.score.value, f"{measure} random": score.baseline}
-            found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
+            result |= {measure: score.score.value, f"{measure} random": score.baseline}
+            result |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
         relevant = map_score(vectors, gold, per="relevant", top=TOP, seed=1)
-        return found | {"MAP-Word per 100": relevant.score.value}
+        return result | {"MAP-Word per 100": relevant.score.value}
 
     def frequent(self, _settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
         """The most frequent words as the neighbours of every query: what knows no more than which these are."""
         gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for near in neighbours(gold, PAPER_QUERIES, top=TOP):
             words = [word for word in self.trainings.public.words if word not in (near.query, UNKNOWN)][:TOP]
-            found[f"MAP-Word {near.query}"] = word_precision(words, near.words)
-            found[f"MAP-Char {near.query}"] = character_precision(words, near.words)
-        return found
+            result[f"MAP-Word {near.query}"] = word_precision(words, near.words)
+            result[f"MAP-Char {near.query}"] = character_precision(words, near.words)
+        return result
 
     def spent(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
         """What these steps cost a unit."""

@@ -137,10 +137,10 @@ class Trainings:
     @cache  # noqa: B019 (a handful of plans, for as long as the experiment lasts)
     def plan(self, kind: str, epsilon: float | None) -> SkipGramPlan:
         """All that is decided before a text is read (but for the number of users and words, see the class)."""
-        how, schedule = KINDS[kind], self.schedule
-        mode = "private" if how.mode == "private" else "clipped"
+        settings, schedule = KINDS[kind], self.schedule
+        mode = "private" if settings.mode == "private" else "clipped"
         common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": mode}
-        if how.unit == "user":
+        if settings.unit == "user":
             rate = schedule.rate
             of_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
         else:
@@ -148,18 +148,18 @@ class Trainings:
             rate = min(1.0, 2 * LOT / slots)
             of_unit = {"unit": "pair", "public_users": slots // 2, "distance": schedule.pair_distance}
         if kind in _FAR:
-            of_unit["distance"] = FARTHER[how.unit]
-            if how.unit == "pair":  # four of five pairs are thinned out otherwise, and lots are small
+            of_unit["distance"] = FARTHER[settings.unit]
+            if settings.unit == "pair":  # four of five pairs are thinned out otherwise, and lots are small
                 of_unit["subsample"] = 0.0
         steps = schedule.marks_of(kind)[-1]
         budget: dict[str, Any] = {"steps": steps, "sampling_rate": rate, "delta": DELTA}
-        if how.sigma is not None:
+        if settings.sigma is not None:
             rates = {EVERYONE: rate}
-            budget = {"epsilon": Participation(noise_multiplier=how.sigma, steps=steps, delta=DELTA, rates=rates)}
+            budget = {"epsilon": Participation(noise_multiplier=settings.sigma, steps=steps, delta=DELTA, rates=rates)}
         elif epsilon is not None:
             budget["epsilon"] = epsilon
         plan = SkipGram(self.public, **common, **of_unit, **budget).plan()
-        return UnclippedPlan.of(plan) if how.mode == "plain" else plan
+        return UnclippedPlan.of(plan) if settings.mode == "plain" else plan
 
     def spent(self, kind: str, epsilon: float | None, steps: int) -> dict[str, float]:
         """What so many steps cost a unit; of a simulation, what they would cost one of so many more."""
@@ -175,13 +175,13 @@ class Trainings:
         plan = self.plan(kind, epsilon)
         training = _with_less_noise(plan.training(self._store, plan.start(), NoiseKey(seed)), plan, KINDS[kind])
         marks = self.schedule.marks_of(kind)
-        found = {}
+        result = {}
         for step in range(marks[-1] + 1):
             if step in marks:
-                found[str(step)] = plan.finish(training.tables.matrix)
+                result[str(step)] = plan.finish(training.tables.matrix)
             if step < marks[-1]:
                 training.step(step)
-        return found
+        return result
 
     @cached_property
     def _users(self) -> int:
@@ -217,7 +217,7 @@ def behaviour() -> str:
     public = WordVectors([*words, "<unk>"], np.eye(len(words) + 1, dtype=np.float32))
     texts = (" ".join(words[(7 * user + place**2) % len(words)] for place in range(30)) for user in range(40))
     documents = [Document(text, user=str(user)) for user, text in enumerate(texts)]
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     small = Schedule(
         words=len(words),
         dimension=8,
@@ -229,11 +229,11 @@ def behaviour() -> str:
         pair_distance=10_000.0,
     )
     with Trainings(public, Corpus("small", documents), small, Path()) as trainings:
-        for kind, how in KINDS.items():
+        for kind, settings in KINDS.items():
             if kind in _FAR:  # no other mechanism
                 continue
-            epsilon = 8.0 if how.mode == "private" and how.sigma is None else None
-            made = trainings._trained(kind, epsilon, 1)
-            for matrix in made.values():
-                found.update(np.round(matrix, 2).tobytes())  # other machines round otherwise
-    return found.hexdigest()[:16]
+            epsilon = 8.0 if settings.mode == "private" and settings.sigma is None else None
+            output = trainings._trained(kind, epsilon, 1)
+            for matrix in output.values():
+                result.update(np.round(matrix, 2).tobytes())  # other machines round otherwise
+    return result.hexdigest()[:16]

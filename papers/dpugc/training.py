@@ -142,7 +142,7 @@ class Run:
                 for steps in trainings.schedule.marks[1:]
             ]
             public = [{"model": kind, "epsilon": None, "steps": None} for kind in (WORDS, WORDS_AND_CHARACTERS)]
-            cells = [each | {"learner": learner} for learner in LEARNERS for each in (*public, *settings)]
+            cells = [setting | {"learner": learner} for learner in LEARNERS for setting in (*public, *settings)]
             constants |= {"held out": len(tested), "runs": runs, "resamples": self.plan.resamples}
             self._cells("training_age", stepwise.measuring(age), cells, [1], ("self", "age"), **constants)
 
@@ -153,12 +153,12 @@ class Run:
             corpus = Corpus(name, list(self._documents(name)))
             with Compared(self.public, self.out / "work", corpus, pairs=plan.pairs[name]) as models:
                 part = Compare(models, corpus, self.data / "wordsim", plan.runs, plan.resamples)
-                best = max(each for each in plan.epsilons if each <= 8)
-                private = [Model(kind, each) for each in plan.epsilons for kind in ("private", SKIP_GRAM)]
+                best = max(epsilon for epsilon in plan.epsilons if epsilon <= 8)
+                private = [Model(kind, epsilon) for epsilon in plan.epsilons for kind in ("private", SKIP_GRAM)]
                 others = [Model("no noise"), Model(SKIP_GRAM_CLIPPED), Model(SKIP_GRAM_LARGER, best)]
                 others.append(Model("simulated: 8 times the people", best))
-                beside = [(each, Model(PROCESSED)) for each in (*private, *others)]
-                beside += [(Model(SKIP_GRAM, each), Model("private", each)) for each in plan.epsilons]
+                beside = [(entry, Model(PROCESSED)) for entry in (*private, *others)]
+                beside += [(Model(SKIP_GRAM, epsilon), Model("private", epsilon)) for epsilon in plan.epsilons]
                 beside.append((Model(SKIP_GRAM_CLIPPED), Model("no noise")))
                 settings = [
                     model.settings | {"beside": other.kind, "beside epsilon": other.epsilon, "benchmark": benchmark}
@@ -193,8 +193,8 @@ class Run:
         if name == "blogs":
             return documents_of(self._bloggers)
         where = self.text8 or self.data if name == "text8" else self.data
-        found = {"WikiText-2": wikitext_users, "text8": text8_users, "IMDb": imdb_users}[name](where)
-        return (each for place, each in enumerate(found) if place % self.plan.every == 0)
+        result = {"WikiText-2": wikitext_users, "text8": text8_users, "IMDb": imdb_users}[name](where)
+        return (entry for place, entry in enumerate(result) if place % self.plan.every == 0)
 
     @property
     def _bloggers(self) -> list[Blogger]:

@@ -37,8 +37,8 @@ def draw(steps: Mapping[str, Found], frequent: Mapping[str, Found], delta: Found
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    wanted = [(name, unit) for name, found in steps.items() for unit in CURVES if _has(found, unit)]
-    count = len(wanted) + bool(delta)
+    target = [(name, unit) for name, result in steps.items() for unit in CURVES if _has(result, unit)]
+    count = len(target) + bool(delta)
     if not count:
         return
     columns = min(2, count)
@@ -48,10 +48,10 @@ def draw(steps: Mapping[str, Found], frequent: Mapping[str, Found], delta: Found
     )
     extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axes, (name, unit) in zip(panels, wanted, strict=False):
+    for axes, (name, unit) in zip(panels, target, strict=False):
         _neighbours(axes, name, steps[name], frequent.get(name), unit)
     if delta:
-        _deltas(panels[len(wanted)], delta)
+        _deltas(panels[len(target)], delta)
     for axes in panels[:count]:
         axes.grid(visible=True, color="0.93", linewidth=0.6)
         below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2, "frameon": False}
@@ -79,9 +79,9 @@ def _neighbours(axes: Any, corpus: str, found: Found, frequent: Found | None, un
     for (model, epsilon, label), style in zip(CURVES[unit], STYLES, strict=False):
         marks = [int(str(mark)) for mark in found.values("steps", model=model, epsilon=epsilon)]
         scores = [found.precision("MAP-Word", model=model, epsilon=epsilon, steps=mark) for mark in marks]
-        drawn = np.array([(each.value, each.low, each.high) for each in scores if each is not None]).reshape(-1, 3)
-        if len(drawn):
-            value, low, high = drawn.T
+        draws = np.array([(score.value, score.low, score.high) for score in scores if score is not None]).reshape(-1, 3)
+        if len(draws):
+            value, low, high = draws.T
             reach = np.fmax([value - low, high - value], 0)
             axes.errorbar(marks, value, reach, label=label, capsize=2.5, markersize=4.5, **style)
     axes.set_ylim(bottom=0)
@@ -95,13 +95,13 @@ def _deltas(axes: Any, found: Found) -> None:
     axes.set_yscale("log")
     steps = list(PRINTED)
     first, *_ = LOSSES
-    moments = [found.mean("moments delta", of=first, steps=each) for each in steps]
+    moments = [found.mean("moments delta", of=first, steps=step) for step in steps]
     axes.plot(steps, moments, label=f"moments accountant, N = {first.rpartition(' ')[2]}", color="0.6", zorder=1)
     axes.plot(steps, list(PRINTED.values()), "ko", markersize=5, label="printed")
     floor = np.exp(-MOST_ORDER * EPSILON)
     axes.axhline(floor, color="0.75", linestyle=":", label=f"e^(-{MOST_ORDER} epsilon) = {floor:.4f}", zorder=0)
     for name, style in zip(LOSSES, STYLES[1:], strict=False):
-        exact = [found.mean("delta", of=name, steps=each) or 0.0 for each in steps]
+        exact = [found.mean("delta", of=name, steps=step) or 0.0 for step in steps]
         if max(exact) >= 1e-12:
             axes.plot(steps, exact, label=f"the loss itself, {name}", markersize=4.5, **style)
     axes.set_ylim(1e-12, 2)

@@ -33,17 +33,17 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     """
     none = Found(out / "none")
     steps, spent, frequent, compared = (
-        {name: found for name in CORPORA if (found := Found(out / f"{part}_{name}.jsonl"))}
+        {name: results for name in CORPORA if (results := Found(out / f"{part}_{name}.jsonl"))}
         for part in ("steps", "spent", "frequent", "compare")
     )
     age, delta = Found(out / "training_age.jsonl"), Found(out / "delta.jsonl")
     if not any((steps, compared, age, delta)):
         raise DataError(f"no rows in {str(out)!r}: run the experiment first")
     parts: list[str] = []
-    for name, found in steps.items():
+    for name, result in steps.items():
         for kinds, unit in ((USERS, "users"), (PAIRS, "pairs")):
             parts += [
-                neighbours_table(name, found, spent.get(name, none), frequent.get(name, none), measure, kinds, unit)
+                neighbours_table(name, result, spent.get(name, none), frequent.get(name, none), measure, kinds, unit)
                 for measure in ("MAP-Word", "MAP-Char")
             ]
     if age:
@@ -53,8 +53,8 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     if compared:
         parts += [compared_table(compared), between_table(compared)]
     files = [*steps.values(), *spent.values(), *frequent.values(), *compared.values(), age, delta]
-    seconds = sum(found.seconds for found in files)
-    parts.append(f"{sum(len(found.rows) for found in files)} cells in {seconds / 60:.0f} minutes by the clock.")
+    seconds = sum(file.seconds for file in files)
+    parts.append(f"{sum(len(file.rows) for file in files)} cells in {seconds / 60:.0f} minutes by the clock.")
     text = "\n\n".join(part for part in parts if part) + "\n"
     (out / "training.md").write_text(text, encoding="utf-8")
     write_between(readme, START, END, text)
@@ -65,7 +65,7 @@ def neighbours_table(
     corpus: str, found: Found, spent: Found, frequent: Found, measure: str, kinds: tuple[str, ...], unit: str
 ) -> str:
     """One measure after each number of steps, with the interval after the last one, and what that cost."""
-    models = [each for each in found.models(kinds) if each[0] in kinds]
+    models = [entry for entry in found.models(kinds) if entry[0] in kinds]
     if not models:
         return ""
     marks = [int(str(mark)) for mark in found.values("steps", model=models[0][0])]
@@ -98,10 +98,10 @@ def neighbours_table(
 def age_table(found: Found, spent: Found) -> str:
     """The layout of table 3: RMSE for each number of steps."""
     models = found.models(("private", "clipped", "plain"))
-    models = [each for each in models if each[0] in KINDS]
-    learners = [str(each) for each in found.values("learner")]
-    steps = [int(str(each)) for each in found.values("steps") if each is not None]
-    epsilons = [each for each in models if each[1] is not None]
+    models = [entry for entry in models if entry[0] in KINDS]
+    learners = [str(entry) for entry in found.values("learner")]
+    steps = [int(str(entry)) for entry in found.values("steps") if entry is not None]
+    epsilons = [entry for entry in models if entry[1] is not None]
     heads = [f"{learner}, {_named(*model)}" for learner in learners for model in models]
     lines = _head("steps", *heads, *(f"spent, {_named(*model)}" for model in epsilons))
     for mark in steps:
@@ -110,7 +110,9 @@ def age_table(found: Found, spent: Found) -> str:
             for learner in learners
             for model, epsilon in models
         ]
-        costs = (_spent(model, spent.mean("spent", model=model, epsilon=each, steps=mark)) for model, each in epsilons)
+        costs = (
+            _spent(model, spent.mean("spent", model=model, epsilon=entry, steps=mark)) for model, entry in epsilons
+        )
         lines.append(_line(f"{mark:,}", *cells, *costs))
     blind = next(found.estimate("mean age", learner=learner, model=WORDS_AND_CHARACTERS) for learner in learners)
     public = "; ".join(
@@ -140,8 +142,8 @@ def delta_table(found: Found) -> str:
                 f"{printed:.4f}",
                 f"{numbers[first]['moments delta']:.4f}",
                 f"{numbers[first]['moments order']:.0f}",
-                *(_small(each["delta"]) for each in numbers.values()),
-                *(f"{each['epsilon']:.4f}" for each in numbers.values()),
+                *(_small(number["delta"]) for number in numbers.values()),
+                *(f"{number['epsilon']:.4f}" for number in numbers.values()),
             )
         )
     return (
@@ -155,14 +157,14 @@ def delta_table(found: Found) -> str:
 def compared_table(compared: dict[str, Found]) -> str:
     """Scores, and how much more than public vectors, processed."""
     lines = _head("corpus", "model", *BENCHMARKS)
-    for name, found in compared.items():
-        lines.append(_line(f"{name}, {found.constants['users']:,} users", "public, processed", *_base(found)))
-        for model, epsilon in found.models(ORDER):
+    for name, result in compared.items():
+        lines.append(_line(f"{name}, {result.constants['users']:,} users", "public, processed", *_base(result)))
+        for model, epsilon in result.models(ORDER):
             who: dict[str, Setting] = {"model": model, "epsilon": epsilon, "beside": "public, processed"}
             cells = []
             for benchmark in BENCHMARKS:
-                score = found.mean("score", **who, benchmark=benchmark)
-                cells.append(f"{_plain(score)} {_bounds(found.estimate('difference', **who, benchmark=benchmark))}")
+                score = result.mean("score", **who, benchmark=benchmark)
+                cells.append(f"{_plain(score)} {_bounds(result.estimate('difference', **who, benchmark=benchmark))}")
             lines.append(_line("", _released(model, epsilon), *cells))
     return (
         "**Skip-gram and the one release**, from the same public vectors: Spearman's correlation with people's "
@@ -174,12 +176,12 @@ def compared_table(compared: dict[str, Found]) -> str:
 def between_table(compared: dict[str, Found]) -> str:
     """Skip-gram less the one release."""
     lines = _head("corpus", "both at", *BENCHMARKS)
-    for name, found in compared.items():
-        for model, epsilon in found.models(ORDER):
+    for name, result in compared.items():
+        for model, epsilon in result.models(ORDER):
             beside = {SKIP_GRAM: "private", SKIP_GRAM_CLIPPED: "no noise"}.get(model)
             if beside is not None:
                 who: dict[str, Setting] = {"model": model, "epsilon": epsilon, "beside": beside}
-                cells = (_signed(found.estimate("difference", **who, benchmark=each)) for each in BENCHMARKS)
+                cells = (_signed(result.estimate("difference", **who, benchmark=benchmark)) for benchmark in BENCHMARKS)
                 lines.append(_line(name, "no noise" if epsilon is None else f"epsilon {epsilon:g}", *cells))
     return f"**Skip-gram less {RELEASE}** at equal epsilon, same pairs and runs [95%].\n\n" + "\n".join(lines)
 

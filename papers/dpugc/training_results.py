@@ -24,9 +24,9 @@ class Found:
     """
 
     def __init__(self, path: Path) -> None:
-        found = read_sweep(path) if path.exists() else None
-        self.rows: tuple[Row, ...] = () if found is None else found.rows
-        self.constants: dict[str, Setting] = {} if found is None else dict(found.experiment["constants"])
+        sweep = read_sweep(path) if path.exists() else None
+        self.rows: tuple[Row, ...] = () if sweep is None else sweep.rows
+        self.constants: dict[str, Setting] = {} if sweep is None else dict(sweep.experiment["constants"])
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -41,18 +41,18 @@ class Found:
 
     def of(self, **settings: Setting) -> list[Row]:
         """All rows with these settings, by seed."""
-        found = (row for row in self.rows if row.settings.items() >= settings.items())
-        return sorted(found, key=lambda row: row.seed)
+        rows = (row for row in self.rows if row.settings.items() >= settings.items())
+        return sorted(rows, key=lambda row: row.seed)
 
     def mean(self, number: str, **settings: Setting) -> float | None:
         """Over seeds."""
-        found = [row.numbers[number] for row in self.of(**settings)]
-        return float(np.mean(found)) if found else None
+        results = [row.numbers[number] for row in self.of(**settings)]
+        return float(np.mean(results)) if results else None
 
     def precision(self, measure: str, **settings: Setting) -> Estimate | None:
         """A MAP score, with its interval over queries and runs."""
-        found = [[row.numbers[f"{measure} {query}"] for query in PAPER_QUERIES] for row in self.of(**settings)]
-        return over_things(np.array(found), of="queries") if found else None
+        results = [[row.numbers[f"{measure} {query}"] for query in PAPER_QUERIES] for row in self.of(**settings)]
+        return over_things(np.array(results), of="queries") if results else None
 
     def estimate(self, number: str, **settings: Setting) -> Estimate | None:
         """A number that was stored with its interval."""
@@ -64,8 +64,8 @@ class Found:
     def models(self, order: Iterable[str]) -> list[tuple[str, float | None]]:
         """(model, epsilon) of all rows, in this order."""
         places = {name: place for place, name in enumerate(order)}
-        found = {(str(row.settings["model"]), _number(row.settings["epsilon"])) for row in self.rows}
-        return sorted(found, key=lambda each: (places.get(each[0], len(places)), each[1] or 0.0))
+        results = {(str(row.settings["model"]), _number(row.settings["epsilon"])) for row in self.rows}
+        return sorted(results, key=lambda each: (places.get(each[0], len(places)), each[1] or 0.0))
 
 
 def _number(value: Setting) -> float | None:

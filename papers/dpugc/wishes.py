@@ -64,14 +64,14 @@ def wishes_of(people: Sequence[Blogger], by: str) -> Wishes:
 
 def with_levels(documents: Sequence[Document], levels: Mapping[str, str]) -> list[Document]:
     """The same documents with the level of their user."""
-    return [replace(each, attributes={LEVEL: levels[str(each.user)]}) for each in documents]
+    return [replace(document, attributes={LEVEL: levels[str(document.user)]}) for document in documents]
 
 
 def policy_of(predictor: Any, *, margin: float = 0.0, device: float | None = None, texts: bool = False) -> BudgetPolicy:
     """Levels that a predictor says, for a release."""
     source: Any = DEVICE if device is not None else TEXTS if texts else "public"
-    how: dict[str, Any] = {"predicted_from": source, "training": "public", "epsilon": device, "margin": margin}
-    return BudgetPolicy(LEVELS, attribute=LEVEL, concerns=CONCERNS, predictor=predictor, **how)
+    fields: dict[str, Any] = {"predicted_from": source, "training": "public", "epsilon": device, "margin": margin}
+    return BudgetPolicy(LEVELS, attribute=LEVEL, concerns=CONCERNS, predictor=predictor, **fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,41 +107,41 @@ class ColdStart:
         known = np.array([wishes.concerns[user] for user in users])
         mean = float(np.mean([wishes.concerns[person.user] for person in self.volunteers]))
         names = list(LEVELS)
-        chances = np.eye(len(names))[[names.index(policy.level(each)) for each in guessed.tolist()]]
+        chances = np.eye(len(names))[[names.index(policy.level(entry)) for entry in guessed.tolist()]]
         if policy.response is not None:
             chances = chances @ policy.response.probabilities
-        wanted = np.array([LEVELS[wishes.levels[user]] for user in users])
-        given = np.array([LEVELS[name] for name in names])
+        target = np.array([LEVELS[wishes.levels[user]] for user in users])
+        value = np.array([LEVELS[name] for name in names])
         over = {
-            "right": (chances * (given == wanted[:, None])).sum(axis=1),
-            "too much": (chances * (given > wanted[:, None])).sum(axis=1),
-            "too little": (chances * (given < wanted[:, None])).sum(axis=1),
-            "right, the strictest for all": (wanted == min(given)).astype(np.float64),
+            "right": (chances * (value == target[:, None])).sum(axis=1),
+            "too much": (chances * (value > target[:, None])).sum(axis=1),
+            "too little": (chances * (value < target[:, None])).sum(axis=1),
+            "right, the strictest for all": (target == min(value)).astype(np.float64),
         }
         squares = {"RMSE": (guessed - known) ** 2, "RMSE of the mean": (mean - known) ** 2}
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for name, values in over.items():
-            found |= self._estimate(name, lambda rows, values=values: float(values[rows].mean()))
+            result |= self._estimate(name, lambda rows, values=values: float(values[rows].mean()))
         for name, values in squares.items():
-            found |= self._estimate(name, lambda rows, values=values: float(np.sqrt(values[rows].mean())))
-        found |= self._estimate(
+            result |= self._estimate(name, lambda rows, values=values: float(np.sqrt(values[rows].mean())))
+        result |= self._estimate(
             "of the mean",
             lambda rows: float(np.sqrt(squares["RMSE"][rows].mean() / squares["RMSE of the mean"][rows].mean())),
         )
-        return found
+        return result
 
     def guessed_levels(self, by: str) -> dict[str, str]:
         """Of all people, read off their texts on the server."""
         policy = policy_of(self.model(by, TEXTS), texts=True)
-        found = policy.predict(self._features(TEXTS, self.people))
-        return {person.user: level for person, level in zip(self.people, found, strict=True)}
+        predictions = policy.predict(self._features(TEXTS, self.people))
+        return {person.user: level for person, level in zip(self.people, predictions, strict=True)}
 
     @cache  # noqa: B019 (as long as the experiment lasts)
     def model(self, by: str, source: str, sent: float | None = None) -> Any:
         """The predictor, fitted on volunteers, whose vectors have the same noise."""
         concerns = self.wishes(by).concerns
-        said = [concerns[person.user] for person in self.volunteers]
-        return fit_concerns(self._features(source, self.volunteers, sent), said)
+        lines = [concerns[person.user] for person in self.volunteers]
+        return fit_concerns(self._features(source, self.volunteers, sent), lines)
 
     @cache  # noqa: B019
     def wishes(self, by: str) -> Wishes:
@@ -149,15 +149,15 @@ class ColdStart:
         return wishes_of(self.everybody, by)
 
     def _estimate(self, name: str, statistic: Any) -> dict[str, float]:
-        found = crossed(lambda rows, _: statistic(rows), len(self.people), 1, of="people", resamples=self.resamples)
-        return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
+        result = crossed(lambda rows, _: statistic(rows), len(self.people), 1, of="people", resamples=self.resamples)
+        return {name: result.value, f"{name} low": result.low, f"{name} high": result.high}
 
     def _features(self, source: str, people: Sequence[Blogger], sent: float | None = None) -> Any:
         if source == PROFILE:
             return self._profiles(people)
         if source == VECTOR:
             return np.array([self._sent(sent)[person.user] for person in people])
-        return [" ".join(str(each.text) for each in documents_of([person])) for person in people]
+        return [" ".join(str(document.text) for document in documents_of([person])) for person in people]
 
     @cache  # noqa: B019
     def _sent(self, epsilon: float | None) -> dict[str, Floats]:
@@ -177,9 +177,14 @@ class ColdStart:
     def _profiles(self, people: Sequence[Blogger]) -> Floats:
         """(people, d) gender, industry and sign, each value that a volunteer has as a number 0 or 1."""
         return np.array(
-            [[float(value in (each.gender, each.industry, each.sign)) for value in self._values] for each in people]
+            [
+                [float(value in (person.gender, person.industry, person.sign)) for value in self._values]
+                for person in people
+            ]
         )
 
     @cached_property
     def _values(self) -> list[str]:
-        return sorted({value for each in self.volunteers for value in (each.gender, each.industry, each.sign)})
+        return sorted(
+            {value for volunteer in self.volunteers for value in (volunteer.gender, volunteer.industry, volunteer.sign)}
+        )

@@ -142,7 +142,7 @@ class Spaces:
     def _written(self) -> list[tuple[Blogger, Texts]]:
         """Bloggers, and their posts in words."""
         written = ((person, words_of_posts(person)) for person in bloggers(self._data))
-        return [each for each in written if each[1]][:: self._step]
+        return [entry for entry in written if entry[1]][:: self._step]
 
     @cached_property
     def _halves(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -219,7 +219,7 @@ def append(path: Path, row: Row) -> None:
 
 def tables(rows: list[Row]) -> str:
     """The study's situations, and the release, in Markdown."""
-    found = {cell_of(row): row for row in rows}
+    result = {cell_of(row): row for row in rows}
     lines = [
         "| situation | printed | as in the study | unaligned | 1,000 known pairs |",
         "|---|---|---|---|---|",
@@ -228,8 +228,8 @@ def tables(rows: list[Row]) -> str:
                 named,
                 _PRINTED[situation],
                 *(
-                    _spelled(found.get((situation, *each, "")))
-                    for each in (("by word", 0), ("own", 0), ("own", ANCHORS))
+                    _spelled(result.get((situation, *anchor, "")))
+                    for anchor in (("by word", 0), ("own", 0), ("own", ANCHORS))
                 ),
             )
             for situation, named in _NAMED.items()
@@ -238,7 +238,7 @@ def tables(rows: list[Row]) -> str:
         "| `dptext.Cooccurrence` on public vectors, other people | as they are | 1,000 known pairs |",
         "|---|---|---|",
         *(
-            _line(named, *(_spelled(found.get((RELEASED, "public", anchors, epsilon))) for anchors in (0, ANCHORS)))
+            _line(named, *(_spelled(result.get((RELEASED, "public", anchors, epsilon))) for anchors in (0, ANCHORS)))
             for epsilon, named in (
                 ("", "no noise"),
                 (f"{EPSILON:g}", f"epsilon {EPSILON:g}, delta {DELTA:g} a blogger"),
@@ -256,7 +256,7 @@ def _spelled(row: Row | None) -> str:
     if row is None:
         return "not run"
     shares = [float(row[name]) for name in ("recovered", "low", "high")]
-    value, low, high = (f"{each:.{4 if shares[0] < 0.001 else 3}f}" for each in shares)
+    value, low, high = (f"{share:.{4 if shares[0] < 0.001 else 3}f}" for share in shares)
     return f"{value} [{low}, {high}]"
 
 
@@ -284,8 +284,8 @@ def train(texts: Texts, start: str, place: int) -> Space:
 
 def first_vector(word: str) -> npt.NDArray[np.float64]:
     """Uniform over (-1/2d, 1/2d) in every coordinate, a function of the word."""
-    drawn = hashlib.shake_256(word.encode()).digest(4 * DIMENSION)
-    return (np.frombuffer(drawn, dtype="<u4") / 2**32 - 0.5) / DIMENSION
+    digest = hashlib.shake_256(word.encode()).digest(4 * DIMENSION)
+    return (np.frombuffer(digest, dtype="<u4") / 2**32 - 0.5) / DIMENSION
 
 
 def half(count: int, bits: RandomBits) -> npt.NDArray[np.bool_]:

@@ -48,8 +48,8 @@ def main() -> None:
 
 
 def _tasks(encoder: str, sets: dict[str, LabelledTexts], cache: Path) -> Iterable[Task]:
-    every = [text for each in sets.values() for text in each.texts]
-    parts = np.split(encode(encoder, every, cache), np.cumsum([len(each.texts) for each in sets.values()])[:-1])
+    every = [text for entry in sets.values() for text in entry.texts]
+    parts = np.split(encode(encoder, every, cache), np.cumsum([len(entry.texts) for entry in sets.values()])[:-1])
     known = {name: Texts(part, sets[name].labels) for name, part in zip(sets, parts, strict=True)}
     for name in known:
         yield Task(encoder, name, known[name], tuple(texts for other, texts in known.items() if other != name))

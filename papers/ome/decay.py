@@ -36,17 +36,17 @@ READINGS = {"of the weights": (DECAY, 0.0), "of the learning rate": (0.0, DECAY)
 def measure(settings: Mapping[str, Any], seed: int, *, experiment: Experiment, epochs: int = 50) -> dict[str, float]:
     """One run: the bits of the printed row, the same for each reading."""
     mechanism, epsilon, lambda_ = ROW
-    given = experiment.given(settings["set"])
+    values = experiment.given(settings["set"])
     row = {"set": settings["set"], "mechanism": mechanism, "epsilon": epsilon, "lambda": lambda_}
-    bits = experiment._sent(row, given, seed).noisy
-    train, test = given.parts(seed)
+    bits = experiment._sent(row, values, seed).noisy
+    train, test = values.parts(seed)
     weights, rate = READINGS[settings["decay"]]
     options = TrainingOptions(
         hidden=HIDDEN[settings["set"]], epochs=epochs, validation_fraction=0.0, weight_decay=weights
     )
-    server = BitPerceptron(options, seed, rate_decay=rate).fit(bits[train], given.labels[train])
+    server = BitPerceptron(options, seed, rate_decay=rate).fit(bits[train], values.labels[train])
     steps = epochs * int(np.ceil(len(train) / options.batch_size))
-    return {"accuracy": server.score(bits[test], given.labels[test]), "steps": float(steps)}
+    return {"accuracy": server.score(bits[test], values.labels[test]), "steps": float(steps)}
 
 
 def main() -> None:

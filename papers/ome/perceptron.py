@@ -73,10 +73,10 @@ class BitPerceptron:
         if self.device == "cpu" or self.rate_decay:
             layers = _train(bits.astype(np.uint8), labels, self.options, self.seed, self.rate_decay)
         else:
-            found = train_mlp(
+            result = train_mlp(
                 bits.astype(np.float64), labels, classes, self.options, seed=self.seed, device=self.device
             )
-            layers = found.layers
+            layers = result.layers
         self._model = DeviceModel(tuple(range(classes)), layers)
         return self
 
@@ -121,9 +121,9 @@ def _train(bits: Bits, labels: Places, options: TrainingOptions, seed: int, rate
         torch.manual_seed(int.from_bytes(RandomBits(seed).take(8), "little") >> 1)
         order = torch.randperm(len(bits)).numpy()
         network = perceptron(torch, width, classes, options)
-        first, *others = (each.detach().numpy().copy() for each in network.parameters())
+        first, *others = (parameter.detach().numpy().copy() for parameter in network.parameters())
         weights = np.ascontiguousarray(first.T)
-        bias, above, above_bias = (_Small(each, np.zeros_like(each)) for each in others)
+        bias, above, above_bias = (_Small(other, np.zeros_like(other)) for other in others)
         moments, seen = np.zeros_like(weights), np.zeros(width, dtype=np.int64)
         steps = options.epochs * -(-len(bits) // options.batch_size)
         rates = (options.learning_rate / (1 + rate_decay * np.arange(steps))).astype(np.float32)

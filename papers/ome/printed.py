@@ -82,16 +82,16 @@ class Experiment:
 
     def cell(self, settings: Settings, seed: int) -> dict[str, float]:
         """One run: accuracy on what arrives, and on what has not been flipped."""
-        given = self.given(settings["set"])
-        train, test = given.parts(seed)
-        sent = self._sent(settings, given, seed)
+        values = self.given(settings["set"])
+        train, test = values.parts(seed)
+        sent = self._sent(settings, values, seed)
         server = self._server(settings, sent, seed)
-        server.fit(sent.noisy[train], given.labels[train])
-        majority = np.bincount(given.labels[train]).argmax()
+        server.fit(sent.noisy[train], values.labels[train])
+        majority = np.bincount(values.labels[train]).argmax()
         return {
-            "accuracy": float(server.score(sent.noisy[test], given.labels[test])),
-            "accuracy without noise at use": float(server.score(sent.clean[test], given.labels[test])),
-            "majority": float((given.labels[test] == majority).mean()),
+            "accuracy": float(server.score(sent.noisy[test], values.labels[test])),
+            "accuracy without noise at use": float(server.score(sent.clean[test], values.labels[test])),
+            "majority": float((values.labels[test] == majority).mean()),
             "dimension": float(sent.dimension),
             "width": float(sent.noisy.shape[1]),
         }
@@ -131,12 +131,12 @@ class Experiment:
 
     def _sentiment(self, name: str) -> Given:
         sets = sentiment_labelled(self._data)
-        texts = [text for each in sets.values() for text in each.texts]
+        texts = [text for entry in sets.values() for text in entry.texts]
         parts = np.split(
-            encode("glove", texts, self._cache), np.cumsum([len(each.texts) for each in sets.values()])[:-1]
+            encode("glove", texts, self._cache), np.cumsum([len(entry.texts) for entry in sets.values()])[:-1]
         )
         known = dict(zip(sets, parts, strict=True))
-        public = np.concatenate([each for other, each in known.items() if other != name])
+        public = np.concatenate([entry for other, entry in known.items() if other != name])
         return Given(z_scores(known[name]), sets[name].labels, None, z_scores(public))
 
     def _minilm(self, texts: tuple[str, ...], of: str) -> Floats:
@@ -144,7 +144,7 @@ class Experiment:
 
     def _public_sentences(self) -> Floats:
         return self._minilm(
-            tuple(t for each in sentiment_labelled(self._data).values() for t in each.texts), "sentiment"
+            tuple(t for entry in sentiment_labelled(self._data).values() for t in entry.texts), "sentiment"
         )
 
     def _intent(self) -> Given:
@@ -176,7 +176,7 @@ def z_scores(vectors: Floats) -> Floats:
 
 def of_pairs(first: Floats, second: Floats) -> Floats:
     """(u, v, |u - v|, u v), encoded on one device: the unit is the pair. Each part has its z-scores."""
-    return np.concatenate([z_scores(each) for each in (first, second, np.abs(first - second), first * second)], axis=1)
+    return np.concatenate([z_scores(ab) for ab in (first, second, np.abs(first - second), first * second)], axis=1)
 
 
 def settings_of(name: str, *, quick: bool) -> Iterator[Settings]:

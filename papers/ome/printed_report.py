@@ -69,8 +69,8 @@ class Found:
 
     def settings(self, *mechanisms: str) -> list[Setting]:
         """Those of all sets: by mechanism, then by lambda, then by epsilon."""
-        found = dict.fromkeys(setting for each in self._rows.values() for setting in each if setting[0] in mechanisms)
-        return sorted(found, key=_place)
+        result = dict.fromkeys(setting for row in self._rows.values() for setting in row if setting[0] in mechanisms)
+        return sorted(result, key=_place)
 
     def runs(self, name: str) -> int:
         """How many a setting of the set has when it is done."""
@@ -98,19 +98,26 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     Raises:
         DataError: there are no rows.
     """
-    found = Found(out)
-    parts = (_printed_table(found), _agreement(found), _controls(found), _ours(found), _decay(out), _summary(found))
+    result = Found(out)
+    parts = (
+        _printed_table(result),
+        _agreement(result),
+        _controls(result),
+        _ours(result),
+        _decay(out),
+        _summary(result),
+    )
     text = "\n\n".join(part for part in parts if part) + "\n"
     (out / "printed.md").write_text(text, encoding="utf-8")
     write_between(readme, START, END, text)
     _draw_chances(out / "figure3.png")
-    _draw_true(found, out / "true_epsilon.png")
+    _draw_true(result, out / "true_epsilon.png")
 
 
 def _printed_table(found: Found) -> str:
     lines = _head("protocol", "claimed", "lambda", "true epsilon (GloVe / Intent / MRPC)", *found.sets)
     majority = [found.estimate(name, ("none", None, None), "majority") for name in found.sets]
-    lines.append(_line("*majority class*", "0", NONE, "0", *(_spelled(each) for each in majority)))
+    lines.append(_line("*majority class*", "0", NONE, "0", *(_spelled(entry) for entry in majority)))
     settings = dict.fromkeys([*found.settings("none", *PUBLISHED), *PRINTED])
     for setting in sorted(settings, key=_place):
         cells = [_beside(found, name, setting) for name in found.sets]
@@ -147,7 +154,7 @@ def _within(estimate: Estimate, printed: float) -> bool:
 
 def _agreement(found: Found) -> str:
     """Of each set, how many printed numbers lie in our intervals, above them and below them."""
-    said, inside, printed = [], 0, 0
+    text, inside, printed = [], 0, 0
     for name in found.sets:
         cells = [(found.estimate(name, setting), printed_of(name, setting)) for setting in PRINTED]
         pairs = [(ours, theirs) for ours, theirs in cells if ours is not None and ours.count > 1 and theirs is not None]
@@ -155,9 +162,9 @@ def _agreement(found: Found) -> str:
         within = sum(_within(ours, theirs) for ours, theirs in pairs)
         above = sum(theirs > ours.high for ours, theirs in pairs)
         lacking = f", {count - len(pairs)} without an interval of ours" if len(pairs) < count else ""
-        said.append(f"{name} {within} of {count} ({above} above, {len(pairs) - within - above} below{lacking})")
+        text.append(f"{name} {within} of {count} ({above} above, {len(pairs) - within - above} below{lacking})")
         inside, printed = inside + within, printed + count
-    return f"**Printed numbers within our 95% intervals: {inside} of {printed}.** {'; '.join(said)}."
+    return f"**Printed numbers within our 95% intervals: {inside} of {printed}.** {'; '.join(text)}."
 
 
 def _controls(found: Found) -> str:
@@ -179,7 +186,7 @@ def _ours(found: Found) -> str:
     lines = _head("mechanism", "true epsilon", *found.sets)
     for setting in found.settings(*OURS):
         estimates = [found.estimate(name, setting) for name in found.sets]
-        lines.append(_line(setting[0], _short(setting[1]), *(_spelled(each) for each in estimates)))
+        lines.append(_line(setting[0], _short(setting[1]), *(_spelled(estimate) for estimate in estimates)))
     return (
         "**Mechanisms with a proof**, on principal axes of other texts, whose labels are not used (four for each unit "
         "of epsilon with PrivUnit, one with the others), and a linear model that knows the noise.\n\n"
@@ -199,7 +206,7 @@ def _decay(folder: Path) -> str:
         cells = []
         for name in names:
             of = {(row.settings["decay"], row.seed): row for row in rows if row.settings["set"] == name}
-            pairs = [(row, of["of the weights", seed]) for (each, seed), row in of.items() if each == reading]
+            pairs = [(row, of["of the weights", seed]) for (entry, seed), row in of.items() if entry == reading]
             less = [100 * (one.numbers["accuracy"] - other.numbers["accuracy"]) for one, other in pairs]
             cells.append(_signed(mean_over_runs(less)) if len(less) > 1 else "not run")
         lines.append(_line(named, *cells))
@@ -229,14 +236,14 @@ def _draw_chances(path: Path) -> None:
     lambdas = np.geomspace(1, 100, 60)
     ome = (("OME p1 (even bits)", "-"), ("OME p2 (odd bits)", "--"), ("OME q", ":"))
     values = (np.full(40, p1(100.0)), np.full(40, p2(100.0)), q(epsilons, 100.0, dimension * BITS))
-    for (label, line), each in zip(ome, values, strict=True):
-        left.plot(epsilons, each, line, color="black", label=label)
+    for (label, line), entry in zip(ome, values, strict=True):
+        left.plot(epsilons, entry, line, color="black", label=label)
     for chances, name, grey in ((sue_chances, "SUE", "0.45"), (oue_chances, "OUE", "0.7")):
         p, zero = chances(epsilons, 2 * dimension)
         left.plot(epsilons, p, "-", color=grey, label=f"{name} p")
         left.plot(epsilons, zero, ":", color=grey, label=f"{name} q")
-    for (label, line), each in zip(ome, (p1(lambdas), p2(lambdas), q(1.0, lambdas, dimension * BITS)), strict=True):
-        right.plot(lambdas, each, line, color="black", label=label)
+    for (label, line), entry in zip(ome, (p1(lambdas), p2(lambdas), q(1.0, lambdas, dimension * BITS)), strict=True):
+        right.plot(lambdas, entry, line, color="black", label=label)
     left.set_xlabel("epsilon as printed (lambda = 100)")
     right.set_xlabel("lambda (epsilon = 1)")
     right.set_xscale("log")
@@ -312,7 +319,7 @@ def _trues(found: Found, setting: Setting) -> str:
     """The true epsilon, where it differs between sets by the length of their vectors."""
     sets = [name for name in found.sets if found.rows(name, setting) or printed_of(name, setting) is not None]
     values = [found.true(name, setting) for name in sets]
-    return " / ".join(dict.fromkeys(_number(each) for each in values))
+    return " / ".join(dict.fromkeys(_number(value) for value in values))
 
 
 def _number(epsilon: float) -> str:

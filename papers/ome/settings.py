@@ -65,8 +65,8 @@ class Task:
     @cached_property
     def together(self) -> Texts:
         return Texts(
-            np.concatenate([each.vectors for each in self.public]),
-            np.concatenate([each.labels for each in self.public]),
+            np.concatenate([entry.vectors for entry in self.public]),
+            np.concatenate([entry.labels for entry in self.public]),
         )
 
 
@@ -106,8 +106,8 @@ def baselines(task: Task, run: int) -> Iterator[Row]:
 def _ome(task: Task, run: int) -> Row:
     flipped = _flipped(task, run)
     train, test = (flipped[rows] for rows in split(len(flipped.labels), run))
-    found = NoisyClassifier().fit(train.vectors, train.labels)
-    accuracy = found.score(test.vectors, test.labels)
+    fitted = NoisyClassifier().fit(train.vectors, train.labels)
+    accuracy = fitted.score(test.vectors, test.labels)
     return Row(task.encoder, "OME as published", "noisy", TRUE_EPSILON, train.vectors.shape[1], accuracy)
 
 
@@ -122,11 +122,11 @@ def perceptron(task: Task, run: int) -> Iterator[Row]:
     rows = split(len(task.private.labels), run)
     mapped = task.private.through(centred(task.together.vectors))
     flipped = _flipped(task, run)
-    given = [
+    values = [
         ("not private", np.inf, mapped),
         ("OME as published", TRUE_EPSILON, flipped),
     ]
-    given += [
+    values += [
         ("centred", epsilon, _sent(mapped, channel_for(epsilon, 50), "plain", "centred", task, run, epsilon))
         for epsilon in (4.0, 16.0)
     ]
@@ -134,11 +134,11 @@ def perceptron(task: Task, run: int) -> Iterator[Row]:
         dimension = chosen_dimension(task, "supervised", "noisy", epsilon)
         private, _ = _projected(task, "supervised", dimension)
         sent = _sent(private, channel_for(epsilon, dimension), "supervised", "noisy", task, run, epsilon)
-        given.append(("supervised", epsilon, sent))
-    for setting, epsilon, texts in given:
+        values.append(("supervised", epsilon, sent))
+    for setting, epsilon, texts in values:
         train, test = (texts[part] for part in rows)
-        found = NoisyClassifier("mlp", validation_fraction=0.0, seed=run).fit(train.vectors, train.labels)
-        accuracy = found.score(test.vectors, test.labels)
+        fitted = NoisyClassifier("mlp", validation_fraction=0.0, seed=run).fit(train.vectors, train.labels)
+        accuracy = fitted.score(test.vectors, test.labels)
         meets = "clean" if epsilon == np.inf else "noisy"
         yield Row(task.encoder, f"{setting}, perceptron", meets, epsilon, texts.vectors.shape[1], accuracy)
 
@@ -189,8 +189,8 @@ def public_alone(task: Task, run: int, epsilon: float) -> Iterator[Row]:
 
 def _sent(texts: Texts, channel: Channel, *what: object) -> Texts:
     """Every text once through the channel."""
-    named = [each.name if isinstance(each, Task) else each for each in what]
-    encoders = [each.encoder for each in what if isinstance(each, Task)]
+    named = [entry.name if isinstance(entry, Task) else entry for entry in what]
+    encoders = [entry.encoder for entry in what if isinstance(entry, Task)]
     return Texts(channel.sample(texts.vectors, _random(*named, *encoders)).astype(np.float64), texts.labels)
 
 
@@ -230,7 +230,7 @@ def chosen_dimension(task: Task, kind: str, meets: str, epsilon: float) -> int:
 
 @cache
 def _chosen_dimensions(task: Task, kind: str, epsilon: float) -> dict[str, int]:
-    found = {"noisy": np.zeros(len(DIMENSIONS)), "clean": np.zeros(len(DIMENSIONS))}
+    result = {"noisy": np.zeros(len(DIMENSIONS)), "clean": np.zeros(len(DIMENSIONS))}
     for stand_in in _stand_ins(task):
         for place, dimension in enumerate(DIMENSIONS):
             private, public = _projected(stand_in, kind, dimension)
@@ -239,15 +239,15 @@ def _chosen_dimensions(task: Task, kind: str, epsilon: float) -> dict[str, int]:
                 noisy = _sent(private, channel, "choice", task.name, kind, dimension, stand_in, run, epsilon)
                 server = NoisyClassifier(channel=channel, public=(public.vectors, public.labels))
                 for row in _both(stand_in, kind, server, private, noisy, run, epsilon):
-                    found[row.meets][place] += row.accuracy
-    return {meets: DIMENSIONS[int(sums.argmax())] for meets, sums in found.items()}
+                    result[row.meets][place] += row.accuracy
+    return {meets: DIMENSIONS[int(sums.argmax())] for meets, sums in result.items()}
 
 
 @cache
 def _stand_ins(task: Task) -> tuple[Task, ...]:
     return tuple(
-        Task(task.encoder, f"stand-in {index}", each, task.public[:index] + task.public[index + 1 :])
-        for index, each in enumerate(task.public)
+        Task(task.encoder, f"stand-in {index}", entry, task.public[:index] + task.public[index + 1 :])
+        for index, entry in enumerate(task.public)
     )
 
 

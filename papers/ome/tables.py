@@ -24,11 +24,11 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def by_setting(rows: list[dict[str, str]]) -> Accuracies:
-    found: Accuracies = defaultdict(lambda: defaultdict(dict))
+    result: Accuracies = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         key = (row["encoder"], row["setting"], row["meets"], row["epsilon"])
-        found[key][row["set"]][int(row["run"])] = 100 * float(row["accuracy"])
-    return found
+        result[key][row["set"]][int(row["run"])] = 100 * float(row["accuracy"])
+    return result
 
 
 def interval(values: list[float]) -> tuple[float, float]:
@@ -41,8 +41,8 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 def over_sets(found: dict[str, dict[int, float]]) -> list[float]:
     """For each run the mean over the three sets."""
-    runs = set.intersection(*(set(each) for each in found.values()))
-    return [float(np.mean([each[run] for each in found.values()])) for run in sorted(runs)]
+    runs = set.intersection(*(set(entry) for entry in found.values()))
+    return [float(np.mean([entry[run] for entry in found.values()])) for run in sorted(runs)]
 
 
 def difference(one: dict[str, dict[int, float]], other: dict[str, dict[int, float]]) -> dict[str, list[float]]:
@@ -52,23 +52,23 @@ def difference(one: dict[str, dict[int, float]], other: dict[str, dict[int, floa
 
 def write_tables(rows: list[dict[str, str]], folder: Path) -> None:
     """summary, gain, dimensions and smallest as CSV, and the figure where matplotlib is installed."""
-    found = by_setting(rows)
+    result = by_setting(rows)
     with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(("encoder", "setting", "meets", "epsilon", "set", "runs", "mean", "half_interval"))
-        for key, sets in found.items():
+        for key, sets in result.items():
             for name, runs in sets.items():
                 values = [runs[run] for run in sorted(runs)]
-                writer.writerow((*key, name, len(values), *(f"{each:.2f}" for each in interval(values))))
-    _write_gain(found, folder / "gain.csv")
+                writer.writerow((*key, name, len(values), *(f"{entry:.2f}" for entry in interval(values))))
+    _write_gain(result, folder / "gain.csv")
     _write_dimensions(rows, folder / "dimensions.csv")
-    _write_smallest(found, folder / "smallest.csv")
+    _write_smallest(result, folder / "smallest.csv")
     try:
         from papers.ome.figure import draw
     except ImportError:
         print('no figure: pip install "dptext[report]"')
         return
-    draw(found, folder.parent if folder.name == "results" else folder)
+    draw(result, folder.parent if folder.name == "results" else folder)
 
 
 def _write_gain(found: Accuracies, path: Path) -> None:
@@ -83,7 +83,9 @@ def _write_gain(found: Accuracies, path: Path) -> None:
             if setting in ("public alone", "majority") or control not in found:
                 continue
             for name, values in difference(sets, found[control]).items():
-                writer.writerow((encoder, setting, meets, epsilon, name, *(f"{each:.2f}" for each in interval(values))))
+                writer.writerow(
+                    (encoder, setting, meets, epsilon, name, *(f"{entry:.2f}" for entry in interval(values)))
+                )
 
 
 def _write_dimensions(rows: list[dict[str, str]], path: Path) -> None:
@@ -114,10 +116,10 @@ def _write_smallest(found: Accuracies, path: Path) -> None:
                 continue
             for name in right:
                 best = interval(list(right[name].values()))[0]
-                for level, wanted in (
+                for level, target in (
                     ("measured before", LEVEL[name]),
                     ("measured here", interval(list(measured[name].values()))[0]),
                 ):
-                    ratio = (wanted - 50) / (best - 50)
+                    ratio = (target - 50) / (best - 50)
                     epsilon = f"{2 * math.atanh(ratio):.2f}" if ratio < 1 else "inf"
-                    writer.writerow((encoder, level, name, f"{wanted:.1f}", f"{best:.1f}", epsilon))
+                    writer.writerow((encoder, level, name, f"{target:.1f}", f"{best:.1f}", epsilon))

@@ -36,9 +36,9 @@ def _glove(texts: Sequence[str]) -> Floats:
     means = np.zeros((len(texts), 50))
     for place, text in enumerate(texts):
         words = [fold(token.text) for token in split(text) if token.kind is Kind.WORD]
-        found = [rows[word] for word in words if word in rows]
-        if found:
-            means[place] = vectors.matrix[found].mean(axis=0)
+        results = [rows[word] for word in words if word in rows]
+        if results:
+            means[place] = vectors.matrix[results].mean(axis=0)
     return means
 
 

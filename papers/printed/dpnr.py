@@ -49,8 +49,8 @@ def _of_task(task: str) -> BlogRows:
 
 
 def _figures_4_and_5(place: str, kind: str) -> Table:
-    found = {task: _of_task(task) for task in _TASKS}
-    width = int(found[BLOG].constants["width"])
+    result = {task: _of_task(task) for task in _TASKS}
+    width = int(result[BLOG].constants["width"])
     lines = []
     for name in ACCURACY[BLOG]:
         if name != "no noise" and not name.startswith(kind):
@@ -61,19 +61,19 @@ def _figures_4_and_5(place: str, kind: str) -> Table:
             claimed, mu = (value, 0.0) if kind == "epsilon" else (_SHOWN, value)
             epsilon = f"{claimed:g}, {true_epsilon('DPNR', claimed, width):g}"
         cells = []
-        for task, rows in found.items():
+        for task, rows in result.items():
             row = rows.get(DPNR if claimed else NONE, claimed, mu)
             ours = _TASKS[task] if row is None else _of_blogs(task, rows, row, "task accuracy")
             cells.append(Cell(f"{ACCURACY[task][name]:.2f}", ours))
         lines.append(Line(name, epsilon, cells))
-    blind = [f"{100 * rows.any['task accuracy blind']:.1f}" if rows else "" for rows in found.values()]
+    blind = [f"{100 * rows.any['task accuracy blind']:.1f}" if rows else "" for rows in result.values()]
     return Table(
         place,
         ["TP-US", "AG", "BLOG"],
         lines,
         [("majority class", blind)],
         "TP-US may not be passed on. GloVe means in place of BERT; AG's official test rows, blogs' topics by a topic "
-        f"model, one run of {found[BLOG].constants['folds']} folds, intervals over who wrote "
+        f"model, one run of {result[BLOG].constants['folds']} folds, intervals over who wrote "
         "([papers/dpnr](dpnr/README.md#task-topic)).",
     )
 
@@ -92,8 +92,8 @@ def _figure_6() -> Table:
             for attribute, groups in _RATIOS.items()
             for group in groups
         ]
-        printed = [f"{each}" for pair in RATIOS[task].values() for each in pair]
-        cells = [Cell(each, share, 0) for each, share in zip(printed, shares, strict=True)]
+        printed = [f"{entry}" for pair in RATIOS[task].values() for entry in pair]
+        cells = [Cell(entry, share, 0) for entry, share in zip(printed, shares, strict=True)]
         lines.append(Line(f"{named}, ratio", "", cells))
         for name, epsilon in (("no noise", NO_CLAIM), ("adversarial", NO_CLAIM), ("DPNR", "not said; ours {}, {:g}")):
             row = {"no noise": rows.get(NONE), "DPNR": rows.get(DPNR, _SHOWN)}.get(name)
@@ -106,8 +106,8 @@ def _figure_6() -> Table:
                     cells.append(
                         Cell(spelled, why if row is None else _of_blogs(task, rows, row, f"{attribute} {number}"))
                     )
-            said = epsilon.format(f"{_SHOWN:g}", true) if row else epsilon.partition(";")[0]
-            lines.append(Line(f"{named}, {name}", said, cells))
+            text = epsilon.format(f"{_SHOWN:g}", true) if row else epsilon.partition(";")[0]
+            lines.append(Line(f"{named}, {name}", text, cells))
     return Table(
         "Figure 6, fairness: accuracy of a group and the gap to the other, per cent",
         ["women", "men less women", "young", "old less young"],

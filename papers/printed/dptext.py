@@ -29,7 +29,7 @@ def sections() -> list[Table | Note]:
     for name, (method, epsilon) in _OURS.items():
         weight = None if methods.NAMES[method].trained is None else 1.0
         (row,) = rows.of(method, epsilon=epsilon, alpha=weight)[:1]
-        task, age, location, gender = (f"{each:.4f}" for each in PRINTED[name])
+        task, age, location, gender = (f"{entry:.4f}" for entry in PRINTED[name])
         cells = [Cell(task, _number(rows, row, "task accuracy"), 3)]
         cells.append(Cell(age, _attacked(rows, row, "age"), 3))
         cells.append(Cell(location, _attacked(rows, row, "industry"), 3))
@@ -38,7 +38,7 @@ def sections() -> list[Table | Note]:
         lines.append(Line(name, NO_CLAIM if epsilon is None else f"{epsilon:g}, {promise}", cells))
     numbers, attacker = rows.any, rows.attackers[0]
     blind = [f"{numbers['task accuracy blind']:.3f}"]
-    blind += [f"{numbers[f'{each} {attacker} macro-F1 blind']:.3f}" for each in ("age", "industry", "gender")]
+    blind += [f"{numbers[f'{entry} {attacker} macro-F1 blind']:.3f}" for entry in ("age", "industry", "gender")]
     industries = sum(name.startswith("industry ") for name in rows.constants)
     return [
         Table(

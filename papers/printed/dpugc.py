@@ -73,7 +73,7 @@ def _sizes() -> Table:
     lines = []
     for name, sizes in _SIZES.items():
         why = part if name == "Text8" else _WITHDRAWN
-        lines.append(Line(name, "", [Cell(each, why) if each != "-" else Cell("", "-") for each in sizes]))
+        lines.append(Line(name, "", [Cell(siz, why) if siz != "-" else Cell("", "-") for siz in sizes]))
     return Table(
         "Table 1, sizes of the data",
         ["users", "documents", "words"],
@@ -84,7 +84,7 @@ def _sizes() -> Table:
 
 def _neighbours() -> Table:
     """Table 2: the score of three queries after the last step."""
-    corpus, found = _steps()
+    corpus, result = _steps()
     models = {"(a) DP-Embedding": ("private", ASKED), "(b) Non-DP Embedding": ("clipped", None)}
     claimed = {
         "(a) DP-Embedding": f"(0.125, 0.7926) for a pair, {ASKED:g} for a user",
@@ -93,25 +93,25 @@ def _neighbours() -> Table:
     lines = []
     for part, queries in _NEIGHBOURS.items():
         model, epsilon = models[part]
-        last = max(int(str(each)) for each in found.values("steps", model=model, epsilon=epsilon))
-        of = found.of(model=model, epsilon=epsilon, steps=last)
+        last = max(int(str(entry)) for entry in result.values("steps", model=model, epsilon=epsilon))
+        of = result.of(model=model, epsilon=epsilon, steps=last)
         for query, printed in queries.items():
             cells = [
-                Cell(each, _over_runs([row.numbers[f"{measure} {query}"] for row in of]), 3)
-                for each, measure in zip(printed, _MEASURES, strict=True)
+                Cell(entry, _over_runs([row.numbers[f"{measure} {query}"] for row in of]), 3)
+                for entry, measure in zip(printed, _MEASURES, strict=True)
             ]
             lines.append(Line(f"{part}, {query}", claimed[part], cells))
-    blind = {"random words": [found.mean(f"{measure} random") for measure in _MEASURES]}
+    blind = {"random words": [result.mean(f"{measure} random") for measure in _MEASURES]}
     frequent = Found(RESULTS / f"frequent_{corpus}.jsonl")
     if frequent:
         scores = [frequent.precision(measure) for measure in _MEASURES]
-        blind["the most frequent words"] = [each and each.value for each in scores]
+        blind["the most frequent words"] = [score and score.value for score in scores]
     return Table(
         "Table 2, MAP of three queries",
         _MEASURES,
         lines,
         [
-            (f"{name}, all 11 queries", [f"{each:.3f}" for each in values if each is not None])
+            (f"{name}, all 11 queries", [f"{value:.3f}" for value in values if value is not None])
             for name, values in blind.items()
         ],
         f"Ours on {'a part of ' * (corpus == 'text8')}{corpus}, against a gold model of the same texts, for a whole "
@@ -122,9 +122,9 @@ def _neighbours() -> Table:
 
 def _steps() -> tuple[str, Found]:
     for corpus in ("text8", "WikiText-2"):
-        found = Found(RESULTS / f"steps_{corpus}.jsonl")
-        if found.values("steps", model="private", epsilon=ASKED) and found.values("steps", model="clipped"):
-            return corpus, found
+        result = Found(RESULTS / f"steps_{corpus}.jsonl")
+        if result.values("steps", model="private", epsilon=ASKED) and result.values("steps", model="clipped"):
+            return corpus, result
     raise FileNotFoundError("no rows of the private vectors: run papers.dpugc.training first")
 
 
@@ -136,22 +136,22 @@ def _over_runs(values: Sequence[float]) -> Estimate:
 
 def _regression() -> Table:
     """Table 3, with the delta that it prints for each number of steps."""
-    found, delta = Found(RESULTS / "training_age.jsonl"), Found(RESULTS / "delta.jsonl")
+    result, delta = Found(RESULTS / "training_age.jsonl"), Found(RESULTS / "delta.jsonl")
     lines = []
     for steps, errors in _ERRORS.items():
         cells = []
         for learner, printed in zip(("SVR", "linear"), (errors[:2], errors[2:]), strict=True):
-            baseline = found.estimate("RMSE", learner=learner, model="public words and characters")
+            baseline = result.estimate("RMSE", learner=learner, model="public words and characters")
             cells.append(Cell(_BASELINES[learner], baseline or "not run", 2))
-            for (model, epsilon), each in zip((("private", ASKED), ("clipped", None)), printed, strict=True):
-                ours = found.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
-                cells.append(Cell(each, ours or "not run: ours end at 400 steps", 2))
+            for (model, epsilon), entry in zip((("private", ASKED), ("clipped", None)), printed, strict=True):
+                ours = result.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
+                cells.append(Cell(entry, ours or "not run: ours end at 400 steps", 2))
         (costs,) = delta.of(of="a pair of 50,000", steps=steps)
         exact = costs.numbers["moments delta"]
         cells.append(Cell(f"{PRINTED[steps]:.4f}", Estimate(exact, exact, exact, 0, ""), 4))
         claimed = f"({EPSILON:g}, {PRINTED[steps]:.4f}) for a pair, {ASKED:g} for a user"
         lines.append(Line(f"{steps:,} steps", claimed, cells))
-    mean = found.estimate("mean age", learner="SVR", model="public words and characters")
+    mean = result.estimate("mean age", learner="SVR", model="public words and characters")
     always = "" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
     return Table(
         "Table 3, RMSE",

@@ -28,7 +28,7 @@ def sections() -> list[Table | Note]:
     lines = []
     for situation, (name, printed) in _PRINTED.items():
         row = by_name[situation]
-        numbers = [100 * float(row[each]) for each in ("recovered", "low", "high")]
+        numbers = [100 * float(row[entry]) for entry in ("recovered", "low", "high")]
         ours = Estimate(*numbers, int(row["victim_words"]), "words")
         lines.append(Line(name, "", [Cell(printed, ours), Cell("", f"{100 * float(row['chance']):.3f}")]))
         if situation == "overlapping halves":

@@ -55,18 +55,18 @@ class Known:
         several: set[tuple[float, ...]] = set()
         for text in texts:
             bare = text.replace("**", "").replace("\\*", "")
-            singles |= {abs(Spelled.of(each.group()).value) for each in _SINGLE.finditer(bare)}
+            singles |= {abs(Spelled.of(match.group()).value) for match in _SINGLE.finditer(bare)}
             for pattern in (_INTERVAL, _BRACKETS, _PLUS_MINUS):
-                several |= {tuple(Spelled.of(each).value for each in found) for found in pattern.findall(bare)}
+                several |= {tuple(Spelled.of(entry).value for entry in result) for result in pattern.findall(bare)}
         several |= {
-            (-value, *(-each for each in reversed(rest))) for value, *rest in several
+            (-value, *(-entry for entry in reversed(rest))) for value, *rest in several
         }  # said the other way round
-        self._several = sorted({tuple(scale * one for one in each) for each in several for scale in _SCALES})
-        self._singles = sorted({scale * each for each in singles for scale in _SCALES})
+        self._several = sorted({tuple(scale * one for one in entry) for entry in several for scale in _SCALES})
+        self._singles = sorted({scale * single for single in singles for scale in _SCALES})
 
     def has(self, numbers: tuple[str, ...]) -> bool:
         """Whether a number stands there, or several do as one estimate; prose may leave a sign out."""
-        spelled = [Spelled.of(each) for each in numbers]
+        spelled = [Spelled.of(number) for number in numbers]
         if len(spelled) == 1:
             (one,) = spelled
             place = bisect_left(self._singles, abs(one.value) - one.reach)
@@ -77,15 +77,15 @@ class Known:
         low = bisect_left(self._several, (first.value - first.reach,))
         high = bisect_left(self._several, (first.value + first.reach,))
         return any(
-            len(each) == len(spelled)
-            and all(abs(one.value - other) <= one.reach for one, other in zip(spelled, each, strict=True))
-            for each in self._several[low:high]
+            len(entry) == len(spelled)
+            and all(abs(one.value - other) <= one.reach for one, other in zip(spelled, entry, strict=True))
+            for entry in self._several[low:high]
         )
 
 
 def generated(readme: str) -> Iterator[str]:
     """What stands between marks."""
-    return (found[1] for found in _BLOCK.finditer(readme))
+    return (match[1] for match in _BLOCK.finditer(readme))
 
 
 def unknown_numbers(readme: str, known: Known, sections: Iterable[str] = ()) -> Iterator[str]:
@@ -101,9 +101,9 @@ def unknown_numbers(readme: str, known: Known, sections: Iterable[str] = ()) -> 
             continue
         bare = text.replace("**", "")
         for pattern in (_INTERVAL, _PLUS_MINUS):
-            for found in pattern.finditer(bare):
-                if not known.has(found.groups()):
-                    yield found.group()
+            for match in pattern.finditer(bare):
+                if not known.has(match.groups()):
+                    yield match.group()
             bare = pattern.sub("", bare)
         for single in _SINGLE.finditer(bare):
             number = single.group()

@@ -16,22 +16,22 @@ _PROTOCOLS: list[Setting] = [("SUE", 1.0, None), ("OUE", 1.0, None), ("OME", 1.0
 
 
 def sections() -> list[Table | Note]:
-    found = Found(RESULTS)
-    first = [Line("NPNN", NO_CLAIM, _cells(found, ("none", None, None)))]
-    first += [Line(f"epsilon {each[1]:g}", _epsilons(found, each), _cells(found, each)) for each in _BY_EPSILON]
-    first += [Line(f"lambda {each[2]:g}", _epsilons(found, each), _cells(found, each)) for each in _BY_LAMBDA]
-    second = [Line(each[0], _epsilons(found, each, 3), _cells(found, each, 3)) for each in _PROTOCOLS]
+    result = Found(RESULTS)
+    first = [Line("NPNN", NO_CLAIM, _cells(result, ("none", None, None)))]
+    first += [Line(f"epsilon {entry[1]:g}", _epsilons(result, entry), _cells(result, entry)) for entry in _BY_EPSILON]
+    first += [Line(f"lambda {entry[2]:g}", _epsilons(result, entry), _cells(result, entry)) for entry in _BY_LAMBDA]
+    second = [Line(protocol[0], _epsilons(result, protocol, 3), _cells(result, protocol, 3)) for protocol in _PROTOCOLS]
     return [
         Note("Figures 1 and 2, drawings", "Nothing to run."),
         Table(
             "Table 1, accuracy in per cent",
             SETS,
             first,
-            [_majority(found, 5)],
+            [_majority(result, 5)],
             "True epsilon of sentiment / Intent / MRPC. MiniLM stands in for BERT on Intent and MRPC "
             "([papers/ome](ome/README.md#the-papers-own-tables)). Lambda 100 is the row of epsilon 1 again.",
         ),
-        Table("Table 2, accuracy in per cent", SETS[:3], second, [_majority(found, 3)]),
+        Table("Table 2, accuracy in per cent", SETS[:3], second, [_majority(result, 3)]),
         Note(
             "Figure 3, chances of a bit over epsilon and lambda",
             "Curves without numbers in the text; ours, from the printed formulas: "
@@ -59,4 +59,4 @@ def _spelled(epsilon: float) -> str:
 
 def _majority(found: Found, columns: int) -> tuple[str, list[str]]:
     estimates = [found.estimate(name, ("none", None, None), "majority") for name in SETS[:columns]]
-    return "majority class", ["" if each is None else f"{each.value:.1f}" for each in estimates]
+    return "majority class", ["" if estimate is None else f"{estimate.value:.1f}" for estimate in estimates]

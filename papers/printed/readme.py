@@ -33,8 +33,8 @@ def text() -> str:
         "|---|---:|---:|---:|",
     ]
     for heading, sections in parts.items():
-        cells = [cell for each in sections if isinstance(each, Table) for cell in each.cells]
-        notes = sum(isinstance(each, Note) and each.place.startswith("Figure") for each in sections)
+        cells = [cell for section in sections if isinstance(section, Table) for cell in section.cells]
+        notes = sum(isinstance(section, Note) and section.place.startswith("Figure") for section in sections)
         lines.append(f"| {heading} | {len(cells)} | {sum(cell.is_run for cell in cells)} | {notes} |")
     bodies = [
         text_of(heading, f"What is the same, replaced and not run: [{folder}]({folder}/README.md).", parts[heading])

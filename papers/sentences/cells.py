@@ -62,55 +62,55 @@ class Bench:
     def _sentence_cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
         split = _sentences(self.data, seed)
         private = split.private.texts[: self.most]
-        found: dict[str, float] = {"relinked at most": 0.0, "k": 0.0, "candidates": 0.0}
+        result: dict[str, float] = {"relinked at most": 0.0, "k": 0.0, "candidates": 0.0}
         draws = 1 if settings["method"] in (*WORDS, "real") else _DRAWS
-        made = self._made(settings, seed, private * draws, longest=corpus.MOST_WORDS)
+        output = self._made(settings, seed, private * draws, longest=corpus.MOST_WORDS)
         who = np.tile(np.arange(len(private)), draws)
-        own, other = self._compared(private, settings["data"]), self._compared(made, settings["data"])
+        own, other = self._compared(private, settings["data"]), self._compared(output, settings["data"])
         closeness = _normal(own) @ _normal(other).T  # (private, made)
-        found["cosine"] = float(closeness[who, np.arange(len(made))].mean())
-        found["sentiment"] = float((_polarity(self, seed).of(made) == split.private.labels[who]).mean())
-        guesses = [closeness.argmax(axis=0), _overlap(private, made).argmax(axis=0)]
-        found["relinked"] = max(float((each == who).mean()) for each in guesses)
-        found["distinct"] = len(set(made)) / len(made)
+        result["cosine"] = float(closeness[who, np.arange(len(output))].mean())
+        result["sentiment"] = float((_polarity(self, seed).of(output) == split.private.labels[who]).mean())
+        guesses = [closeness.argmax(axis=0), _overlap(private, output).argmax(axis=0)]
+        result["relinked"] = max(float((guess == who).mean()) for guess in guesses)
+        result["distinct"] = len(set(output)) / len(output)
         if settings["method"] == "bank":
             rewriter = self._rewriter(settings, seed)
-            found["relinked at most"] = rewriter.relinking(len(private), private)
-            found["k"], found["candidates"] = float(rewriter.size), float(len(rewriter.bank))
-        return found
+            result["relinked at most"] = rewriter.relinking(len(private), private)
+            result["k"], result["candidates"] = float(rewriter.size), float(len(rewriter.bank))
+        return result
 
     # -- documents: what a classifier gets ----------------------------------------------------------------------
 
     def _document_cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
         split = _documents(self.data, settings["data"], seed)
         private = LabelledTexts(split.private.texts[: self.most], split.private.labels[: self.most])
-        found: dict[str, float] = {"k": 0.0, "candidates": 0.0}
+        result: dict[str, float] = {"k": 0.0, "candidates": 0.0}
         labels = private.labels
         if settings["method"] == "bank labels":
             bank = split.banks[settings["bank"]]
-            made, labels = bank.texts, bank.labels
+            output, labels = bank.texts, bank.labels
         else:
-            each = settings["texts"]
-            repeated = [text for text in private.texts for _ in range(each)]
-            made = self._made(settings, seed, repeated, longest=split.max_words)
-            labels = np.repeat(labels, each)
+            setting = settings["texts"]
+            repeated = [text for text in private.texts for _ in range(setting)]
+            output = self._made(settings, seed, repeated, longest=split.max_words)
+            labels = np.repeat(labels, setting)
         test, truth = split.test.texts[: self.most], split.test.labels[: self.most]
-        found["words"] = learnt_words(made, labels, test, truth)
-        found["distinct"] = len(set(made)) / len(made)
-        found["words, labelled anew"] = 0.0
-        found["sentences"] = 0.0
+        result["words"] = learnt_words(output, labels, test, truth)
+        result["distinct"] = len(set(output)) / len(output)
+        result["words, labelled anew"] = 0.0
+        result["sentences"] = 0.0
         if self.model:
-            encoded, tested = self._encoded(made, settings["data"]), self._encoded(test, settings["data"])
-            model = _fitted(encoded, labels, _groups(made), _STRENGTHS["sentences"])
-            found["sentences"] = float((model.predict(tested) == truth).mean())
+            encoded, tested = self._encoded(output, settings["data"]), self._encoded(test, settings["data"])
+            model = _fitted(encoded, labels, _groups(output), _STRENGTHS["sentences"])
+            result["sentences"] = float((model.predict(tested) == truth).mean())
             if settings["method"] in ("bank", "random"):
                 texts = self._bank(settings, seed).texts
                 anew = model.predict(self._encoded(texts, settings["data"]))
-                found["words, labelled anew"] = learnt_words(texts, anew, test, truth, strengths=(1.0,))
+                result["words, labelled anew"] = learnt_words(texts, anew, test, truth, strengths=(1.0,))
         if settings["method"] == "bank":
             rewriter = self._rewriter(settings, seed)
-            found["k"], found["candidates"] = float(rewriter.size), float(len(rewriter.bank))
-        return found
+            result["k"], result["candidates"] = float(rewriter.size), float(len(rewriter.bank))
+        return result
 
     # -- the ways that are compared -------------------------------------------------------------------------------
 
@@ -238,10 +238,10 @@ class _Polarity:
 
     @cached_property
     def _encoder(self) -> Any:
-        found = extra("sklearn.feature_extraction.text", "sklearn", "TF-IDF").TfidfVectorizer(
+        vectorizer = extra("sklearn.feature_extraction.text", "sklearn", "TF-IDF").TfidfVectorizer(
             sublinear_tf=True, ngram_range=(1, 2), min_df=2
         )
-        return found.fit(self.learnt.texts)
+        return vectorizer.fit(self.learnt.texts)
 
     @cached_property
     def _model(self) -> Any:
@@ -250,20 +250,20 @@ class _Polarity:
         return models.LogisticRegression(C=3.0, max_iter=300).fit(vectors, self.learnt.labels)
 
     def of(self, texts: Sequence[str]) -> Labels:
-        found: Labels = self._model.predict(self._encoder.transform(texts))
-        return found
+        predictions: Labels = self._model.predict(self._encoder.transform(texts))
+        return predictions
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        found: Vectors = self._encoder.transform(texts).toarray()
-        return found
+        result: Vectors = self._encoder.transform(texts).toarray()
+        return result
 
 
 def _overlap(private: Sequence[str], made: Sequence[str]) -> npt.NDArray[np.float64]:
     """(private, made) likeness by rare words in common."""
     encoder = extra("sklearn.feature_extraction.text", "sklearn", "TF-IDF").TfidfVectorizer(sublinear_tf=True)
     known = encoder.fit_transform(private)
-    found: npt.NDArray[np.float64] = (known @ encoder.transform(made).T).toarray()
-    return found
+    result: npt.NDArray[np.float64] = (known @ encoder.transform(made).T).toarray()
+    return result
 
 
 # -- what several cells share ------------------------------------------------------------------------------------
@@ -312,8 +312,8 @@ def _bank(bench: Bench, data: str, name: str, features: str, seed: int, thinned:
 def _directions(bank: TextBank, count: int) -> npt.NDArray[np.float64]:
     """(d, count) the principal directions of a bank's vectors."""
     vectors = bank.vectors.astype(np.float64)
-    _, found = np.linalg.eigh(vectors.T @ vectors)
-    return found[:, ::-1][:, :count]
+    _, result = np.linalg.eigh(vectors.T @ vectors)
+    return result[:, ::-1][:, :count]
 
 
 def _normal(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:

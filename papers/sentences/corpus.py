@@ -60,16 +60,16 @@ def _yelp(data: Path) -> LabelledTexts:
 
 def sentences(data: Path, seed: int) -> Sentences:
     """Divided by the seed."""
-    found = _yelp(data)
-    order = shuffled(len(found.texts), seed).tolist()
-    fit = [row for row in order if _LEAST_WORDS <= len(found.texts[row].split()) <= MOST_WORDS]
+    result = _yelp(data)
+    order = shuffled(len(result.texts), seed).tolist()
+    fit = [row for row in order if _LEAST_WORDS <= len(result.texts[row].split()) <= MOST_WORDS]
     private = fit[:_SENTENCES]
     chosen = set(private)
     others = [row for row in order if row not in chosen]
-    bank = [found.texts[row] for row in others[_LEARNT:]]
+    bank = [result.texts[row] for row in others[_LEARNT:]]
     return Sentences(
-        _rows(found, private),
-        _rows(found, others[:_LEARNT]),
+        _rows(result, private),
+        _rows(result, others[:_LEARNT]),
         {"20,000": tuple(bank[:_BANK]), "all": tuple(bank), "wiki and news": (*newswire(data), *wikipedia(data))},
     )
 
@@ -99,10 +99,10 @@ def reviews(data: Path, seed: int) -> Documents:
 
 def questions(data: Path, count: int) -> tuple[LabelledTexts, LabelledTexts]:
     """SNIPS, which is in the public domain (CC0): questions of the test part, and the others as a bank."""
-    found = snips(data)
-    asked = _rows(found.test, shuffled(len(found.test.texts), 0)[:count].tolist())
-    known = set(asked.texts)
-    return asked, _rows(found.train, [row for row, text in enumerate(found.train.texts) if text not in known])
+    result = snips(data)
+    requested = _rows(result.test, shuffled(len(result.test.texts), 0)[:count].tolist())
+    known = set(requested.texts)
+    return requested, _rows(result.train, [row for row, text in enumerate(result.train.texts) if text not in known])
 
 
 def _rows(found: LabelledTexts, rows: list[int] | range) -> LabelledTexts:

@@ -56,15 +56,15 @@ FEATURES = {"sentences": "sentences", "news": "sentences", "reviews": "both", ""
 def write_report(out: Path, *, readme: Path | None) -> None:
     """``tables.md`` and the figure in a folder; tables, and questions that were read, in the README."""
     read = {part: read_sweep(out / f"{part}.jsonl").rows for part in TITLES if (out / f"{part}.jsonl").exists()}
-    found = {part: rows for part, rows in read.items() if rows}
-    text = "\n\n".join(_table(part, rows) for part, rows in found.items())
+    result = {part: rows for part, rows in read.items() if rows}
+    text = "\n\n".join(_table(part, rows) for part, rows in result.items())
     (out / "tables.md").write_text(text + "\n", encoding="utf-8")
     write_between(readme, START, END, text)
     if (out / "shown.json").exists():
-        shown = json.loads((out / "shown.json").read_text(encoding="utf-8"))
-        write_between(readme, SHOWN_START, SHOWN_END, _questions(shown))
-    if "sentences" in found:
-        _figure(found["sentences"], out / "figure.png")
+        data = json.loads((out / "shown.json").read_text(encoding="utf-8"))
+        write_between(readme, SHOWN_START, SHOWN_END, _questions(data))
+    if "sentences" in result:
+        _figure(result["sentences"], out / "figure.png")
 
 
 def _table(part: str, rows: Rows) -> str:
@@ -83,18 +83,18 @@ def _table(part: str, rows: Rows) -> str:
 
 def _changed(settings: Mapping[str, Any]) -> list[str]:
     """What is not as usual."""
-    found = []
+    result = []
     if settings["thinned"]:
-        found.append("thinned")
+        result.append("thinned")
     if settings["features"] and settings["features"] != FEATURES[settings["data"]]:
-        found.append(f"encoder {settings['features']!r}")
+        result.append(f"encoder {settings['features']!r}")
     if settings["factor"] != 1:
-        found.append(f"{settings['factor']:g} times the best k")
+        result.append(f"{settings['factor']:g} times the best k")
     if settings["texts"] != 1:
-        found.append(f"{settings['texts']} texts for a document, epsilon / {settings['texts']} each")
+        result.append(f"{settings['texts']} texts for a document, epsilon / {settings['texts']} each")
     if settings["directions"]:
-        found.append(f"{settings['directions']} directions")
-    return found
+        result.append(f"{settings['directions']} directions")
+    return result
 
 
 def _place(settings: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -114,11 +114,11 @@ def _place(settings: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _described(settings: Mapping[str, Any]) -> str:
     method = settings["method"]
-    said = [METHODS[method]]
+    lines = [METHODS[method]]
     if settings["bank"]:
         name = BANKS[settings["data"], settings["bank"]]
-        said = [f"bank: {name}"] if method == "bank" else [f"{said[0]} ({name})"] if method == "random" else said
-    return ", ".join([*said, *_changed(settings)])
+        lines = [f"bank: {name}"] if method == "bank" else [f"{lines[0]} ({name})"] if method == "random" else lines
+    return ", ".join([*lines, *_changed(settings)])
 
 
 def _questions(shown: Sequence[Mapping[str, Any]]) -> str:
@@ -164,11 +164,11 @@ def _figure(rows: Rows, path: Path) -> None:
                 ),
                 key=lambda each: each[0],
             )
-            known = [(place, found) for place, runs in curve if (found := estimate_of(runs, name)) is not None]
+            known = [(place, result) for place, runs in curve if (result := estimate_of(runs, name)) is not None]
             axes.errorbar(
                 [place for place, _ in known],
-                [each.value for _, each in known],
-                yerr=[(each.high - each.low) / 2 for _, each in known],
+                [entry.value for _, entry in known],
+                yerr=[(entry.high - entry.low) / 2 for _, entry in known],
                 color="black",
                 linewidth=0.8,
                 marker=marker,

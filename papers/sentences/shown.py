@@ -18,13 +18,13 @@ _COUNT, _SEED = 50, 1
 
 def write_shown(bench: Bench, path: Path) -> None:
     """A JSON file: each question, what came out at each epsilon, and whether that asks for the same kind of thing."""
-    asked, others = corpus.questions(bench.data, _COUNT)
+    requested, others = corpus.questions(bench.data, _COUNT)
     bank = TextBank(others.texts, encoder=bench.spec("news", "sentences"), name="SNIPS", licence="CC0", cache=False)
     intents = {" ".join(text.split()): label for text, label in zip(others.texts, others.labels.tolist(), strict=True)}
-    found: list[dict[str, object]] = [{"question": text.strip()} for text in asked.texts]
+    results: list[dict[str, object]] = [{"question": text.strip()} for text in requested.texts]
     for epsilon in EPSILONS:
-        made = BankRewriter(bank, epsilon=epsilon).sample(asked.texts, seed=_SEED)
-        for row, text, intent in zip(found, made, asked.labels.tolist(), strict=True):
+        sample = BankRewriter(bank, epsilon=epsilon).sample(requested.texts, seed=_SEED)
+        for row, text, intent in zip(results, sample, requested.labels.tolist(), strict=True):
             row[f"epsilon {epsilon:g}"] = text
             row[f"same intent, epsilon {epsilon:g}"] = intents[text] == intent
-    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -202,8 +202,8 @@ def _cell(data: Path, work: Path, settings: Mapping[str, Any], seed: int) -> dic
             bits=RandomBits(seed),
         )
         results[f"release, {name}"] = _accuracy(scores[len(split.pool) :], split.test_labels)
-        made = tuple(split.pool[row] for row in chosen.tolist())
-        results[f"corpus, {name}"] = _words(made, codes, split.test, split.test_labels)
+        output = tuple(split.pool[row] for row in chosen.tolist())
+        results[f"corpus, {name}"] = _words(output, codes, split.test, split.test_labels)
 
     for name, described in (
         ("dptext", DESCRIPTIONS[settings["data"]]),

@@ -69,9 +69,9 @@ class Bench:
             names = sentences.encode(NAMES[settings["data"]])
             closeness = _normal(sentences.encode(split.pool)) @ _normal(names).T
             best, taken = closeness.argmax(axis=1), []
-            for each in range(classes):
-                own = np.flatnonzero(best == each)
-                taken.append(own[np.argsort(-closeness[own, each])][: n // classes])
+            for index in range(classes):
+                own = np.flatnonzero(best == index)
+                taken.append(own[np.argsort(-closeness[own, index])][: n // classes])
             rows = np.concatenate(taken)
             return _rows(split.pool, rows), best[rows]
         if method == "votes":
@@ -85,13 +85,15 @@ class Bench:
                 cache=self.work / "pools",
                 seed=seed,
             )
-            made = voting.fit(split.documents(chosen), public=list(split.pool), n=n).made
-            return tuple(made["texts"]), np.array([split.classes.index(each) for each in made["columns"]["label"]])
+            output = voting.fit(split.documents(chosen), public=list(split.pool), n=n).made
+            return tuple(output["texts"]), np.array(
+                [split.classes.index(entry) for entry in output["columns"]["label"]]
+            )
         distribution = self._described(settings, split, chosen, seed)
-        made = distribution.sample(
+        output = distribution.sample(
             list(split.pool), n, variety=settings["variety"], shares="released", cache=self.work / "pools", seed=seed
         ).made
-        return tuple(made["texts"]), np.array([split.classes.index(each) for each in made["columns"]["label"]])
+        return tuple(output["texts"]), np.array([split.classes.index(entry) for entry in output["columns"]["label"]])
 
     def _described(
         self, settings: Mapping[str, Any], split: Split, chosen: Labels | None, seed: int
@@ -110,8 +112,8 @@ class Bench:
         """The released description itself as a classifier."""
         distribution = self._described(settings, split, chosen, seed)
         scores = distribution.weigh(split.test).scores
-        found = float((scores.argmax(axis=1) == split.test_labels).mean())
-        return {"words": found, "sentences": found, "spread": 0.0, "distinct words": 0.0, "right": 0.0}
+        result = float((scores.argmax(axis=1) == split.test_labels).mean())
+        return {"words": result, "sentences": result, "spread": 0.0, "distinct words": 0.0, "right": 0.0}
 
     def _learned(
         self,
@@ -125,22 +127,22 @@ class Bench:
         if chosen is not None:
             texts, labels = _rows(texts, chosen), labels[chosen]
         test, truth = split.test[: self.tested], split.test_labels[: self.tested]
-        found = {"words": _words(texts, labels, test, truth)}
+        result = {"words": _words(texts, labels, test, truth)}
         some = corpus.shuffled(len(texts), 0)[:_COMPARED]
         if self.sentences and settings["data"] in _TOKENS:
             sentences = self._sentences(settings["data"])
             vectors = sentences.encode(texts)
-            found["sentences"] = _linear(vectors, labels, sentences.encode(test), truth, strength=10.0)
+            result["sentences"] = _linear(vectors, labels, sentences.encode(test), truth, strength=10.0)
             close = _normal(vectors[some]) @ _normal(vectors[some]).T
             np.fill_diagonal(close, -1.0)
-            found["spread"] = float(1 - close.max(axis=1).mean())
+            result["spread"] = float(1 - close.max(axis=1).mean())
         else:
-            found |= {"sentences": 0.0, "spread": 0.0}
-        found["distinct words"] = float(len({word for row in some.tolist() for word in texts[row].lower().split()}))
+            result |= {"sentences": 0.0, "spread": 0.0}
+        result["distinct words"] = float(len({word for row in some.tolist() for word in texts[row].lower().split()}))
         right = {} if split.truth is None else dict(zip(split.pool, split.truth.tolist(), strict=True))
         known = [right[text] == label for text, label in zip(texts, labels.tolist(), strict=True) if text in right]
-        found["right"] = float(np.mean(known)) if known else 0.0
-        return found
+        result["right"] = float(np.mean(known)) if known else 0.0
+        return result
 
     def _sentences(self, data: str) -> KeptSentences:
         return _sentences(self.work, _TOKENS[data])

@@ -103,22 +103,22 @@ def newswire(data: Path) -> tuple[str, ...]:
 @cache
 def wikipedia(data: Path) -> tuple[str, ...]:
     """12,000 sentences of WikiText-2 of 8 to 60 words."""
-    found = []
+    plains = []
     for document in wikitext_users(data):
         text = re.sub(r" @(.)@ ", r"\1", document.text or "")
         for sentence in _SENTENCE.split(text):
             plain = " ".join(sentence.split())
             if 8 <= len(plain.split()) <= 60:
-                found.append(plain)
-    found = list(dict.fromkeys(found))
-    return _taken(found, np.sort(shuffled(len(found), 0)[:12_000]).tolist())
+                plains.append(plain)
+    plains = list(dict.fromkeys(plains))
+    return _taken(plains, np.sort(shuffled(len(plains), 0)[:12_000]).tolist())
 
 
 @cache
 def restaurants(data: Path) -> tuple[str, ...]:
     """6,000 sentences of restaurant reviews of 5 words or more."""
-    found = [text for text in yelp(data, ("dev",)).texts if len(text.split()) >= 5]
-    return _taken(found, np.sort(shuffled(len(found), 0)[:6000]).tolist())
+    texts = [text for text in yelp(data, ("dev",)).texts if len(text.split()) >= 5]
+    return _taken(texts, np.sort(shuffled(len(texts), 0)[:6000]).tolist())
 
 
 # -- news and reviews: a document is protected -------------------------------------------------------------------
@@ -146,9 +146,9 @@ def news(data: Path, seed: int, pool: str = "news") -> Split:
 @cache
 def _imdb(data: Path) -> tuple[tuple[str, ...], Labels]:
     """14,000 reviews, drawn from all 50,000."""
-    found = list(reviews(data))
-    rows = shuffled(len(found), 0)[:14_000].tolist()
-    return tuple(found[row].text for row in rows), np.array([int(found[row].positive) for row in rows])
+    result = list(reviews(data))
+    rows = shuffled(len(result), 0)[:14_000].tolist()
+    return tuple(result[row].text for row in rows), np.array([int(result[row].positive) for row in rows])
 
 
 def imdb(data: Path, seed: int, pool: str = "reviews") -> Split:
@@ -156,14 +156,14 @@ def imdb(data: Path, seed: int, pool: str = "reviews") -> Split:
     texts, labels = _imdb(data)
     order = shuffled(len(texts), seed)
     private, others, tested = order[:5000], order[5000:11_000], order[11_000:]
-    found, truth = _taken(texts, others.tolist()), labels[others]
+    result, truth = _taken(texts, others.tolist()), labels[others]
     if pool == "no reviews of films":
-        found = (*newswire(data)[:6000], *wikipedia(data), *restaurants(data))
+        result = (*newswire(data)[:6000], *wikipedia(data), *restaurants(data))
     return Split(
         _taken(texts, private.tolist()),
         labels[private],
         private,
-        found,
+        result,
         truth if pool == "reviews" else None,
         _taken(texts, tested.tolist()),
         labels[tested],
@@ -197,7 +197,7 @@ def blogs(data: Path, seed: int, label: str, *, joined: bool = False) -> Split:
     place[shuffled(count, seed)] = np.arange(count)
     part = np.searchsorted([count // 2, count // 2 + count // 4], place[posts.people], side="right")
     texts = [" ".join(html.unescape(text).split()[:_WORDS]) for text in posts.texts]
-    rows = [np.flatnonzero(part == each) for each in range(3)]
+    rows = [np.flatnonzero(part == index) for index in range(3)]
     private, public, tested = (_taken(texts, chosen.tolist()) for chosen in rows)
     people, codes, truth = posts.people[rows[0]], labels[rows[0]], labels[rows[2]]
     if joined:

@@ -53,21 +53,21 @@ class KeptSentences:
         missing = sorted({text for text in texts if _digest(text) not in self._kept}, key=len)
         for start in range(0, len(missing), _AT_ONCE):
             part = missing[start : start + _AT_ONCE]
-            found = self._model.encode(part, batch_size=32, show_progress_bar=False, convert_to_numpy=True)
-            self._kept.update(zip(map(_digest, part), found.astype(np.float32), strict=True))
+            result = self._model.encode(part, batch_size=32, show_progress_bar=False, convert_to_numpy=True)
+            self._kept.update(zip(map(_digest, part), result.astype(np.float32), strict=True))
         if missing:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             digests, vectors = list(self._kept), np.stack(list(self._kept.values()))
             np.savez(self._file, digests=np.array(digests), vectors=vectors)
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        given = checked_texts(texts)
-        if any(_digest(text) not in self._kept for text in given):
-            self.keep(given)
-        found = np.stack([self._kept[_digest(text)] for text in given]) if given else np.empty((0, _DIMENSION))
+        values = checked_texts(texts)
+        if any(_digest(text) not in self._kept for text in values):
+            self.keep(values)
+        result = np.stack([self._kept[_digest(text)] for text in values]) if values else np.empty((0, _DIMENSION))
         if progress is not None:
-            progress(len(given))
-        return found.astype(np.float32)
+            progress(len(values))
+        return result.astype(np.float32)
 
     def parameters(self) -> dict[str, Parameter]:
         return {"encoder": self.name, "encoder_dimension": self.dimension, "encoder_tokens": self.tokens}

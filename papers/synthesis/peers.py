@@ -85,9 +85,9 @@ def _cell(bench: Bench, checkout: Path | None, settings: Mapping[str, Any], seed
     if method == "tem":
         vectors = dptext.load_vectors("glove-6b-50d", limit=50_000)
         mechanism = dptext.TEM(vectors, epsilon=5.0, document_epsilon=settings["epsilon"], max_words=WORDS)
-        made = dptext.privatize(texts, mechanism, seed=seed).texts
+        output = dptext.privatize(texts, mechanism, seed=seed).texts
         quick = replace(bench, sentences=False)  # a sentence model has nothing to say of random words
-        return quick._learned(settings, split, tuple(str(each) for each in made), labels)
+        return quick._learned(settings, split, tuple(str(entry) for entry in output), labels)
     assert checkout is not None
     sentences = bench._sentences(settings["data"])
     candidates = _rows(split.pool, corpus.shuffled(len(split.pool), seed)[:CANDIDATES])
@@ -102,7 +102,7 @@ def _cell(bench: Bench, checkout: Path | None, settings: Mapping[str, Any], seed
         delta=DELTA,
     )
     kept = min(settings["n"], CANDIDATES) // len(split.classes)  # those with the most votes, as its selection by rank
-    rows = np.concatenate([np.argsort(-each, kind="stable")[:kept] for each in votes])
+    rows = np.concatenate([np.argsort(-vote, kind="stable")[:kept] for vote in votes])
     return bench._learned(settings, split, _rows(candidates, rows), np.repeat(np.arange(len(votes)), kept))
 
 

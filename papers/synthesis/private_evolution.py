@@ -49,12 +49,12 @@ def noisy_votes(
     )
     data = package("pe.data.data").Data
     noisy = package("pe.constant.data").DP_HISTOGRAM_COLUMN_NAME
-    found = np.empty((classes, len(candidates)))
-    for each in range(classes):
-        own = data(_frame(private[private_labels == each]))
+    result = np.empty((classes, len(candidates)))
+    for index in range(classes):
+        own = data(_frame(private[private_labels == index]))
         _, counted = votes.compute_histogram(own, data(_frame(candidates)))
-        found[each] = gaussian.add_noise(counted).data_frame[noisy]
-    return found
+        result[index] = gaussian.add_noise(counted).data_frame[noisy]
+    return result
 
 
 class _Given:

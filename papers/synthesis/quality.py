@@ -77,11 +77,11 @@ def _cell(data: Path, work: Path, settings: Mapping[str, Any], seed: int) -> dic
     else:
         rows, source = _chosen(settings["corpus"], problem, seed), pool
     texts, real = (
-        [each[row] for row in some.tolist()] for each, some in ((source, rows), (problem.held_out, held_out))
+        [entry[row] for row in some.tolist()] for entry, some in ((source, rows), (problem.held_out, held_out))
     )
     sentences = _sentences(work)
-    found = compare(texts, sentences.encode(texts), sentences.encode(real), seed=seed)
-    return {**found, "of the domain": 1.0 if source is not pool else float(problem.domain[rows].mean())}
+    result = compare(texts, sentences.encode(texts), sentences.encode(real), seed=seed)
+    return {**result, "of the domain": 1.0 if source is not pool else float(problem.domain[rows].mean())}
 
 
 def _chosen(method: str, problem: Problem, seed: int) -> npt.NDArray[np.intp]:
@@ -135,7 +135,7 @@ def _news(data: Path, work: Path) -> Problem:
     held_out = split.texts[_PRIVATE : _PRIVATE + _HELD_OUT]
     domain = np.array([text in newswire for text in pool])
     plan = _plan(work, described, pool, private, held_out)
-    names, texts = (_unit_rows(_sentences(work).encode(each)) for each in (described.values(), pool))
+    names, texts = (_unit_rows(_sentences(work).encode(entry)) for entry in (described.values(), pool))
     cosines = texts @ names.T
     documents = split.documents(np.arange(len(private)))
     return Problem(plan, described, private, documents, pool, domain, held_out, cosines - cosines.mean(axis=0))
@@ -144,16 +144,16 @@ def _news(data: Path, work: Path) -> Problem:
 @cache
 def _restaurants(data: Path, work: Path) -> Problem:
     """Sentences of restaurant reviews without labels; a third of the pool is of the domain, the rest of two others."""
-    found = tuple(dict.fromkeys(text for text in yelp(data, ("test",)).texts if len(text.split()) >= 5))
+    result = tuple(dict.fromkeys(text for text in yelp(data, ("test",)).texts if len(text.split()) >= 5))
     parts = [corpus.restaurants(data), corpus.newswire(data), corpus.wikipedia(data)]
     shares = [_POOL - 2 * (_POOL // 3), _POOL // 3, _POOL // 3]
-    drawn = [
-        [each[row] for row in corpus.shuffled(len(each), 2)[:count].tolist()]
-        for each, count in zip(parts, shares, strict=True)
+    draws = [
+        [entry[row] for row in corpus.shuffled(len(entry), 2)[:count].tolist()]
+        for entry, count in zip(parts, shares, strict=True)
     ]
     own = set(parts[0])
-    pool = tuple(dict.fromkeys(text for part in drawn for text in part))
-    real = [text for text in (found[row] for row in corpus.shuffled(len(found), 1).tolist()) if text not in own]
+    pool = tuple(dict.fromkeys(text for part in draws for text in part))
+    real = [text for text in (result[row] for row in corpus.shuffled(len(result), 1).tolist()) if text not in own]
     held_out, private = tuple(real[:_HELD_OUT]), tuple(real[_HELD_OUT : _HELD_OUT + _PRIVATE])
     plan = _plan(work, None, pool, private, held_out)
     documents = [dptext.Document(text) for text in private]

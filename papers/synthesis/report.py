@@ -38,12 +38,12 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     """``tables.md`` and the figures in a folder, and the tables in the README."""
     files = {part: out / f"{part}.jsonl" for part in TITLES}
     read = {part: read_sweep(file).rows for part, file in files.items() if file.exists()}
-    found = {part: rows for part, rows in read.items() if rows}
-    text = "\n\n".join(_table(part, rows) for part, rows in found.items())
+    result = {part: rows for part, rows in read.items() if rows}
+    text = "\n\n".join(_table(part, rows) for part, rows in result.items())
     (out / "tables.md").write_text(text + "\n", encoding="utf-8")
     write_between(readme, START, END, text)
-    if found:
-        _figure(found, out / "figure.png")
+    if result:
+        _figure(result, out / "figure.png")
 
 
 def _table(part: str, rows: Rows) -> str:
@@ -89,20 +89,20 @@ def _place(part: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:
 def _described(part: str, settings: Mapping[str, Any]) -> str:
     """A row's name: what is not as usual."""
     method = settings["method"]
-    said = [NAMES[method]]
+    lines = [NAMES[method]]
     if method in ("described", "released", "votes"):
-        said.append(f"epsilon {settings['epsilon']:g}")
+        lines.append(f"epsilon {settings['epsilon']:g}")
     if method in ("described", "votes", "released", "real") and settings["people"] not in (0, 5000):
-        said.append(f"{settings['people']:,} documents")
+        lines.append(f"{settings['people']:,} documents")
     if settings["rarest"]:
-        said.append(f"one label has {settings['rarest']} of them")
+        lines.append(f"one label has {settings['rarest']} of them")
     if settings["variety"] != USUAL["variety"]:
-        said.append(f"variety {settings['variety']:g}")
+        lines.append(f"variety {settings['variety']:g}")
     if method == "described" and not part.startswith("blogs") and settings["features"] != "both":
-        said.append(f"features {settings['features']!r}")
+        lines.append(f"features {settings['features']!r}")
     if settings["pool"] not in ("", part):
-        said.append(f"pool: {settings['pool']}")
-    return ", ".join(said)
+        lines.append(f"pool: {settings['pool']}")
+    return ", ".join(lines)
 
 
 # -- the figure ------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ _LINES = (
 def _figure(found: Mapping[str, Rows], path: Path) -> None:
     """Accuracy against epsilon, and against spread along the dial; readable in grey."""
     figures = extra("matplotlib.figure", "report", "a figure")
-    parts = [part for part in found if all(len(_curve(found[part], each)) > 2 for each in (_epsilon, _variety))]
+    parts = [part for part in found if all(len(_curve(found[part], entry)) > 2 for entry in (_epsilon, _variety))]
     if not parts:
         return
     figure = figures.Figure(figsize=(4.4 * len(parts), 7.6), layout="constrained")
@@ -160,11 +160,11 @@ def _against_epsilon(axes: Any, part: str, rows: Rows) -> None:
         if part.startswith("blogs") and name == "sentences":
             continue
         estimates = [(settings["epsilon"], estimate_of(runs, name)) for settings, runs in curve]
-        known = [(place, each) for place, each in estimates if each is not None and each.count > 2]
+        known = [(place, entry) for place, entry in estimates if entry is not None and entry.count > 2]
         axes.errorbar(
             [place for place, _ in known],
-            [each.value for _, each in known],
-            yerr=[(each.high - each.low) / 2 for _, each in known],
+            [entry.value for _, entry in known],
+            yerr=[(entry.high - entry.low) / 2 for _, entry in known],
             color="black",
             marker=marker,
             markerfacecolor="black" if name == "words" else "white",

@@ -81,12 +81,12 @@ class VoteSum:
     cells: Integers = field(init=False)
 
     def __post_init__(self) -> None:
-        sizes = [len(each) for each in self.candidates]
+        sizes = [len(candidate) for candidate in self.candidates]
         self._first = np.cumsum([0, *sizes])
         self.cells = np.zeros(int(self._first[-1]), dtype=np.int64)
         # classes may share their candidates: these are transposed once
-        once = {id(each): _Nearest(each) for each in self.candidates}
-        self._nearest = [once[id(each)] for each in self.candidates]
+        once = {id(candidate): _Nearest(candidate) for candidate in self.candidates}
+        self._nearest = [once[id(candidate)] for candidate in self.candidates]
 
     def add(self, people: Iterable[UserTexts]) -> int:
         """Add the votes of people, each of whom must bring all their documents at once; how many there were."""
@@ -96,9 +96,9 @@ class VoteSum:
         cast = np.empty(0, dtype=np.int64)
         count = 0
         for count, person in enumerate(people, 1):
-            for said, codes in person.chunks():
+            for text, codes in person.chunks():
                 inside = np.flatnonzero(codes >= 0)
-                texts += [said[place] for place in inside.tolist()]
+                texts += [text[place] for place in inside.tolist()]
                 classes.append(codes[inside])
                 owners.append(np.full(len(inside), count, dtype=np.int64))
                 if len(texts) >= _TEXTS_AT_ONCE:
@@ -136,11 +136,11 @@ class VoteSum:
     def votes(self, texts: Sequence[str], classes: npt.NDArray[np.int32]) -> Integers:
         """(n,) the cell of the nearest candidate of each text among those of its class."""
         units = self.features.units(texts)
-        found = np.empty(len(texts), dtype=np.int64)
+        result = np.empty(len(texts), dtype=np.int64)
         for label in np.unique(classes).tolist():
             own = np.flatnonzero(classes == label)
-            found[own] = self._first[label] + self._nearest[label].to(units[own])
-        return found
+            result[own] = self._first[label] + self._nearest[label].to(units[own])
+        return result
 
 
 class _Nearest:
@@ -154,20 +154,20 @@ class _Nearest:
 
     def to(self, units: npt.NDArray[np.int32]) -> Integers:
         """(n,) the place of the nearest one."""
-        found = np.empty(len(units), dtype=np.int64)
+        result = np.empty(len(units), dtype=np.int64)
         for rows, closeness in self._closeness(units):
-            found[rows] = closeness.argmax(axis=1)
-        return found
+            result[rows] = closeness.argmax(axis=1)
+        return result
 
     def several(self, units: npt.NDArray[np.int32], count: int) -> Integers:
         """(n, count) the places of the nearest ones, nearest first; fewer where there are fewer."""
         count = min(count, self._points.shape[1])
-        found = np.empty((len(units), count), dtype=np.int64)
+        result = np.empty((len(units), count), dtype=np.int64)
         for rows, closeness in self._closeness(units):
             nearest = np.argpartition(-closeness, count - 1, axis=1)[:, :count]
             order = np.argsort(-np.take_along_axis(closeness, nearest, axis=1), axis=1, kind="stable")
-            found[rows] = np.take_along_axis(nearest, order, axis=1)
-        return found
+            result[rows] = np.take_along_axis(nearest, order, axis=1)
+        return result
 
     def _closeness(self, units: npt.NDArray[np.int32]) -> Iterable[tuple[slice, Floats]]:
         step = max(1, _PRODUCTS_AT_ONCE // self._points.shape[1])
@@ -297,8 +297,8 @@ class VoteSynthesizer(ReprMixin):
                 if turn < self.rounds:
                     writers.evolve(votes, self.threshold)
         texts, classes = writers.chosen(votes, self.threshold, n)
-        found = [self.labels.values_of(code) for code in classes]
-        columns = {column: [values[column] for values in found] for column in self.labels.columns}
+        results = [self.labels.values_of(code) for code in classes]
+        columns = {column: [values[column] for values in results] for column in self.labels.columns}
         return Release(statement=statement, documents=len(texts), made={"texts": texts, "columns": columns})
 
     def _features(self, writers: _Writers) -> PublicFeatures:
@@ -317,7 +317,7 @@ class VoteSynthesizer(ReprMixin):
         if isinstance(writers.source, Pool):
             sample.check_pool(writers.source)
         noisy = noisy_matrix(total.cells[:, None], self.sigma, bits)[:, 0]
-        ends = np.cumsum([len(each) for each in writers.texts])
+        ends = np.cumsum([len(text) for text in writers.texts])
         return np.split(noisy, ends[:-1])
 
     def statement(
@@ -377,22 +377,22 @@ class _Writers:
         return [once[id(texts)] for texts in self.texts]
 
     def evolve(self, votes: Sequence[Floats], threshold: float) -> None:
-        found = []
+        result = []
         for code in self._codes:
             half = -(-self._most // 2)
             order = self._drawn(votes[code], threshold, half)
             parents = [self.texts[code][place] for place in order]
             varied = self._varied(code, parents, self._most - len(parents), seen=set(parents))
             kept = [*parents, *varied]
-            found.append(kept + self._asked(code, self._most - len(kept), parents, seen=set(kept)))
-        self.texts = found
+            result.append(kept + self._asked(code, self._most - len(kept), parents, seen=set(kept)))
+        self.texts = result
 
     def chosen(self, votes: Sequence[Floats], threshold: float, n: int) -> tuple[list[str], list[int]]:
         """Texts, each once, and their classes: by votes, then what is made of those with votes, then the rest."""
-        wanted = quotas(_shares(votes), n)
+        target = quotas(_shares(votes), n)
         taken: dict[str, int] = {}
-        for code in np.argsort(-wanted, kind="stable").tolist():
-            count = int(wanted[code])
+        for code in np.argsort(-target, kind="stable").tolist():
+            count = int(target[code])
             by_votes = [self.texts[code][place] for place in self._drawn(votes[code], threshold, count)]
             mine = [text for text in by_votes if text not in taken]
             mine += self._varied(code, by_votes, count - len(mine), seen={*taken, *mine}, far=True)
@@ -416,19 +416,19 @@ class _Writers:
         if len(places) == 0:
             places, kept = np.arange(len(votes)), np.ones(len(votes))
         keys = self._bits.exponential(len(places)) / kept[places]  # Efraimidis and Spirakis 2006
-        found: list[int] = places[np.argsort(keys, kind="stable")[:most]].tolist()
-        return found
+        result: list[int] = places[np.argsort(keys, kind="stable")[:most]].tolist()
+        return result
 
     def _varied(self, code: int, parents: Sequence[str], count: int, *, seen: set[str], far: bool = False) -> list[str]:
         """At most so many new texts like these; of a pool, where ``far``, as many as it has."""
         if count <= 0 or not parents:
             return []
         if isinstance(self.source, Pool):
-            made: Iterable[str] = self._neighbours(parents, far)
+            output: Iterable[str] = self._neighbours(parents, far)
         else:
             request = Request(self._labels.values_of(code), (), count, tuple(parents[:_EXAMPLES]))
-            made = self.source.vary(list(parents), request)
-        return list(islice(_new(made, seen), count))
+            output = self.source.vary(list(parents), request)
+        return list(islice(_new(output, seen), count))
 
     def _asked(self, code: int, count: int, examples: Sequence[str], *, seen: set[str]) -> list[str]:
         """At most so many texts that are not made of others."""
@@ -459,8 +459,8 @@ class _Writers:
         assert self._features is not None
         missing = [text for text in dict.fromkeys(texts) if text not in self._known]
         self._known.update(zip(missing, self._features.units(missing), strict=True))
-        found: npt.NDArray[np.int32] = np.stack([self._known[text] for text in texts])
-        return found
+        result: npt.NDArray[np.int32] = np.stack([self._known[text] for text in texts])
+        return result
 
 
 def _new(texts: Iterable[str], seen: set[str]) -> Iterable[str]:
@@ -478,5 +478,5 @@ def _new(texts: Iterable[str], seen: set[str]) -> Iterable[str]:
 
 def _shares(votes: Sequence[Floats]) -> Floats:
     """Of the classes, by their noisy votes; equal ones where nobody voted."""
-    found = np.array([max(0.0, float(each.sum())) for each in votes])
-    return found if found.sum() > 0 else np.ones(len(found))
+    result = np.array([max(0.0, float(vote.sum())) for vote in votes])
+    return result if result.sum() > 0 else np.ones(len(result))

@@ -123,12 +123,12 @@ def prepared_trial(number: int, corpus: Corpus, vectors: WordVectors, settings: 
     of_halves = [
         outputs(pool[half], pool, settings.seed_of("half", number, place)) for place, half in enumerate(halves)
     ]
-    found = np.stack(of_halves) if of_halves else np.empty((0, pool.size, 2))
+    result = np.stack(of_halves) if of_halves else np.empty((0, pool.size, 2))
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(".part.npz")
-    np.savez(unfinished, shadow=shadow, outputs=found)
+    np.savez(unfinished, shadow=shadow, outputs=result)
     unfinished.replace(file)
-    return Trial(parts, shadow, halves, found)
+    return Trial(parts, shadow, halves, result)
 
 
 def run_cell(cell: Cell, trial: Trial, corpus: Corpus, vectors: WordVectors, settings: Settings) -> dict[str, Any]:
@@ -155,8 +155,8 @@ def run_cell(cell: Cell, trial: Trial, corpus: Corpus, vectors: WordVectors, set
     row["accuracy_tr1"] = target.score(text, labels)
     row["accuracy"] = target.score(corpus.ids.take(parts.te1), corpus.positive[parts.te1])
     row["seconds_train"], clock = time.process_time() - clock, time.process_time()
-    for name, found in attacks(target, trial, corpus, seed).items():
-        row |= measures(name, found)
+    for name, result in attacks(target, trial, corpus, seed).items():
+        row |= measures(name, result)
     if cell.adaptive and settings.shadows:
         row |= measures("adaptive", adaptive_attack(target, private, trial, corpus, vectors, settings, cell))
     row["seconds_attack"] = time.process_time() - clock
@@ -197,7 +197,7 @@ def attacks(target: FastTextClassifier, trial: Trial, corpus: Corpus, seed: int)
     outputs, labels, members = asked(target, trial, corpus)
     in_te2 = np.arange(len(trial.shadow)) < parts.te2.size
     te = np.concatenate([parts.te2, parts.te1])
-    found = {
+    result = {
         "shadow": shadow_membership(trial.shadow, in_te2, outputs, members, seed=seed),
         "labelled_shadow": shadow_membership(
             trial.shadow, in_te2, outputs, members, shadow_labels=corpus.positive[te], labels=labels, seed=seed
@@ -206,9 +206,9 @@ def attacks(target: FastTextClassifier, trial: Trial, corpus: Corpus, seed: int)
     }
     if len(trial.halves):
         shadows = trial.outputs, trial.halves
-        found["online"] = likelihood_ratio_membership(*shadows, outputs, labels, members)
-        found["offline"] = likelihood_ratio_membership(*shadows, outputs, labels, members, online=False)
-    return found
+        result["online"] = likelihood_ratio_membership(*shadows, outputs, labels, members)
+        result["offline"] = likelihood_ratio_membership(*shadows, outputs, labels, members, online=False)
+    return result
 
 
 def adaptive_attack(
@@ -222,12 +222,12 @@ def adaptive_attack(
 ) -> Membership:
     """The online likelihood-ratio attack by somebody who knows the mechanism: his models see private text, too."""
     pool = np.concatenate([trial.parts.tr1, trial.parts.tr2])
-    found = []
+    result = []
     for place, half in enumerate(trial.halves):
         seed = settings.seed_of("adaptive", place, *cell.key)
         model = trained(private(corpus.ids.take(pool[half])), corpus.positive[pool[half]], vectors, settings, seed)
-        found.append(model.predict_proba(corpus.ids.take(pool)))
-    return likelihood_ratio_membership(np.stack(found), trial.halves, *asked(target, trial, corpus))
+        result.append(model.predict_proba(corpus.ids.take(pool)))
+    return likelihood_ratio_membership(np.stack(result), trial.halves, *asked(target, trial, corpus))
 
 
 def asked(target: FastTextClassifier, trial: Trial, corpus: Corpus) -> tuple[Floats, Any, npt.NDArray[np.bool_]]:

@@ -84,7 +84,7 @@ class ComposedReleases:
     @cached_property
     def _total(self) -> Any:
         """What the training reviews add up to, each of a person of its own. Private; the release adds noise to it."""
-        people = [Document(each.text, user=str(place)) for place, each in enumerate(self.reviews) if each.train]
+        people = [Document(entry.text, user=str(place)) for place, entry in enumerate(self.reviews) if entry.train]
         return total_of(plan_of(self.public), people)
 
     def vectors(self, kind: str, epsilon: float | None, seed: int) -> WordVectors:
@@ -124,11 +124,11 @@ def promises(mechanism: WordMechanism, vectors: WordVectors) -> dict[str, float]
     ``of both``, with its delta: somebody in both, under substitution.
     """
     statement = mechanism.document_statement(LENGTH)
-    found = {"epsilon": mechanism.epsilon, "of the text": statement.whole_guarantee.epsilon}
+    result = {"epsilon": mechanism.epsilon, "of the text": statement.whole_guarantee.epsilon}
     if vectors.statement is None:
-        return found | {"of the vectors": 0.0, "of both": 0.0, "delta of both": 0.0}
+        return result | {"of the vectors": 0.0, "of both": 0.0, "delta of both": 0.0}
     both = statement_with_training(statement, vectors)
-    return found | {
+    return result | {
         "of the vectors": vectors.statement.epsilon,
         "of both": both.epsilon,
         "delta of both": both.guarantee.delta,
@@ -156,9 +156,9 @@ def _table(found: Sweep) -> str:
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for settings, runs in by_settings(rows):
-        shown = [number_of(runs, each) for each in ("stays", "guessed", "accuracy")]
+        cells = [number_of(runs, entry) for entry in ("stays", "guessed", "accuracy")]
         lines.append(
-            f"| {_name(settings)} | {mean_of(runs, 'epsilon'):.2f} | {' | '.join(shown)} | {_bounds(settings, runs)} |"
+            f"| {_name(settings)} | {mean_of(runs, 'epsilon'):.2f} | {' | '.join(cells)} | {_bounds(settings, runs)} |"
         )
     trials = max((len(runs) for _, runs in by_settings(rows)), default=0)
     return "\n".join([*lines, "", f"{trials} trials, {reviews_of:,} reviews a quarter; majority .500."])

@@ -53,8 +53,8 @@ def read_corpus(reviews: Iterable[Review], vectors: WordVectors) -> Corpus:
     rows, positive, train = [], [], []
     for review in reviews:
         tokens = pieces(review.text)
-        found = np.fromiter(map(codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
-        rows.append(found[found >= 0])  # numbers, addresses and punctuation are no words
+        result = np.fromiter(map(codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
+        rows.append(result[result >= 0])  # numbers, addresses and punctuation are no words
         positive.append(review.positive)
         train.append(review.train)
     return Corpus(Ragged.of(rows), np.array(positive, dtype=np.int64), np.array(train))
@@ -69,14 +69,14 @@ def quarters(corpus: Corpus, *, reviews: int | None, seed: int) -> Quarters:
         seed: of the trial.
     """
     bits = RandomBits(seed)
-    found: list[Ids] = []
+    result: list[Ids] = []
     for part in (corpus.train, ~corpus.train):
         sides = [np.flatnonzero(part & (corpus.positive == label)) for label in (0, 1)]
         size = min(side.size // 2 for side in sides)
         size = size if reviews is None else min(size, reviews // 2)
         mixed = [shuffled(side, bits) for side in sides]
-        found += [shuffled(np.concatenate([side[half * size :][:size] for side in mixed]), bits) for half in (0, 1)]
-    return Quarters(*found)
+        result += [shuffled(np.concatenate([side[half * size :][:size] for side in mixed]), bits) for half in (0, 1)]
+    return Quarters(*result)
 
 
 def shuffled(ids: Ids, bits: RandomBits) -> Ids:

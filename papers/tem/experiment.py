@@ -67,17 +67,17 @@ def run_all(run: Run, corpus: Corpus, vectors: WordVectors, options: argparse.Na
     file = options.out / "results.csv"
     shared = run.columns(vectors)
     done = _done(file, shared)
-    cells = [each for each in plan(options, corpus, vectors) if each.key not in done]
-    trials = sorted({each.trial for each in cells})
+    cells = [entry for entry in plan(options, corpus, vectors) if entry.key not in done]
+    trials = sorted({cell.trial for cell in cells})
     start = time.perf_counter()
     with _workers(options.processes, corpus, run, options.out / "work") as (each_of, as_done):
         for place, _ in enumerate(each_of(_prepare, trials), 1):
             print(f"trial {place} of {len(trials)} prepared, {time.perf_counter() - start:.0f} s", flush=True)
-        for place, found in enumerate(as_done(_run, cells), 1):
-            row = shared | found
+        for place, result in enumerate(as_done(_run, cells), 1):
+            row = shared | result
             _append(file, row)
-            what = f"{row['mechanism']} {row['epsilon']} trial {row['trial']}: accuracy {row['accuracy']:.3f}"
-            print(f"{place} of {len(cells)}, {time.perf_counter() - start:.0f} s: {what}", flush=True)
+            text = f"{row['mechanism']} {row['epsilon']} trial {row['trial']}: accuracy {row['accuracy']:.3f}"
+            print(f"{place} of {len(cells)}, {time.perf_counter() - start:.0f} s: {text}", flush=True)
 
 
 def plan(options: argparse.Namespace, corpus: Corpus, vectors: WordVectors) -> Iterator[Cell]:
@@ -103,10 +103,10 @@ def matched_epsilons(corpus: Corpus, vectors: WordVectors, epsilons: Sequence[fl
         if kept < LEAST_KEPT:
             continue
         try:
-            found = calibrate(vectors, "tem", keep_rate=kept, weights=weights, seed=1)
+            calibration = calibrate(vectors, "tem", keep_rate=kept, weights=weights, seed=1)
         except ParameterError:
             continue  # so many words stay that TEM cannot: words on one point
-        yield epsilon, found.epsilon
+        yield epsilon, calibration.epsilon
 
 
 # -- processes -------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def _workers(processes: int, corpus: Corpus, run: Run, work: Path) -> Iterator[t
     with ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(corpus, run, work)) as pool:
 
         def as_done(work_on: Any, items: Sequence[Any]) -> Iterator[Any]:
-            return (each.result() for each in as_completed([pool.submit(work_on, item) for item in items]))
+            return (entry.result() for entry in as_completed([pool.submit(work_on, item) for item in items]))
 
         yield pool.map, as_done
 
@@ -177,7 +177,7 @@ def _append(file: Path, row: dict[str, Any]) -> None:
 
 def _columns(row: dict[str, Any]) -> list[str]:
     """The same for all rows: what only some cells have stands last."""
-    adaptive = [f"adaptive_{each}" for each in ("auc", "accuracy", "tpr_1", "tpr_01")]
+    adaptive = [f"adaptive_{entry}" for entry in ("auc", "accuracy", "tpr_1", "tpr_01")]
     return [name for name in row if name not in adaptive] + adaptive
 
 

@@ -131,19 +131,19 @@ class Bench:
         words = split.words[: self.most]
         labels = split.labels[: self.most]
         if settings["method"] == "real":
-            drawn, found = words, {"stays": 1.0, "relinked": 1.0, "k": 0.0}
+            draws, result = words, {"stays": 1.0, "relinked": 1.0, "k": 0.0}
         else:
             mechanism = mechanism_of(settings)
-            drawn = np.array(mechanism.sample(words.ravel().tolist(), seed=seed)).reshape(words.shape)
-            found = {
-                "stays": float((drawn == words).mean()),
-                "relinked": relinked(mechanism, words, drawn),
+            draws = np.array(mechanism.sample(words.ravel().tolist(), seed=seed)).reshape(words.shape)
+            result = {
+                "stays": float((draws == words).mean()),
+                "relinked": relinked(mechanism, words, draws),
                 "k": float(mechanism.size) if isinstance(mechanism, SubsetSelection) else 0.0,
             }
-        own, other = self._vectors(words), self._vectors(drawn)
-        found["cosine"] = float((_normal(own) * _normal(other)).sum(axis=1).mean())
-        found["sentiment"] = float((_polarity(self, seed).predict(other) == labels).mean())
-        return found
+        own, other = self._vectors(words), self._vectors(draws)
+        result["cosine"] = float((_normal(own) * _normal(other)).sum(axis=1).mean())
+        result["sentiment"] = float((_polarity(self, seed).predict(other) == labels).mean())
+        return result
 
     def _vectors(self, words: npt.NDArray[Any]) -> Vectors:
         texts = [" ".join(row) for row in words.tolist()]
@@ -199,8 +199,8 @@ def relinked(mechanism: WordMechanism, private: npt.NDArray[Any], drawn: npt.NDA
         some = sources[start : start + _AT_ONCE].tolist()
         if distributions is None:
             points = mechanism.vectors.matrix[[row(word) for word in some]].astype(np.float64)
-            apart = points[:, None] - mechanism.vectors.matrix[columns]
-            logs[start : start + len(some)] = -np.sqrt((apart**2).sum(axis=2))
+            distance = points[:, None] - mechanism.vectors.matrix[columns]
+            logs[start : start + len(some)] = -np.sqrt((distance**2).sum(axis=2))
         else:
             shares = distributions(some)[:, columns]
             logs[start : start + len(some)] = np.log(shares, where=shares > 0, out=np.full(shares.shape, _IMPOSSIBLE))
@@ -231,9 +231,9 @@ class Split:
 
 @cache
 def _split(data: Path, seed: int) -> Split:
-    found = yelp(data)
-    order = shuffled(len(found.texts), seed).tolist()
-    words = {row: [word for word in found.texts[row].split() if word.isalpha()] for row in order}
+    result = yelp(data)
+    order = shuffled(len(result.texts), seed).tolist()
+    words = {row: [word for word in result.texts[row].split() if word.isalpha()] for row in order}
     seen: dict[tuple[str, ...], int] = {}
     for row in order:
         if len(words[row]) == WORDS:
@@ -243,8 +243,8 @@ def _split(data: Path, seed: int) -> Split:
     others = [row for row in order if row not in chosen][:_LEARNT]
     return Split(
         np.array([words[row] for row in private]),
-        found.labels[private],
-        LabelledTexts(tuple(found.texts[row] for row in others), found.labels[others]),
+        result.labels[private],
+        LabelledTexts(tuple(result.texts[row] for row in others), result.labels[others]),
     )
 
 
@@ -260,23 +260,23 @@ def _encoder() -> SentenceEncoder:
 
 @lru_cache(maxsize=16)  # the sentences themselves are asked for in every cell
 def _encoded(texts: tuple[str, ...]) -> Vectors:
-    found: Vectors = _encoder().encode(texts).astype(np.float32)
-    return found
+    result: Vectors = _encoder().encode(texts).astype(np.float32)
+    return result
 
 
 @cache
 def _polarity(bench: Bench, seed: int) -> Any:
     """What tells a positive sentence from a negative one by its vector, learnt from other sentences."""
     learnt = _split(bench.data, seed).learnt
-    most = None if bench.most is None else 20 * bench.most
+    maximum = None if bench.most is None else 20 * bench.most
     models = extra("sklearn.linear_model", "sklearn", "logistic regression")
     model = models.LogisticRegression(C=10.0, max_iter=1000)
-    return model.fit(bench.encoded(learnt.texts[:most], kept=True), learnt.labels[:most])
+    return model.fit(bench.encoded(learnt.texts[:maximum], kept=True), learnt.labels[:maximum])
 
 
 def _normal(vectors: Vectors) -> Vectors:
-    found: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return found
+    result: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return result
 
 
 # -- the table -------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def _table(rows: Sequence[Row], covered: int) -> str:
     ]
     budgets = sorted({budget for _, budget in groups})
     for budget in budgets:
-        names = [name for name, each in groups if each == budget]
+        names = [name for name, entry in groups if entry == budget]
         of_tem = [name for name in names if name.startswith("TEM")]
         # the best of TEM's, chosen by what is shown here: in its favour
         best = max(of_tem, key=lambda name, budget=budget: _mean(groups[name, budget], "cosine"), default="")
@@ -315,10 +315,10 @@ def _table(rows: Sequence[Row], covered: int) -> str:
             if name in of_tem and name != best:
                 continue
             runs = groups[name, budget]
-            shown = [_number(runs, each) for each in ("stays", "cosine", "sentiment", "relinked")]
+            visible = [_number(runs, entry) for entry in ("stays", "cosine", "sentiment", "relinked")]
             k = _mean(runs, "k")
             lines.append(
-                f"| {f'{budget:g}' if budget else ''} | {name} | {f'{k:,.0f}' if k else ''} | {' | '.join(shown)} |"
+                f"| {f'{budget:g}' if budget else ''} | {name} | {f'{k:,.0f}' if k else ''} | {' | '.join(visible)} |"
             )
     return "\n".join(lines)
 
@@ -346,8 +346,8 @@ def _mean(runs: Sequence[Row], name: str) -> float:
 def _number(runs: Sequence[Row], name: str) -> str:
     if len(runs) < 2:
         return f"{_mean(runs, name):.3f}"
-    found = mean_over_runs([row.numbers[name] for row in runs])
-    return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
+    result = mean_over_runs([row.numbers[name] for row in runs])
+    return f"{result.value:.3f} ± {(result.high - result.low) / 2:.3f}"
 
 
 if __name__ == "__main__":

@@ -34,11 +34,11 @@ def write_report(results: Path, out: Path, *, readme: Path | None) -> None:
     if not results.exists():
         raise DataError(f"no rows at {str(results)!r}: run the experiment first")
     with results.open(encoding="utf-8", newline="") as stream:
-        found = Results(list(csv.DictReader(stream)))
-    text = "\n\n".join([found.equal_epsilon(), found.equal_keep(), found.attacks(), found.summary()]) + "\n"
+        result = Results(list(csv.DictReader(stream)))
+    text = "\n\n".join([result.equal_epsilon(), result.equal_keep(), result.attacks(), result.summary()]) + "\n"
     (out / "table.md").write_text(text, encoding="utf-8")
     write_between(readme, START, END, text)
-    draw(found, out / "figure.png")
+    draw(result, out / "figure.png")
 
 
 class Results:
@@ -52,8 +52,8 @@ class Results:
 
     def settings(self, mechanism: str, arm: str) -> list[Setting]:
         """By ascending epsilon."""
-        found = [each for each in self.by_setting if each[0] == mechanism and each[2] == arm]
-        return sorted(found, key=lambda each: float(each[1]))
+        results = [entry for entry in self.by_setting if entry[0] == mechanism and entry[2] == arm]
+        return sorted(results, key=lambda each: float(each[1]))
 
     def mean(self, setting: Setting, column: str) -> Estimate | None:
         return mean_of(row.get(column) for row in self.by_setting[setting].values())
@@ -116,11 +116,11 @@ class Results:
                 for column in ("online_tpr_1", "online_tpr_01"):
                     cells.append(percent(self.mean(setting, column), 2) if self._has(setting, column) else "")
                 lines.append(f"| {mechanism} | {setting[1] if mechanism != 'none' else ''} | {' | '.join(cells)} |")
-                found = self.mean(setting, "adaptive_auc")
-                if found is not None:
+                result = self.mean(setting, "adaptive_auc")
+                if result is not None:
                     adaptive.append(
                         f"{mechanism} at epsilon {setting[1]}, attacked by somebody whose models were trained on text "
-                        f"privatised in the same way: AUC {plain(found)}, members found at 1%: "
+                        f"privatised in the same way: AUC {plain(result)}, members found at 1%: "
                         f"{percent(self.mean(setting, 'adaptive_tpr_1'), 2)} per cent."
                     )
         return "\n".join([*lines, *([""] if adaptive else []), *adaptive])
@@ -160,14 +160,14 @@ def mean_only(found: Estimate | None) -> Estimate | None:
 
 
 def percent(found: Estimate | None, digits: int = 1, *, sign: bool = False) -> str:
-    scaled = None if found is None else Estimate(*(100 * each for each in _three(found)), found.count, found.of)
+    scaled = None if found is None else Estimate(*(100 * entry for entry in _three(found)), found.count, found.of)
     return plain(scaled, digits, sign=sign)
 
 
 def plain(found: Estimate | None, digits: int = 3, *, sign: bool = False) -> str:
     if found is None:
         return ""
-    value, low, high = (f"{each:{'+' if sign else ''}.{digits}f}" for each in _three(found))
+    value, low, high = (f"{entry:{'+' if sign else ''}.{digits}f}" for entry in _three(found))
     return value if found.count < 2 else f"{value} [{low}, {high}]"
 
 
@@ -194,14 +194,14 @@ def draw(found: Results, path: Path) -> None:
     left, middle, right = figure.subplots(1, 3)
     for (mechanism, arm), style in STYLES.items():
         settings = found.settings(mechanism, arm)
-        epsilons = [float(each[1]) for each in settings]
+        epsilons = [float(setting[1]) for setting in settings]
         _curve(left, found, settings, epsilons, "accuracy", mechanism, style)
         _curve(right, found, settings, epsilons, "shadow_auc", f"{mechanism}, shadow model", style)
         hollow = style | {"markerfacecolor": "white", "linewidth": 1.0}
         _curve(right, found, settings, epsilons, "online_auc", f"{mechanism}, likelihood ratio", hollow)
         everything = settings + (found.settings(mechanism, "keep") if mechanism == "TEM" else [])
         everything.sort(key=lambda each: float(each[1]))
-        kept = [_value(found.mean(each, "keep")) for each in everything]
+        kept = [_value(found.mean(entry, "keep")) for entry in everything]
         _curve(middle, found, everything, kept, "accuracy", mechanism, style)
     raw = found.settings("none", "epsilon")
     if raw:
@@ -219,8 +219,8 @@ def draw(found: Results, path: Path) -> None:
         axes.grid(visible=True, color="0.93", linewidth=0.6)
     for axes in (left, right):
         axes.set_xscale("log")
-        ticks = sorted({float(each[1]) for each in found.settings("TEM", "epsilon")})
-        axes.set_xticks(ticks, [f"{each:g}" for each in ticks])
+        ticks = sorted({float(setting[1]) for setting in found.settings("TEM", "epsilon")})
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
         axes.set_xlabel("epsilon")
     left.set_title("Equal epsilon")
@@ -238,14 +238,18 @@ def draw(found: Results, path: Path) -> None:
 def _curve(
     axes: Any, found: Results, settings: Sequence[Setting], x: Sequence[float], column: str, label: str, style: Any
 ) -> None:
-    points = [(at, each) for at, setting in zip(x, settings, strict=True) if (each := found.mean(setting, column))]
+    points = [
+        (position, item) for position, setting in zip(x, settings, strict=True) if (item := found.mean(setting, column))
+    ]
     if points:
-        values = [each.value for _, each in points]
+        values = [entry.value for _, entry in points]
         reach = [
-            [each.value - each.low for _, each in points],
-            [each.high - each.value for _, each in points],
+            [entry.value - entry.low for _, entry in points],
+            [entry.high - entry.value for _, entry in points],
         ]
-        axes.errorbar([at for at, _ in points], values, yerr=reach, label=label, capsize=2.5, markersize=4.5, **style)
+        axes.errorbar(
+            [position for position, _ in points], values, yerr=reach, label=label, capsize=2.5, markersize=4.5, **style
+        )
 
 
 def _value(found: Estimate | None) -> float:

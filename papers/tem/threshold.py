@@ -109,21 +109,21 @@ def mechanism_of(settings: Mapping[str, Any], vectors: WordVectors) -> WordMecha
 
 def write_report(out: Path, *, readme: Path | None) -> None:
     """``table.md`` and ``figure.png`` in a folder; the table also in the README."""
-    found = read_sweep(out / "threshold.jsonl")
-    text = _table(found)
+    sweep = read_sweep(out / "threshold.jsonl")
+    text = _table(sweep)
     (out / "table.md").write_text(text + "\n", encoding="utf-8")
     write_between(readme, START, END, text)
-    draw(found.rows, out / "figure.png")
+    draw(sweep.rows, out / "figure.png")
 
 
 def _ordered(rows: Rows) -> list[tuple[Mapping[str, Any], list[Any]]]:
     """TEM's settings by ascending threshold."""
-    tem = [each for each in by_settings(rows) if each[0]["mechanism"] == "TEM"]
+    tem = [setting for setting in by_settings(rows) if setting[0]["mechanism"] == "TEM"]
     return sorted(tem, key=lambda each: mean_of(each[1], "threshold"))
 
 
 def _others(rows: Rows) -> dict[str, list[Any]]:
-    return {each["mechanism"]: runs for each, runs in by_settings(rows) if each["mechanism"] != "TEM"}
+    return {entry["mechanism"]: runs for entry, runs in by_settings(rows) if entry["mechanism"] != "TEM"}
 
 
 def _table(found: Sweep) -> str:
@@ -150,8 +150,8 @@ def _table(found: Sweep) -> str:
 
 def _line(name: str, threshold: str, runs: Rows) -> str:
     bound = "" if name == "none" else f"{mean_of(runs, 'bound'):.1f}"
-    shown = [number_of(runs, each) for each in ("stays", "guessed", "moved", "accuracy")]
-    return f"| {name} | {threshold} | {bound} | {' | '.join(shown)} |"
+    visible = [number_of(runs, entry) for entry in ("stays", "guessed", "moved", "accuracy")]
+    return f"| {name} | {threshold} | {bound} | {' | '.join(visible)} |"
 
 
 def draw(rows: Rows, path: Path) -> None:
@@ -160,15 +160,15 @@ def draw(rows: Rows, path: Path) -> None:
     extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
     left, right = figure.subplots(1, 2)
     ordered, others = _ordered(rows), _others(rows)
-    at = [mean_of(runs, "threshold") for _, runs in ordered]
+    position = [mean_of(runs, "threshold") for _, runs in ordered]
     for axes, name, label, where in (
         (left, "accuracy", "accuracy on raw reviews", "lower right"),
         (right, "stays", "share of words that stay", "center right"),
     ):
-        found = [estimate_of(runs, name) for _, runs in ordered]
+        results = [estimate_of(runs, name) for _, runs in ordered]
         values = [mean_of(runs, name) for _, runs in ordered]
-        reach = [[0.0 if each is None else (each.high - each.low) / 2 for each in found]] * 2
-        axes.errorbar(at, values, yerr=reach, color="black", marker="o", capsize=2.5, markersize=4.5, label="TEM")
+        reach = [[0.0 if entry is None else (entry.high - entry.low) / 2 for entry in results]] * 2
+        axes.errorbar(position, values, yerr=reach, color="black", marker="o", capsize=2.5, markersize=4.5, label="TEM")
         default = [mean_of(runs, "threshold") for settings, runs in ordered if settings["threshold"] is None]
         for place in default:
             axes.axvline(place, color="0.75", linestyle="-.", zorder=0, label="the default, beta = .001")

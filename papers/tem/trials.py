@@ -45,14 +45,14 @@ def run_trials(
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.report:
         vectors = load_vectors(options.vectors, limit=_WORDS if options.vectors == _GLOVE else None)
-        most = _OF_QUICK if options.quick else _REVIEWS
+        maximum = _OF_QUICK if options.quick else _REVIEWS
         sweep(
-            bench_of(options.data, vectors, most).cell,
+            bench_of(options.data, vectors, maximum).cell,
             list(settings_of(quick=options.quick)),
             range(1, 3 if options.quick else 6),
             path=options.out / f"{part}.jsonl",
             name=name,
-            constants={"vectors": vectors.fingerprint, "reviews": most},
+            constants={"vectors": vectors.fingerprint, "reviews": maximum},
             not_compared=("self",),
             progress=say_by_name,
             stop_at_error=True,

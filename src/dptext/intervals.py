@@ -64,18 +64,18 @@ def over_people(
     seed: int | None = None,
 ) -> Estimate:
     """A statistic of rows, with the percentile interval of a bootstrap over *people*, not rows."""
-    error, whose = _error(confidence), np.asarray(people)
-    value = float(statistic(np.arange(len(whose))))
-    found = [statistic(rows) for rows in resampled_rows(whose, resamples=resamples, seed=seed)]
+    error, owners = _error(confidence), np.asarray(people)
+    value = float(statistic(np.arange(len(owners))))
+    results = [statistic(rows) for rows in resampled_rows(owners, resamples=resamples, seed=seed)]
     # a resample without any row of a class has no value: it says nothing
-    values = np.array([each for each in found if np.isfinite(each)])
+    values = np.array([entry for entry in results if np.isfinite(entry)])
     if not np.isfinite(value) or not values.size:
         raise ParameterError("the statistic must give a finite number for all rows, it gave none")
-    everybody = len(np.unique(whose))
+    everybody = len(np.unique(owners))
     tail = 100 * _tail_of(everybody, error)
-    low, high = (float(each) for each in np.percentile(values, [tail, 100 - tail]))
+    low, high = (float(entry) for entry in np.percentile(values, [tail, 100 - tail]))
     if bounds is not None:
-        seen = (error / 2) ** (1 / _equal_people(whose))
+        seen = (error / 2) ** (1 / _equal_people(owners))
         low = min(low, bounds[0] + (value - bounds[0]) * seen)
         high = max(high, bounds[1] - (bounds[1] - value) * seen)
     return Estimate(value, low, high, everybody, "people")
@@ -100,21 +100,21 @@ def mean_of_people(values: npt.ArrayLike, people: npt.ArrayLike, **interval: flo
 
 def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
     """The mean of F1 over the classes that occur, 2 hits / (rows of the class + rows named so)."""
-    truth, answer, whose = (np.asarray(each) for each in (true, named, people))
+    truth, answer, owners = (np.asarray(person) for person in (true, named, people))
     if not truth.size or truth.shape != answer.shape:
         raise ParameterError(f"named must be one class for each of {truth.size} rows, got shape {answer.shape}")
-    found, influence, weights = 0.0, np.zeros(truth.size), np.zeros(truth.size)
+    result, influence, weights = 0.0, np.zeros(truth.size), np.zeros(truth.size)
     classes = np.unique(truth)
-    for each in classes:
-        occurs, answered = truth == each, answer == each
+    for class_name in classes:
+        occurs, answered = truth == class_name, answer == class_name
         hits, total = occurs & answered, int(occurs.sum()) + int(answered.sum())
         f1 = 2 * int(hits.sum()) / total
-        found += f1 / classes.size
+        result += f1 / classes.size
         # the derivative of the ratio: 2 dh / t - f1 dt / t
         influence += (2.0 * hits - f1 * (1.0 * occurs + answered)) / total / classes.size
         weights += occurs / occurs.sum()  # each class counts alike: few people of one class weigh much
-    units = _equal_people(whose, weights)
-    return of_influence(found, influence, whose, units=units, **interval)
+    units = _equal_people(owners, weights)
+    return of_influence(result, influence, owners, units=units, **interval)
 
 
 def area(
@@ -127,9 +127,9 @@ def area(
 ) -> Estimate:
     """The area under the curve: how often a row of one kind has a higher score than one of the other, ties half."""
     values, inside = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
-    whose = np.arange(values.size) if people is None else np.asarray(people)
-    value, influence, units = _area(values, inside, whose, parts)
-    return of_influence(value, influence, whose, units=units, **interval)
+    owners = np.arange(values.size) if people is None else np.asarray(people)
+    value, influence, units = _area(values, inside, owners, parts)
+    return of_influence(value, influence, owners, units=units, **interval)
 
 
 def area_of_classes(
@@ -141,17 +141,17 @@ def area_of_classes(
     **interval: float,
 ) -> Estimate:
     """The mean over classes of the area of each class against the rest; of two classes, the `area` of the second."""
-    values, codes, whose = np.asarray(scores, dtype=np.float64), np.asarray(classes), np.asarray(people)
+    values, codes, owners = np.asarray(scores, dtype=np.float64), np.asarray(classes), np.asarray(people)
     count = values.shape[1]
     if count == 2:
-        value, influence, units = _area(values[:, 1], codes == 1, whose, parts)
-        return of_influence(value, influence, whose, units=units, **interval)
-    found = [_area(values[:, each], codes == each, whose, parts) for each in range(count)]
-    value = float(np.mean([each for each, _, _ in found]))
-    influence = np.mean([each for _, each, _ in found], axis=0)
+        value, influence, units = _area(values[:, 1], codes == 1, owners, parts)
+        return of_influence(value, influence, owners, units=units, **interval)
+    results = [_area(values[:, index], codes == index, owners, parts) for index in range(count)]
+    value = float(np.mean([entry for entry, _, _ in results]))
+    influence = np.mean([entry for _, entry, _ in results], axis=0)
     # a mean is as uncertain as the harmonic mean of the numbers says
-    units = count**2 / sum(1 / each for _, _, each in found)
-    return of_influence(value, influence, whose, units=units, **interval)
+    units = count**2 / sum(1 / entry for _, _, entry in results)
+    return of_influence(value, influence, owners, units=units, **interval)
 
 
 def _area(values: Floats, inside: npt.NDArray[np.bool_], whose: Ids, parts: npt.ArrayLike | None) -> Any:
@@ -159,8 +159,8 @@ def _area(values: Floats, inside: npt.NDArray[np.bool_], whose: Ids, parts: npt.
     within = np.zeros(values.size, dtype=np.int64) if parts is None else np.asarray(parts)
     rankdata = _stats().rankdata
     placement, weight, used, pairs = np.zeros(values.size), np.zeros(values.size), [], 0
-    for each in np.unique(within):
-        here = np.flatnonzero(within == each)
+    for entry in np.unique(within):
+        here = np.flatnonzero(within == entry)
         ours, others = here[inside[here]], here[~inside[here]]
         n, m = ours.size, others.size
         if not n or not m:
@@ -191,12 +191,12 @@ def of_influence(
     design_effect: float = 1.0,
 ) -> Estimate:
     """A number from 0 to 1 that is nearly a sum over people, with its interval."""
-    names, whose = np.unique(np.asarray(people), return_inverse=True)
+    names, owners = np.unique(np.asarray(people), return_inverse=True)
     count = len(names)
     if count < 2:
         raise ParameterError(f"an interval over people needs at least two of them, got {count}")
     error, influence = _error(confidence), influence * np.sqrt(check_float("design_effect", design_effect, above=0))
-    effective = _effective(value, influence, np.bincount(whose, influence).astype(np.float64), units, error)
+    effective = _effective(value, influence, np.bincount(owners, influence).astype(np.float64), units, error)
     low, high = _clopper_pearson(value * effective, effective, error)
     seen = (error / 2) ** (1 / units)
     return Estimate(value, min(low, value * seen), max(high, 1 - (1 - value) * seen), count, "people")
@@ -222,7 +222,7 @@ def _effective(value: float, influence: Floats, of_people: Floats, units: float,
     spread = value * (1 - value)
     if assumed <= _NO_SPREAD * max(spread, _NO_SPREAD) or spread <= 0:
         return units
-    alike = spread / assumed
+    similar = spread / assumed
     freedom = count - 1.0
     if variance > 0:
         # Satterthwaite 1946: 2 E[v]^2 / Var[v], v a sum of squares
@@ -231,14 +231,14 @@ def _effective(value: float, influence: Floats, of_people: Floats, units: float,
     stats = _stats()
     doubt = (count - 1) / count * (stats.norm.isf(error / 2) / stats.t.isf(error / 2, freedom)) ** 2
     # as many as if all rows of a person were alike are certain; fewer where those with many rows differ from others
-    least = units if alike >= units else alike**2 / units
-    return float(max(alike * doubt, least))
+    minimum = units if similar >= units else similar**2 / units
+    return float(max(similar * doubt, minimum))
 
 
 def _equal_people(people: npt.ArrayLike, weights: Floats | None = None) -> float:
     """(sum w)^2 / sum w^2, Kish 1965: so many people of equal weight would be as uncertain as these."""
-    whose = np.unique(np.asarray(people), return_inverse=True)[1]
-    of_people = np.bincount(whose, weights).astype(np.float64)
+    owners = np.unique(np.asarray(people), return_inverse=True)[1]
+    of_people = np.bincount(owners, weights).astype(np.float64)
     return float(of_people.sum() ** 2 / (of_people**2).sum())
 
 
@@ -260,24 +260,24 @@ def paired_difference(
 ) -> Estimate:
     """How much more often one is right than the other, on the same rows."""
     first, second = np.asarray(one, dtype=bool), np.asarray(other, dtype=bool)
-    sides = [each.astype(np.float64) for each in (first & ~second, second & ~first)]
-    estimates = [mean_of_people(each, people, confidence=confidence) for each in sides]
-    whose = np.unique(np.asarray(people), return_inverse=True)[1]
-    ours, theirs = (np.bincount(whose, each - each.mean()) for each in sides)
+    sides = [entry.astype(np.float64) for entry in (first & ~second, second & ~first)]
+    estimates = [mean_of_people(side, people, confidence=confidence) for side in sides]
+    owners = np.unique(np.asarray(people), return_inverse=True)[1]
+    ours, theirs = (np.bincount(owners, side - side.mean()) for side in sides)
     size = float(np.sqrt((ours @ ours) * (theirs @ theirs)))
-    found = difference(*estimates, correlation=float(ours @ theirs) / size if size else 0.0)
-    return Estimate(found.value, found.low, found.high, estimates[0].count, "people")
+    result = difference(*estimates, correlation=float(ours @ theirs) / size if size else 0.0)
+    return Estimate(result.value, result.low, result.high, estimates[0].count, "people")
 
 
 def resampled_rows(
     people: npt.ArrayLike, *, resamples: int = 1000, seed: int | None = None
 ) -> Iterator[npt.NDArray[np.int64]]:
     """Yield the rows of as many people as there are, drawn with replacement: the resamples of `over_people`."""
-    names, whose = np.unique(np.asarray(people), return_inverse=True)
+    names, owners = np.unique(np.asarray(people), return_inverse=True)
     if len(names) < 2:
         raise ParameterError(f"an interval over people needs at least two of them, got {len(names)}")
-    order = np.argsort(whose, kind="stable")
-    sizes = np.bincount(whose)
+    order = np.argsort(owners, kind="stable")
+    sizes = np.bincount(owners)
     starts = np.cumsum(sizes) - sizes
     bits, resamples = RandomBits(seed), check_int("resamples", resamples, minimum=1)
 
@@ -285,12 +285,12 @@ def resampled_rows(
         at_once = max(1, _AT_ONCE // len(names))  # a draw of few people takes as long as one of many
         for start in range(0, resamples, at_once):
             shape = min(at_once, resamples - start), len(names)
-            for drawn in (
+            for draws in (
                 bits.below(np.full(shape[0] * shape[1], shape[1], dtype=np.uint64)).astype(np.int64).reshape(shape)
             ):
-                places = starts[drawn]
+                places = starts[draws]
                 if len(sizes) < len(order):  # somebody has several rows
-                    many = sizes[drawn]
+                    many = sizes[draws]
                     within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
                     places = np.repeat(places, many) + within
                 yield order[places]

@@ -28,9 +28,9 @@ def get_axes(axes: Any, *, height: float = 4.0) -> Any:
         if not hasattr(axes, "get_legend_handles_labels"):
             raise ParameterError(f"axes must be axes of matplotlib, or None, got {type(axes).__name__}")
         return axes
-    figure, made = pyplot.subplots(figsize=(7.0, height), layout="constrained")
-    figure.set_facecolor(made.get_facecolor())  # transparent paper would leave the text to the page below it
-    return made
+    figure, output = pyplot.subplots(figsize=(7.0, height), layout="constrained")
+    figure.set_facecolor(output.get_facecolor())  # transparent paper would leave the text to the page below it
+    return output
 
 
 def grey(axes: Any, share: float = 1.0) -> tuple[float, float, float]:
@@ -91,17 +91,17 @@ def add_guarantee_row(axes: Any, name: str, *, allowed: float, loss: float, stro
     """What is promised at most, what an audit showed, and the most that it could have."""
     place, ink = add_named_row(axes, name), grey(axes)
     bar = {"height": 0.34, "edgecolor": ink, "linewidth": 0.8}
-    end = 1.25 * max([each for each in (allowed, loss, strongest) if each < _SHOWN], default=1.0) or 1.0
-    for each, offset in ((allowed, -0.19), (loss, 0.19)):
-        if each >= _SHOWN:
+    end = 1.25 * max([entry for entry in (allowed, loss, strongest) if entry < _SHOWN], default=1.0) or 1.0
+    for entry, offset in ((allowed, -0.19), (loss, 0.19)):
+        if entry >= _SHOWN:
             axes.text(
-                end, place + offset, " beyond this" if math.isfinite(each) else " infinite", va="center", fontsize=8
+                end, place + offset, " beyond this" if math.isfinite(entry) else " infinite", va="center", fontsize=8
             )
     allowed, loss = min(allowed, end), min(loss, end)
     axes.barh(place - 0.19, allowed, color=grey(axes, 0.18), label="promised at most", **bar)
-    shown = {"color": grey(axes, 0.0), "hatch": "///"} if refuted else {"color": grey(axes, 0.65)}
-    what = "shown: the promise is broken" if refuted else "shown by the audit"
-    axes.barh(place + 0.19, max(loss, 0.0), label=what, **shown, **bar)
+    visible = {"color": grey(axes, 0.0), "hatch": "///"} if refuted else {"color": grey(axes, 0.65)}
+    text = "shown: the promise is broken" if refuted else "shown by the audit"
+    axes.barh(place + 0.19, max(loss, 0.0), label=text, **visible, **bar)
     if strongest < _SHOWN:
         line = {"color": ink, "linestyle": ":", "label": "could have been shown"}
         axes.plot([strongest] * 2, [place - 0.42, place + 0.42], **line)

@@ -68,9 +68,9 @@ def test_guesses_that_are_spread_over_the_classes_do_not_look_clever():
 
 def _macro_f1(labels, named):
     scores = []
-    for each in (0, 1):
-        hits = ((named == each) & (labels == each)).sum()
-        scores.append(2 * hits / ((named == each).sum() + (labels == each).sum()))
+    for entry in (0, 1):
+        hits = ((named == entry) & (labels == entry)).sum()
+        scores.append(2 * hits / ((named == entry).sum() + (labels == entry).sum()))
     return np.mean(scores)
 
 
@@ -101,16 +101,18 @@ def test_a_blind_guess_is_at_least_the_most_frequent_answer():
 @pytest.mark.usefixtures("same_draws")
 def test_nobody_found_among_a_few_is_not_nobody():
     labels, people = list("ab") * 10, np.arange(20) // 2
-    found = attribute_inference([[each == "a"] for each in labels], labels, people=people, attackers="linear", folds=2)
-    assert found[0].score.value == 1.0
-    assert found[0].score.low < 0.75
+    result = attribute_inference(
+        [[label == "a"] for label in labels], labels, people=people, attackers="linear", folds=2
+    )
+    assert result[0].score.value == 1.0
+    assert result[0].score.low < 0.75
 
 
 @pytest.mark.parametrize("attacker", ATTACKERS)
 def test_texts_without_words_and_huge_numbers_are_attacked(attacker, telling):
     """One text with a word: in one of the folds an attacker learns from empty texts alone."""
-    found = attribute_inference(["word", *[None] * 19], list("ab") * 10, attackers=attacker, folds=2, seed=1)
-    assert not found[0].succeeded
+    result = attribute_inference(["word", *[None] * 19], list("ab") * 10, attackers=attacker, folds=2, seed=1)
+    assert not result[0].succeeded
     features, labels = telling
     assert attribute_inference(1e200 * features, labels, attackers=attacker, folds=2, seed=1)[0].succeeded
 
@@ -137,7 +139,7 @@ def test_a_minority_that_is_told_apart_is_a_success(attacker):
         assert area.score.value > 0.74
         assert f1.succeeded  # classes weigh the same
     noise = np.random.default_rng(32).normal(size=features.shape)
-    assert not any(each.succeeded for each in attribute_inference(noise, labels, attackers=attacker, folds=2, seed=1))
+    assert not any(entry.succeeded for entry in attribute_inference(noise, labels, attackers=attacker, folds=2, seed=1))
 
 
 def test_one_class_of_many_that_is_told_apart_is_a_success():
@@ -145,13 +147,13 @@ def test_one_class_of_many_that_is_told_apart_is_a_success():
     labels = np.arange(600) % 12
     features = generator.normal(size=(600, 5))
     features[labels == 3, 0] += 3
-    found = attribute_inference(features, labels, attackers="linear", seed=1)
-    assert [each.measure for each in found[2:]] == ["AUC, mean of the classes", "AUC, class told apart best"]
-    assert found[3].succeeded
-    assert found[3].score.value > 0.95
-    assert found[2].score.value < 0.65
+    result = attribute_inference(features, labels, attackers="linear", seed=1)
+    assert [entry.measure for entry in result[2:]] == ["AUC, mean of the classes", "AUC, class told apart best"]
+    assert result[3].succeeded
+    assert result[3].score.value > 0.95
+    assert result[2].score.value < 0.65
     noise = attribute_inference(generator.normal(size=(600, 5)), labels, attackers="linear", seed=1)
-    assert not any(each.succeeded for each in noise)
+    assert not any(entry.succeeded for entry in noise)
 
 
 @pytest.mark.statistical
@@ -163,12 +165,12 @@ def test_noise_is_a_false_alarm_as_seldom_as_said():
     alarms, spread, labels = np.zeros(3), 0.0, np.arange(120) % 2
     for seed in range(150):
         noise = np.random.default_rng(seed).normal(size=(120, 3))
-        found = attribute_inference(noise, labels, attackers="linear", folds=2 + 3 * (seed % 2), seed=seed)
-        alarms += [each.succeeded for each in found]
-        score = found[2].score
+        result = attribute_inference(noise, labels, attackers="linear", folds=2 + 3 * (seed % 2), seed=seed)
+        alarms += [entry.succeeded for entry in result]
+        score = result[2].score
         spread += (score.value - 0.5) ** 2 / ((score.high - score.low) / 2 / stats.norm.isf(0.025)) ** 2
-    for each in alarms:
-        assert stats.binomtest(int(each), 150, 0.025, alternative="greater").pvalue > 1e-6
+    for alarm in alarms:
+        assert stats.binomtest(int(alarm), 150, 0.025, alternative="greater").pvalue > 1e-6
     assert stats.chi2.sf(spread, 150) > 1e-6
     assert stats.chi2.sf(2 * spread, 150) < 1e-6
 
@@ -203,7 +205,8 @@ SPOILT = [
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("attacker", "how"), [*(("linear", how) for how in SPOILT), *(("boosting", how) for how in SPOILT[:2])]
+    ("attacker", "how"),
+    [*(("linear", settings) for settings in SPOILT), *(("boosting", settings) for settings in SPOILT[:2])],
 )
 def test_scales_do_not_blind_an_attacker(attacker, how):
     generator = np.random.default_rng(34)
@@ -220,11 +223,11 @@ def test_scales_do_not_blind_an_attacker(attacker, how):
         dense = rows.toarray() if sparse.issparse(rows) else rows
         seen = spoilt(dense, how, generator)
         seen = sparse.csr_matrix(seen) if sparse.issparse(rows) else seen
-        found = attribute_inference(seen, labels, attackers=attacker, folds=2, seed=1)[0]
-        assert found.score.value > plain - 0.08
+        result = attribute_inference(seen, labels, attackers=attacker, folds=2, seed=1)[0]
+        assert result.score.value > plain - 0.08
     noise = spoilt(generator.normal(size=(400, 9)), how, generator)
-    found = attribute_inference(noise, labels, attackers=attacker, folds=2, seed=1)[0]
-    assert found.score.value <= most_by_luck(400, 0.5)
+    result = attribute_inference(noise, labels, attackers=attacker, folds=2, seed=1)[0]
+    assert result.score.value <= most_by_luck(400, 0.5)
 
 
 def test_a_few_huge_rows_do_not_blind_the_network():
@@ -242,12 +245,12 @@ def test_texts_bags_and_sparse_rows_will_do():
     texts = [" ".join(bag).upper() if n % 7 else None for n, bag in enumerate(bags)]
     counts = sparse.csr_matrix([[bag.count(f"w{n}") for n in range(30)] + [bag.count("tax")] for bag in bags])
     for features in (bags, texts, counts):
-        found = attribute_inference(features, labels, attackers=["linear", "boosting"], folds=4, seed=3)
-        assert [each.attack for each in found[::3]] == [
+        result = attribute_inference(features, labels, attackers=["linear", "boosting"], folds=4, seed=3)
+        assert [entry.attack for entry in result[::3]] == [
             "attribute inference (linear)",
             "attribute inference (gradient boosting)",
         ]
-        assert all(each.succeeded for each in found[:2])
+        assert all(entry.succeeded for entry in result[:2])
 
 
 def test_equal_seeds_equal_answers(telling):

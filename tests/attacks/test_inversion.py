@@ -30,20 +30,20 @@ def pairs():
 def test_words_behind_plain_vectors_are_named_and_behind_noise_not(pairs, decoder):
     vectors, counts = pairs
     known, private = slice(0, 450), slice(450, 600)
-    how = {"decoder": decoder, "top": 6, "seed": 1}
-    found = bag_inversion(vectors[known], counts[known], vectors[private], counts[private], **how)
-    assert [each.measure for each in found] == ["precision of 6 words", "recall of 6 words"]
-    for each in found:
-        assert each.score.value > each.baseline + 0.2
-        assert each.succeeded
-        assert 0.3 < each.baseline < 0.6  # language is easy to guess
+    fields = {"decoder": decoder, "top": 6, "seed": 1}
+    result = bag_inversion(vectors[known], counts[known], vectors[private], counts[private], **fields)
+    assert [entry.measure for entry in result] == ["precision of 6 words", "recall of 6 words"]
+    for entry in result:
+        assert entry.score.value > entry.baseline + 0.2
+        assert entry.succeeded
+        assert 0.3 < entry.baseline < 0.6  # language is easy to guess
     noise = np.random.default_rng(2).normal(size=vectors.shape)
-    for each in bag_inversion(noise[known], counts[known], noise[private], counts[private], **how):
-        assert each.score.value < each.baseline + 0.01
-        assert not each.succeeded
+    for entry in bag_inversion(noise[known], counts[known], noise[private], counts[private], **fields):
+        assert entry.score.value < entry.baseline + 0.01
+        assert not entry.succeeded
     # an attacker who learnt from plain vectors and is given noise fails too
-    for each in bag_inversion(vectors[known], counts[known], noise[private], counts[private], **how):
-        assert not each.succeeded
+    for entry in bag_inversion(vectors[known], counts[known], noise[private], counts[private], **fields):
+        assert not entry.succeeded
 
 
 def test_a_few_huge_rows_do_not_blind_the_attacker(pairs):
@@ -52,10 +52,10 @@ def test_a_few_huge_rows_do_not_blind_the_attacker(pairs):
     plain = bag_inversion(vectors[known], counts[known], vectors[private], counts[private], top=6)[0]
     spoilt = vectors.copy()
     spoilt[[0, 7, 200]] *= 1e6
-    for shown in (spoilt, 1e-200 * vectors):
-        found = bag_inversion(shown[known], counts[known], shown[private], counts[private], top=6)[0]
-        assert found.score.value > plain.score.value - 0.05
-        assert found.succeeded
+    for vector in (spoilt, 1e-200 * vectors):
+        result = bag_inversion(vector[known], counts[known], vector[private], counts[private], top=6)[0]
+        assert result.score.value > plain.score.value - 0.05
+        assert result.succeeded
 
 
 def test_precision_and_recall_are_counted_right(pairs):

@@ -34,20 +34,20 @@ def test_slightly_noisy_vectors_are_linked_and_noise_is_not(vectors, similarity)
     near = vectors + 0.05 * generator.normal(size=vectors.shape)
     first, ten, reciprocal = linkage(vectors, near, similarity=similarity, seed=1)
     assert first.score.value > 0.8
-    assert all(each.succeeded for each in (first, ten, reciprocal))
+    assert all(entry.succeeded for entry in (first, ten, reciprocal))
     assert (first.baseline, ten.baseline) == (1 / 400, 10 / 400)
     assert reciprocal.baseline == pytest.approx(sum(1 / n for n in range(1, 401)) / 400)
     noise = generator.normal(size=vectors.shape)
-    found = linkage(vectors, noise, similarity=similarity, seed=1)
-    assert found[0].score.value <= most_by_luck(400, 1 / 400)
-    assert found[1].score.value <= most_by_luck(400, 10 / 400)
-    assert not any(each.succeeded for each in found)  # by the choice of the seeds: 2.5% a score
+    scores = linkage(vectors, noise, similarity=similarity, seed=1)
+    assert scores[0].score.value <= most_by_luck(400, 1 / 400)
+    assert scores[1].score.value <= most_by_luck(400, 10 / 400)
+    assert not any(entry.succeeded for entry in scores)  # by the choice of the seeds: 2.5% a score
 
 
 def test_truth_says_which_original(vectors):
     order = np.random.default_rng(3).permutation(400)[:50]
-    found = linkage(vectors, vectors[order], truth=order, seed=1)
-    assert found[0].score.value == 1.0
+    scores = linkage(vectors, vectors[order], truth=order, seed=1)
+    assert scores[0].score.value == 1.0
     assert linkage(vectors, vectors[order], seed=1)[0].score.value < 0.1
 
 
@@ -55,7 +55,7 @@ def test_ranks_are_those_of_sorting_whatever_the_blocks(monkeypatch):
     generator = np.random.default_rng(4)
     scores = generator.normal(size=(60, 37))
     true = generator.integers(37, size=60)
-    brute = [int((row > row[at]).sum()) for row, at in zip(scores, true, strict=True)]
+    brute = [int((row > row[position]).sum()) for row, position in zip(scores, true, strict=True)]
     for entries in (1, 100, 1 << 22):
         monkeypatch.setattr(sys.modules["dptext.attacks.linkage"], "_ENTRIES", entries)
         assert rank_scores(lambda a, b: scores[a:b], true, 37, RandomBits(1)).tolist() == brute
@@ -63,8 +63,8 @@ def test_ranks_are_those_of_sorting_whatever_the_blocks(monkeypatch):
 
 def test_ties_are_broken_as_chance_would():
     """Scores that are all equal: each rank 20 times in 400 on average (chi-square, 1e-6)."""
-    found = rank_scores(lambda a, b: np.zeros((b - a, 20)), np.zeros(400, dtype=np.int64), 20, RandomBits(5))
-    assert stats.chisquare(np.bincount(found, minlength=20)).pvalue > 1e-6
+    result = rank_scores(lambda a, b: np.zeros((b - a, 20)), np.zeros(400, dtype=np.int64), 20, RandomBits(5))
+    assert stats.chisquare(np.bincount(result, minlength=20)).pvalue > 1e-6
     # a rank that puts the true one first in every tie would link everybody
     assert stats.chisquare(np.bincount(np.zeros(400, dtype=int), minlength=20)).pvalue < 1e-6
 
@@ -72,8 +72,8 @@ def test_ties_are_broken_as_chance_would():
 def test_rows_of_zeros_and_huge_ones_are_rows(vectors):
     strange = vectors.copy()
     strange[0], strange[1], strange[2] = 0.0, 1e300 * vectors[1], 1e-300 * vectors[2]
-    found = linkage(vectors, strange, similarity="cosine", top=[1], seed=1)
-    assert found[0].score.value >= 399 / 400
+    scores = linkage(vectors, strange, similarity="cosine", top=[1], seed=1)
+    assert scores[0].score.value >= 399 / 400
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
@@ -96,9 +96,9 @@ def test_clusters_far_apart_are_linked_within(similarity):
     near = points + 0.01 * generator.normal(size=points.shape)
     for scale in (1.0, 1e-200, 1e200):
         assert linkage(scale * points, scale * near, similarity=similarity, seed=1)[0].score.value == 1.0
-    apart = 1e9 * (np.arange(400) >= 200)[:, None]  # double precision needs differences here
+    distance = 1e9 * (np.arange(400) >= 200)[:, None]  # double precision needs differences here
     if similarity == "euclidean":
-        assert linkage(points + apart, near + apart, similarity=similarity, seed=1)[0].score.value > 0.99
+        assert linkage(points + distance, near + distance, similarity=similarity, seed=1)[0].score.value > 0.99
     chance = linkage(points, generator.permutation(near), similarity=similarity, seed=1)[0]
     assert chance.score.value <= most_by_luck(400, 1 / 200)
 
@@ -122,10 +122,10 @@ def test_equal_rows_are_ties(form):
     generator = np.random.default_rng(43)
     rows = np.repeat(np.abs(generator.normal(size=(60, 30))), 10, axis=0)
     longer = rows * generator.integers(1, 9, size=(600, 1))
-    for each in (rows, longer):
-        found = linkage(form(each), form(rows), top=[1, 10], seed=1)
-        assert found[0].score.value <= most_by_luck(600, 1 / 10)
-        assert found[1].score.value == 1.0
+    for row in (rows, longer):
+        scores = linkage(form(row), form(rows), top=[1, 10], seed=1)
+        assert scores[0].score.value <= most_by_luck(600, 1 / 10)
+        assert scores[1].score.value == 1.0
     words = linkage(["a cat", "a dog"] * 50, ["a cat", "a dog"] * 50, seed=1)[0]
     assert words.score.value <= most_by_luck(100, 1 / 50)
 
@@ -146,24 +146,26 @@ def test_scores_are_those_of_exact_arithmetic(similarity):
 
     true = np.arange(12)
     pairs, _ = similarities(left, right, similarity=similarity)
-    found = rank_scores(pairs, true, 25, RandomBits(1))
+    result = rank_scores(pairs, true, 25, RandomBits(1))
     for row, place in zip(exact_right, true, strict=True):
-        scores = [score(each, row) for each in exact_left]
-        first = sum(each > scores[place] for each in scores)
-        ties = sum(each == scores[place] for each in scores)
-        assert first <= found[place] < first + ties
-    one, other = (each.astype(np.float32) for each in (left, right))  # the twin
+        scores = [score(entry, row) for entry in exact_left]
+        first = sum(entry > scores[place] for entry in scores)
+        ties = sum(entry == scores[place] for entry in scores)
+        assert first <= result[place] < first + ties
+    one, other = (entry.astype(np.float32) for entry in (left, right))  # the twin
     if similarity == "cosine":
         one /= np.linalg.norm(one, axis=1, keepdims=True)
     rough = other @ one.T - (similarity == "euclidean") * (one**2).sum(axis=1) / 2
-    assert [(row > row[at]).sum() for row, at in zip(rough, true, strict=True)] != found.tolist()
+    assert [(row > row[position]).sum() for row, position in zip(rough, true, strict=True)] != result.tolist()
 
 
 def test_words_and_sparse_rows_are_linked():
     generator = np.random.default_rng(6)
     bags = [[f"w{n}" for n in generator.integers(500, size=12)] for _ in range(80)]
     changed = [[word if generator.random() < 0.6 else f"w{generator.integers(500)}" for word in bag] for bag in bags]
-    counts = [sparse.csr_matrix([[bag.count(f"w{n}") for n in range(500)] for bag in each]) for each in (bags, changed)]
+    counts = [
+        sparse.csr_matrix([[bag.count(f"w{n}") for n in range(500)] for bag in entry]) for entry in (bags, changed)
+    ]
     texts = [" ".join(bag) for bag in bags], [None if n == 3 else " ".join(bag) for n, bag in enumerate(changed)]
     for original, private in ((bags, changed), texts, counts):
         assert linkage(original, private, seed=1)[0].score.value > 0.9
@@ -188,16 +190,16 @@ def test_likelihoods_are_the_mechanism_s(small):
     private = [*([a, b] for a, b in product([4, 17, 9], repeat=2)), [1, 2, 3], [5]]
     pairs, shape = sequence_likelihoods(original, private, rows)
     assert shape == (11, 5)
-    found = pairs(0, 11)
-    for (at, out), (place, word) in product(enumerate(private), enumerate(original)):
+    result = pairs(0, 11)
+    for (position, out), (place, word) in product(enumerate(private), enumerate(original)):
         same = len(out) == len(word)
         expected = np.log([rows[w, o] for w, o in zip(word, out, strict=True)]).sum() if same else -np.inf
-        assert found[at, place] == pytest.approx(expected, rel=1e-12)
-    assert (pairs(3, 5) == found[3:5]).all()
+        assert result[position, place] == pytest.approx(expected, rel=1e-12)
+    assert (pairs(3, 5) == result[3:5]).all()
     called, _ = sequence_likelihoods(original, private, lambda ids: rows[ids], inputs=301)
-    assert (called(0, 11) == found).all()
+    assert (called(0, 11) == result).all()
     logs, _ = sequence_likelihoods(original, private, np.log(rows), log=True)
-    assert logs(0, 11) == pytest.approx(found, rel=1e-12)
+    assert logs(0, 11) == pytest.approx(result, rel=1e-12)
 
 
 def test_whoever_knows_the_mechanism_links_better_than_similarity(small):
@@ -208,7 +210,7 @@ def test_whoever_knows_the_mechanism_links_better_than_similarity(small):
     private = [mechanism.sample_rows(row, bits) for row in original]
     pairs, shape = sequence_likelihoods(original, private, mechanism.distributions(list(small.words)))
     best = linkage_of_scores(pairs, shape=shape, seed=1, attack="linkage (likelihood)")[0]
-    bags = [[[small.words[at] for at in row] for row in rows] for rows in (original, private)]
+    bags = [[[small.words[position] for position in row] for row in rows] for rows in (original, private)]
     plain = linkage(*bags, seed=1)[0]
     assert best.score.value > plain.score.value > most_by_luck(200, 1 / 200)
     assert str(best).startswith("linkage (likelihood): share linked at first guess")
@@ -242,12 +244,12 @@ def test_authors_are_named_and_in_noise_they_are_not(posts, attacker):
     assert five.succeeded
     assert (first.score.of, first.score.count) == ("people", 15)
     noise = np.random.default_rng(11).normal(size=(len(texts), 4))
-    found = author_reidentification(
+    result = author_reidentification(
         noise[known], authors[known], noise[~known], authors[~known], attacker=attacker, seed=1
     )
     # nobody is named more often than the most frequent author would be right by luck
-    assert found[0].score.value <= most_by_luck(70, 9 / 70)
-    assert not any(each.succeeded for each in found)
+    assert result[0].score.value <= most_by_luck(70, 9 / 70)
+    assert not any(entry.succeeded for entry in result)
 
 
 def test_who_names_the_most_frequent_authors_is_the_baseline():

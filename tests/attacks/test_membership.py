@@ -38,18 +38,18 @@ def world():
 
     pool = np.arange(2 * ROWS)
     members = pool < ROWS
-    apart = np.arange(2 * ROWS, 4 * ROWS)  # nobody asks about these
+    distance = np.arange(2 * ROWS, 4 * ROWS)  # nobody asks about these
     halves = random_halves(2 * ROWS, SHADOWS, seed=2)
     return {
         "labels": labels[pool],
         "members": members,
         "target": outputs(pool[members], pool),
-        "stranger": outputs(apart[::2], pool),
+        "stranger": outputs(distance[::2], pool),
         "shadows": np.stack([outputs(pool[half], pool) for half in halves]),
         "halves": halves,
-        "shadow": outputs(apart[::2], apart),
+        "shadow": outputs(distance[::2], distance),
         "shadow_members": np.arange(2 * ROWS) % 2 == 0,
-        "shadow_labels": labels[apart],
+        "shadow_labels": labels[distance],
     }
 
 
@@ -69,23 +69,23 @@ def _attacks(world, outputs):
 
 
 def test_an_overfitted_model_is_attacked(world):
-    found = _attacks(world, world["target"])
-    for each in found.values():
-        assert each.auc.succeeded
-        assert each.auc.score.value > 0.6
-        assert each.accuracy.succeeded
+    result = _attacks(world, world["target"])
+    for entry in result.values():
+        assert entry.auc.succeeded
+        assert entry.auc.score.value > 0.6
+        assert entry.accuracy.succeeded
     # labels help, and whoever knows how hard each text is does better than whoever does not
-    assert found["shadow, labels"].auc.score.value > found["shadow"].auc.score.value
-    assert found["online"].auc.score.value > found["loss"].auc.score.value
-    assert found["online"].at_1_percent.succeeded
+    assert result["shadow, labels"].auc.score.value > result["shadow"].auc.score.value
+    assert result["online"].auc.score.value > result["loss"].auc.score.value
+    assert result["online"].at_1_percent.succeeded
 
 
 def test_a_model_that_never_saw_the_members_gives_chance(world):
     """Each of the 10 checks rejects at 1e-7 or so: the area has a standard error of .0129, the accuracy .0112."""
-    for each in _attacks(world, world["stranger"]).values():
-        assert abs(each.auc.score.value - 0.5) < 5.3 * 0.0129
-        assert abs(each.accuracy.score.value - 0.5) < 5.3 * 0.0112
-        assert not each.at_1_percent.score.low > 0.03
+    for attack in _attacks(world, world["stranger"]).values():
+        assert abs(attack.auc.score.value - 0.5) < 5.3 * 0.0129
+        assert abs(attack.accuracy.score.value - 0.5) < 5.3 * 0.0112
+        assert not attack.at_1_percent.score.low > 0.03
 
 
 def test_the_area_is_that_of_scikit_learn_ties_included():
@@ -105,16 +105,16 @@ def test_intervals_cover_what_they_should():
     generator, trials, n = np.random.default_rng(5), 200, 300
     members = np.arange(2 * n) < n
     runs = [score_membership(generator.normal(size=2 * n) + members, members) for _ in range(trials)]
-    areas = [(each.auc.score.low, each.auc.score.high) for each in runs]
+    areas = [(run.auc.score.low, run.auc.score.high) for run in runs]
     assert stats.binomtest(_covered(areas, stats.norm.cdf(0.5**0.5)), trials, 0.95).pvalue > 1e-6
     for name, rate in (("at_1_percent", 0.01), ("at_01_percent", 0.001)):
         truth = stats.norm.sf(stats.norm.isf(rate) - 1)
-        found = [getattr(each, name).score for each in runs]
-        covered = _covered([(each.low, each.high) for each in found], truth)
+        results = [getattr(run, name).score for run in runs]
+        covered = _covered([(entry.low, entry.high) for entry in results], truth)
         assert stats.binomtest(covered, trials, 0.95, alternative="less").pvalue > 1e-6  # never too narrow
     # the twin that takes the threshold for the true one is too narrow
-    naive = [stats.binomtest(round(each.value * n), n).proportion_ci() for each in found]
-    covered = _covered([(each.low, each.high) for each in naive], truth)
+    naive = [stats.binomtest(round(entry.value * n), n).proportion_ci() for entry in results]
+    covered = _covered([(entry.low, entry.high) for entry in naive], truth)
     assert stats.binomtest(covered, trials, 0.95, alternative="less").pvalue < 1e-6
 
 
@@ -125,8 +125,8 @@ def test_areas_near_one_are_covered():
     truth = stats.norm.cdf(3.3 / 2**0.5)
     for _ in range(trials):
         scores = generator.normal(size=60) + 3.3 * members
-        found = score_membership(scores, members).auc.score
-        missed += not found.low <= truth <= found.high
+        score = score_membership(scores, members).auc.score
+        missed += not score.low <= truth <= score.high
         above = scores[:30, None] > scores[30:]
         spread = (above.mean(axis=1).var(ddof=1) + above.mean(axis=0).var(ddof=1)) / 30
         twin += above.mean() - 1.96 * spread**0.5 > truth
@@ -138,10 +138,10 @@ def test_a_few_members_among_many_are_found():
     """One in twenty: whoever accuses nobody is right in 95%, and the area still shows them (false alarm 1e-6)."""
     generator = np.random.default_rng(11)
     members = np.arange(2000) % 20 == 0
-    found = score_membership(generator.normal(size=2000) + 1.5 * members, members)
-    assert not found.accuracy.succeeded
-    assert found.auc.succeeded
-    assert found.at_1_percent.succeeded
+    result = score_membership(generator.normal(size=2000) + 1.5 * members, members)
+    assert not result.accuracy.succeeded
+    assert result.auc.succeeded
+    assert result.at_1_percent.succeeded
     for scale in (1e-300, 1e300):
         assert score_membership(scale * (generator.normal(size=2000) + members), members).auc.succeeded
     nothing = score_membership(generator.normal(size=2000), members)
@@ -158,7 +158,7 @@ def test_the_threshold_is_not_chosen_on_the_texts_it_is_tried_on():
     mean, error = np.mean(rights) / n, np.std(rights) / n / 200**0.5
     assert abs(mean - 0.5) < Z * error
     scores = [generator.normal(size=n) for _ in range(200)]
-    peeking = [max(((each >= t) == members).mean() for t in each) for each in scores]
+    peeking = [max(((score >= t) == members).mean() for t in score) for score in scores]
     assert np.mean(peeking) - 0.5 > Z * np.std(peeking) / 200**0.5
 
 
@@ -169,7 +169,7 @@ def test_the_likelihood_ratio_is_that_of_scipy():
     members = generator.random(n) < 0.5
     halves = random_halves(n, shadows, seed=1)
     logits = generator.normal(size=(shadows, n, 3)) * generator.uniform(0.5, 2, size=(n, 1))
-    asked = generator.normal(size=(n, 3))
+    requested = generator.normal(size=(n, 3))
 
     def scaled(values):
         rows = np.arange(n)
@@ -177,7 +177,7 @@ def test_the_likelihood_ratio_is_that_of_scipy():
         return values[rows, labels] - others
 
     def oracle(variances):
-        of_shadows, x = np.stack([scaled(each) for each in logits]), scaled(asked)
+        of_shadows, x = np.stack([scaled(logit) for logit in logits]), scaled(requested)
         sides = []
         for mask in (halves, ~halves):
             masked = np.ma.array(of_shadows, mask=~mask)
@@ -185,12 +185,12 @@ def test_the_likelihood_ratio_is_that_of_scipy():
             sides.append(stats.norm.logpdf(x, masked.mean(axis=0), np.sqrt(spread if variances else spread.mean())))
         return score_membership(sides[0] - sides[1], members)
 
-    ours = likelihood_ratio_membership(logits, halves, asked, labels, members, logits=True)
+    ours = likelihood_ratio_membership(logits, halves, requested, labels, members, logits=True)
     assert ours.auc.score == oracle(True).auc.score
     assert ours.auc.score != oracle(False).auc.score
     few = slice(0, 10)
     halves, logits = random_halves(n, 10, seed=2), logits[few]
-    ours = likelihood_ratio_membership(logits, halves, asked, labels, members, logits=True)
+    ours = likelihood_ratio_membership(logits, halves, requested, labels, members, logits=True)
     assert ours.auc.score == oracle(False).auc.score
 
 
@@ -204,9 +204,9 @@ def test_logits_and_their_probabilities_say_the_same():
 def test_certain_outputs_and_constant_ones_are_answered():
     labels, members = np.zeros(20, int), np.arange(20) < 10
     certain = np.where(members[:, None], [[1.0, 0.0]], [[0.0, 1.0]])
-    found = loss_membership(certain, labels, members)
-    assert found.auc.score.value == 1.0
-    assert 0.5 < found.auc.score.low < 1.0
+    result = loss_membership(certain, labels, members)
+    assert result.auc.score.value == 1.0
+    assert 0.5 < result.auc.score.low < 1.0
     constant = np.full((20, 2), 0.5)
     assert loss_membership(constant, labels, members).auc.score.value == 0.5
     assert not loss_membership(constant, labels, members).auc.succeeded
@@ -217,24 +217,24 @@ def test_certain_outputs_and_constant_ones_are_answered():
 
 
 def test_an_attack_that_says_the_same_of_everybody_is_no_proof_of_privacy():
-    found = score_membership([0.3] * 40, [1] * 20 + [0] * 20).auc
-    assert "all texts have the same score" in found.detail
-    assert found.score.low < 0.4 < 0.6 < found.score.high
+    auc = score_membership([0.3] * 40, [1] * 20 + [0] * 20).auc
+    assert "all texts have the same score" in auc.detail
+    assert auc.score.low < 0.4 < 0.6 < auc.score.high
     assert "same score" not in score_membership([0.3] * 39 + [0.4], [1] * 20 + [0] * 20).auc.detail
 
 
 def test_the_baseline_of_the_accuracy_is_the_larger_side():
-    found = score_membership(np.arange(10.0), np.arange(10) < 7)
-    assert (found.accuracy.baseline, found.accuracy.baseline_name) == (0.7, "majority class")
-    found = score_membership(np.arange(10.0), np.arange(10) < 5)
-    assert (found.accuracy.baseline, found.accuracy.baseline_name) == (0.5, "chance")
+    result = score_membership(np.arange(10.0), np.arange(10) < 7)
+    assert (result.accuracy.baseline, result.accuracy.baseline_name) == (0.7, "majority class")
+    result = score_membership(np.arange(10.0), np.arange(10) < 5)
+    assert (result.accuracy.baseline, result.accuracy.baseline_name) == (0.5, "chance")
 
 
 def test_a_seed_repeats_the_shadow_attack():
     generator = np.random.default_rng(9)
     outputs, members = generator.dirichlet((1, 1), size=80), np.arange(80) < 40
-    once, again = (shadow_membership(outputs, members, outputs, members, seed=3) for _ in range(2))
-    assert once == again
+    once, repeated = (shadow_membership(outputs, members, outputs, members, seed=3) for _ in range(2))
+    assert once == repeated
 
 
 _FINE = np.full((6, 2), 0.5)

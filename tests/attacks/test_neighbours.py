@@ -17,17 +17,17 @@ def noise(words=200, pairs=20, seed=1):
 
 
 def test_ranks_are_those_one_can_see():
-    found = secret_ranks(POINTS, NAMES, SECRETS, left_out=[0])
-    assert found.known.tolist() == [True, True, False]
-    assert found.among_words.tolist() == [1, 5, 0]
-    assert found.among_secrets.tolist() == [1, 3, 0]
-    assert found.choices.tolist() == [3, 3, 3]  # the secret of an unknown name can be named as well
-    assert found.words == 5
+    result = secret_ranks(POINTS, NAMES, SECRETS, left_out=[0])
+    assert result.known.tolist() == [True, True, False]
+    assert result.among_words.tolist() == [1, 5, 0]
+    assert result.among_secrets.tolist() == [1, 3, 0]
+    assert result.choices.tolist() == [3, 3, 3]  # the secret of an unknown name can be named as well
+    assert result.words == 5
 
 
 def test_a_kind_is_chosen_among_alone_and_a_vector_without_direction_cannot_be_asked():
-    found = secret_ranks(POINTS, [1, 3], [2, 4], kinds=["a", "b"], left_out=[0])
-    assert (found.choices.tolist(), found.among_secrets.tolist()) == ([1, 1], [1, 1])
+    result = secret_ranks(POINTS, [1, 3], [2, 4], kinds=["a", "b"], left_out=[0])
+    assert (result.choices.tolist(), result.among_secrets.tolist()) == ([1, 1], [1, 1])
     points = np.array(POINTS)
     points[4] = 0.0
     assert secret_ranks(points, [1, 3], [2, 4]).known.tolist() == [True, False]
@@ -82,7 +82,7 @@ def test_two_pairs_are_too_few_even_for_the_control():
     ],
 )
 def test_what_cannot_be_asked_is_named(changed, message):
-    given = {"vectors": noise()[0], "names": [0, 1], "secrets": [5, 6]} | changed
+    values = {"vectors": noise()[0], "names": [0, 1], "secrets": [5, 6]} | changed
     with pytest.raises(ParameterError) as caught:
-        nearest_secrets(**given)
+        nearest_secrets(**values)
     assert message in str(caught.value)

@@ -42,8 +42,8 @@ def test_recovery_and_guessing_speak_of_one_number(small, build, epsilon):
     assert attack.score.value == measured.rate
     assert attack.baseline == measured.blind
     # the formula of the exponential family, by itself: pi(w) exp(-(epsilon / 2) min(d, g)) / Z(w)
-    apart = np.linalg.norm(small.matrix[:, None].astype(float) - small.matrix[None].astype(float), axis=2)
-    weights = np.exp(-epsilon / 2 * np.minimum(apart, getattr(mechanism, "threshold", np.inf)))
+    distance = np.linalg.norm(small.matrix[:, None].astype(float) - small.matrix[None].astype(float), axis=2)
+    weights = np.exp(-epsilon / 2 * np.minimum(distance, getattr(mechanism, "threshold", np.inf)))
     formula = (prior[:, None] * weights / weights.sum(axis=1, keepdims=True)).max(axis=0).sum()
     assert attack.score.value == pytest.approx(formula, rel=1e-5)  # the integers of the sampler round
     twin = TEM(small, epsilon=1.5 * epsilon)
@@ -120,9 +120,9 @@ def test_the_nearest_vector_is_an_attack_on_points(small):
     assert one.succeeded
     assert one.baseline == 1 / 301
     noise = 3 * generator.normal(size=(400, 5))
-    found = nearest_recovery(noise, small.matrix, true, k=5, prior=zipf_weights(301), seed=1)
-    assert found.score.value <= most_by_luck(400, 1 / 20)
-    assert not found.succeeded
+    result = nearest_recovery(noise, small.matrix, true, k=5, prior=zipf_weights(301), seed=1)
+    assert result.score.value <= most_by_luck(400, 1 / 20)
+    assert not result.succeeded
     # Madlib answers with words: whoever takes it at its word is right as often as words stay
     mechanism = Madlib(small, epsilon=8.0)
     out = mechanism.sample_rows(true, RandomBits(5))
@@ -165,8 +165,8 @@ def test_equal_axes_give_words_away_and_turned_ones_hide_them_until_pairs_are_kn
 def test_a_few_known_pairs_are_enough(spaces, anchors):
     """Ten pairs span ten of twenty directions; the words that they bring together span the others."""
     words, points, there, _ = spaces
-    found = cross_corpus_recovery((words, points), (words, there), anchors=anchors)
-    assert found.score.value > 0.95
+    result = cross_corpus_recovery((words, points), (words, there), anchors=anchors)
+    assert result.score.value > 0.95
     noise = np.random.default_rng(9).normal(size=there.shape)
     nothing = cross_corpus_recovery((words, points), (words, noise), anchors=anchors)
     assert nothing.score.value <= most_by_luck(500 - anchors, 5 / 500)

@@ -25,8 +25,8 @@ def released(people, sigma, seed=2):
 def test_all_are_found_without_noise():
     """The positive control: orthogonal people, so that the rest of the sum says nothing of anybody."""
     members = np.arange(40) % 2 == 0
-    found = sum_membership(members * 1.0, np.eye(40), members)
-    assert found.auc.score.value == found.accuracy.score.value == 1.0
+    result = sum_membership(members * 1.0, np.eye(40), members)
+    assert result.auc.score.value == result.accuracy.score.value == 1.0
 
 
 def test_where_the_rest_is_known_the_ceiling_is_reached_and_not_exceeded():
@@ -34,9 +34,9 @@ def test_where_the_rest_is_known_the_ceiling_is_reached_and_not_exceeded():
     members = np.arange(2000) < 1000
     for sigma in (0.5, 1.0, 3.0):
         noisy = members + np.random.default_rng(3).normal(size=2000) * sigma
-        found = sum_membership(noisy, np.eye(2000), members)
-        assert abs(found.auc.score.value - gaussian_ceiling(sigma).auc) < 0.06
-        assert abs(found.accuracy.score.value - gaussian_ceiling(sigma).accuracy) < 0.06
+        result = sum_membership(noisy, np.eye(2000), members)
+        assert abs(result.auc.score.value - gaussian_ceiling(sigma).auc) < 0.06
+        assert abs(result.accuracy.score.value - gaussian_ceiling(sigma).accuracy) < 0.06
 
 
 def test_who_guesses_the_rest_finds_more(people):
@@ -50,8 +50,8 @@ def test_who_guesses_the_rest_finds_more(people):
 def test_people_who_are_alike_are_not_told_apart_by_the_noise_that_they_share(people):
     """Everybody is asked by one rule: nobody's own membership has a part in what the attacker takes for known."""
     vectors = np.repeat(people[0][:1], 200, axis=0)
-    found = sum_membership(vectors[:100].sum(axis=0) + 0.1, vectors, np.arange(200) < 100)
-    assert found.auc.score.value == 0.5
+    result = sum_membership(vectors[:100].sum(axis=0) + 0.1, vectors, np.arange(200) < 100)
+    assert result.auc.score.value == 0.5
 
 
 def test_the_ceiling_is_the_trade_off_of_the_promise():
@@ -60,8 +60,8 @@ def test_the_ceiling_is_the_trade_off_of_the_promise():
     ceiling = gaussian_ceiling(sigma)
     for epsilon in (0.0, 0.5, 1.0, 3.0):
         delta = gaussian_delta(sigma, epsilon=epsilon, sensitivity=1.0)
-        for found, accused in ((ceiling.at_1_percent, 0.01), (ceiling.at_01_percent, 0.001)):
-            assert found - np.exp(epsilon) * accused <= delta
+        for result, accused in ((ceiling.at_1_percent, 0.01), (ceiling.at_01_percent, 0.001)):
+            assert result - np.exp(epsilon) * accused <= delta
     assert ceiling.accuracy == pytest.approx((1 + gaussian_delta(sigma, epsilon=0.0, sensitivity=1.0)) / 2, abs=1e-6)
 
 
@@ -75,7 +75,7 @@ def test_the_ceiling_is_the_trade_off_of_the_promise():
     ],
 )
 def test_bad_input_gets_one_clear_line(changes, message):
-    how = {"released": [1.0, 1.0, 0.0], "targets": np.eye(3), "members": [True, True, False]} | changes
+    settings = {"released": [1.0, 1.0, 0.0], "targets": np.eye(3), "members": [True, True, False]} | changes
     with pytest.raises(ParameterError, match=message) as caught:
-        sum_membership(how.pop("released"), how.pop("targets"), how.pop("members"), **how)
+        sum_membership(settings.pop("released"), settings.pop("targets"), settings.pop("members"), **settings)
     assert "\n" not in str(caught.value)

@@ -27,9 +27,9 @@ def test_the_delta_term_is_that_of_theorem_five_two():
     binomial = stats.binom(guesses, math.exp(epsilon) / (1 + math.exp(epsilon)))
     beta = binomial.sf(correct - 1)
     alpha = max((binomial.cdf(correct - 1) - binomial.cdf(correct - i - 1)) / i for i in range(1, correct + 1))
-    wanted = beta + 2 * canaries * delta * alpha
+    target = beta + 2 * canaries * delta * alpha
     got = p_value(correct, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta)
-    assert got == pytest.approx(wanted, rel=1e-9)
+    assert got == pytest.approx(target, rel=1e-9)
     assert got > beta
 
 

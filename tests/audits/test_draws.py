@@ -62,75 +62,75 @@ def test_the_tail_is_an_upper_bound_for_few_draws_of_rare_outputs():
     from dptext.audits.goodness import _log_tail
 
     chances = np.array([1e-3, 1e-3, 0.998])
-    found = []
+    result = []
     for first in range(4):
         for second in range(4 - first):
             counts = np.array([first, second, 3 - first - second])
             ways = math.factorial(3) / math.prod(map(math.factorial, counts.tolist()))
             with np.errstate(divide="ignore", invalid="ignore"):
                 distance = np.where(counts > 0, counts * np.log(counts / 3 / chances), 0.0).sum()
-            found.append((float(distance), float(ways * np.prod(chances**counts))))
-    for distance, _ in found:
-        probability = sum(each for other, each in found if other >= distance)
+            result.append((float(distance), float(ways * np.prod(chances**counts))))
+    for distance, _ in result:
+        probability = sum(entry for other, entry in result if other >= distance)
         assert math.log(probability) <= _log_tail(distance, 2) + 1e-12
 
 
 def test_a_sampler_of_another_distribution_is_told_apart():
-    shown = shares_of(30, 200)
-    assert compared(shown, shown).agree
-    sharper = shown**1.5
-    assert not compared(shown, sharper / sharper.sum(axis=1, keepdims=True)).agree
+    visible = shares_of(30, 200)
+    assert compared(visible, visible).agree
+    sharper = visible**1.5
+    assert not compared(visible, sharper / sharper.sum(axis=1, keepdims=True)).agree
 
 
 def test_one_input_among_many_is_told_apart():
-    shown = shares_of(300, 40)
-    other = shown.copy()
-    other[137] = np.eye(40)[int(shown[137].argmin())]
-    found = compared(shown, other)
-    assert not found.agree
-    assert found.found.startswith("under 'input 137' one of a group of")
+    visible = shares_of(300, 40)
+    other = visible.copy()
+    other[137] = np.eye(40)[int(visible[137].argmin())]
+    result = compared(visible, other)
+    assert not result.agree
+    assert result.found.startswith("under 'input 137' one of a group of")
 
 
 def test_a_small_deviation_of_all_inputs_is_told_apart_by_their_sum():
-    shown = np.full((400, 2), 0.5)
+    visible = np.full((400, 2), 0.5)
     leaning = np.tile([0.56, 0.44], (400, 1))
     samples = 40_000  # 100 an input: six more of 50 are nothing by themselves
-    assert not compared(shown, leaning, samples=samples).agree
-    assert compared(shown[:2], leaning[:2], samples=200).agree
+    assert not compared(visible, leaning, samples=samples).agree
+    assert compared(visible[:2], leaning[:2], samples=200).agree
 
 
 def test_an_output_of_probability_zero_is_told_apart_from_one_draw_on():
-    shown = np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]])
+    visible = np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]])
 
     def sampler(inputs, bits):
-        drawn = np.minimum(sampler_of(shown)(inputs, bits), 1)
-        drawn[np.flatnonzero(inputs == 0)[0]] = 2
-        return drawn
+        draws = np.minimum(sampler_of(visible)(inputs, bits), 1)
+        draws[np.flatnonzero(inputs == 0)[0]] = 2
+        return draws
 
-    found = compared(shown, sampler, samples=100)
-    assert found.found.startswith("under 'input 0' output 2 was drawn, whose probability is 0")
-    beyond = compared(shown, lambda inputs, _bits: np.full(inputs.size, 3), samples=100)
+    result = compared(visible, sampler, samples=100)
+    assert result.found.startswith("under 'input 0' output 2 was drawn, whose probability is 0")
+    beyond = compared(visible, lambda inputs, _bits: np.full(inputs.size, 3), samples=100)
     assert "an output that it does not have" in beyond.found
 
 
 def test_calls_that_repeat_themselves_are_told_apart():
-    shown = shares_of(20, 100)
-    found = compared(shown, lambda inputs, _bits: sampler_of(shown)(inputs, RandomBits(3)))
-    assert "pairs of draws of two calls for the same inputs are equal" in found.found
+    visible = shares_of(20, 100)
+    result = compared(visible, lambda inputs, _bits: sampler_of(visible)(inputs, RandomBits(3)))
+    assert "pairs of draws of two calls for the same inputs are equal" in result.found
 
 
 def test_draws_of_one_call_that_repeat_themselves_are_told_apart():
-    shown = np.full((200, 100), 0.01)
+    visible = np.full((200, 100), 0.01)
 
     def by_twos(inputs, bits):
         """The second and the first occurrence of an input share their draw, and the counts are right."""
         order = np.argsort(inputs, kind="stable")
-        drawn = np.empty_like(inputs)
-        drawn[order] = np.repeat(sampler_of(shown)(inputs[order][::2], bits), 2)
-        return drawn
+        draws = np.empty_like(inputs)
+        draws[order] = np.repeat(sampler_of(visible)(inputs[order][::2], bits), 2)
+        return draws
 
-    found = compared(shown, by_twos, samples=3_200)  # 8 of each input in a call: the counts alone tell nothing
-    assert "pairs of draws of one call for the same input are equal" in found.found
+    result = compared(visible, by_twos, samples=3_200)  # 8 of each input in a call: the counts alone tell nothing
+    assert "pairs of draws of one call for the same input are equal" in result.found
 
 
 def test_an_input_that_has_one_output_only_is_no_reason_to_doubt():
@@ -206,17 +206,17 @@ def test_an_exact_audit_without_draws_claims_less(small):
 @pytest.mark.parametrize("guarantee", [PureDP(1.0), ApproxDP(0.9, 0.1)])
 def test_every_exact_verdict_looks_at_draws(guarantee):
     truth = 1 / (1 + math.exp(-1.0))
-    shown = np.array([[truth, 1 - truth], [1 - truth, truth]])
-    how = {"names": ["a", "b"], "coverage": "two inputs", "samples": 2_000}
-    sound = judge_exact(claim(guarantee), np.log(shown), 1.0, sampler=sampler_of(shown), **how)
+    visible = np.array([[truth, 1 - truth], [1 - truth, truth]])
+    fields = {"names": ["a", "b"], "coverage": "two inputs", "samples": 2_000}
+    sound = judge_exact(claim(guarantee), np.log(visible), 1.0, sampler=sampler_of(visible), **fields)
     assert sound.outcome is Outcome.EXACT
     assert "2,000 draws" in sound.method
-    twin = judge_exact(claim(guarantee), np.log(shown), 1.0, sampler=lambda inputs, _bits: inputs, **how)
+    twin = judge_exact(claim(guarantee), np.log(visible), 1.0, sampler=lambda inputs, _bits: inputs, **fields)
     assert twin.refuted
     assert not twin.draws.agree
 
 
 def test_a_distribution_that_breaks_the_claim_needs_no_draws():
-    shown = np.array([[0.9, 0.1], [0.1, 0.9]])
-    how = {"names": ["a", "b"], "coverage": "two inputs", "sampler": lambda *_: pytest.fail("drawn")}
-    assert judge_exact(claim(PureDP(1.0)), np.log(shown), 1.0, **how).refuted
+    visible = np.array([[0.9, 0.1], [0.1, 0.9]])
+    fields = {"names": ["a", "b"], "coverage": "two inputs", "sampler": lambda *_: pytest.fail("drawn")}
+    assert judge_exact(claim(PureDP(1.0)), np.log(visible), 1.0, **fields).refuted

@@ -18,37 +18,37 @@ def distributions(inputs, outputs, seed=1):
 def test_the_worst_pair_is_that_of_brute_force_across_blocks():
     logs = np.log(distributions(70, 9_001))
     losses = np.abs(logs[:, None] - logs[None]).max(axis=2)
-    found = exact_loss(logs, allowed=0.0)
-    assert found.loss == found.largest == losses.max()
-    assert losses[found.first, found.second] == found.loss
-    assert logs[found.first, found.output] - logs[found.second, found.output] == pytest.approx(found.loss)
-    assert found.pairs == 70 * 69 // 2
+    result = exact_loss(logs, allowed=0.0)
+    assert result.loss == result.largest == losses.max()
+    assert losses[result.first, result.second] == result.loss
+    assert logs[result.first, result.output] - logs[result.second, result.output] == pytest.approx(result.loss)
+    assert result.pairs == 70 * 69 // 2
 
 
 def test_the_pair_that_exceeds_its_own_allowance_most_is_the_witness():
     logs = np.log(distributions(80, 300))
     allowance = np.random.default_rng(2).random((80, 80)) * 40
     allowance = np.triu(allowance, 1) + np.triu(allowance, 1).T
-    found = exact_loss(logs, allowed=lambda i, others: allowance[i, others])
+    result = exact_loss(logs, allowed=lambda i, others: allowance[i, others])
     losses = np.abs(logs[:, None] - logs[None]).max(axis=2)
     excess = (losses - allowance)[np.triu_indices(80, 1)]
-    assert found.excess == pytest.approx(excess.max())
-    assert found.ratio == pytest.approx((losses / np.where(allowance > 0, allowance, np.inf)).max())
+    assert result.excess == pytest.approx(excess.max())
+    assert result.ratio == pytest.approx((losses / np.where(allowance > 0, allowance, np.inf)).max())
 
 
 def test_an_output_that_only_one_input_has_is_an_infinite_loss():
-    found = exact_loss(np.log([[0.5, 0.5, 1e-300], [1.0, 1e-300, 1e-300]]), allowed=1.0)
-    assert math.isfinite(found.loss)
+    result = exact_loss(np.log([[0.5, 0.5, 1e-300], [1.0, 1e-300, 1e-300]]), allowed=1.0)
+    assert math.isfinite(result.loss)
     with np.errstate(divide="ignore"):
-        found = exact_loss(np.log([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]), allowed=1.0)
-    assert found.loss == math.inf
-    assert (found.second, found.output) == (1, 1)
+        result = exact_loss(np.log([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]), allowed=1.0)
+    assert result.loss == math.inf
+    assert (result.second, result.output) == (1, 1)
 
 
 def test_outputs_that_no_input_has_do_not_matter():
     with np.errstate(divide="ignore"):
-        found = exact_loss(np.log([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]]), allowed=1.0)
-    assert found.loss == pytest.approx(math.log(2))
+        result = exact_loss(np.log([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]]), allowed=1.0)
+    assert result.loss == pytest.approx(math.log(2))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])

@@ -119,8 +119,8 @@ def _documents(words):
     def release(documents, bits):
         private = []
         for document in documents:
-            drawn = [f"w{int(each * 8)}" for each in bits.uniform(words or len(document.split()))]
-            private.append(" ".join((drawn * 3)[:3]))
+            draws = [f"w{int(entry * 8)}" for entry in bits.uniform(words or len(document.split()))]
+            private.append(" ".join((draws * 3)[:3]))
         return private
 
     return release
@@ -134,9 +134,9 @@ def _twice(documents, bits):
 def test_parts_that_share_their_coins_are_told_and_others_are_not():
     honest = _documents(None)
     for seed in range(5):
-        how = {"copies": 3, "bits": RandomBits(seed)}
-        assert not compare_releases(_documents(1), honest, ["a", "b"], error=1e-6, **how).agree
-        same = compare_releases(_twice, honest, ["a", "b"], error=1e-6, **how)
+        fields = {"copies": 3, "bits": RandomBits(seed)}
+        assert not compare_releases(_documents(1), honest, ["a", "b"], error=1e-6, **fields).agree
+        same = compare_releases(_twice, honest, ["a", "b"], error=1e-6, **fields)
         assert "equal documents" in same.found
     refuted = sum(
         not compare_releases(honest, honest, ["a", "b"], copies=3, error=0.2, bits=RandomBits(seed)).agree

@@ -133,14 +133,14 @@ def test_a_verdict_is_json_with_infinities_spelled():
     ("name", "theirs"), [("euclidean", "euclidean"), ("manhattan", "cityblock"), ("chebyshev", "chebyshev")]
 )
 def test_distances_are_those_of_scipy(name, theirs):
-    found = distance_named(name, None)(POINTS[:7], POINTS)
-    np.testing.assert_allclose(found, cdist(POINTS[:7], POINTS, theirs), atol=1e-14)
+    result = distance_named(name, None)(POINTS[:7], POINTS)
+    np.testing.assert_allclose(result, cdist(POINTS[:7], POINTS, theirs), atol=1e-14)
 
 
 def test_the_angle_is_the_arc_cosine_where_that_is_accurate():
-    found = distance_named("angular", None)(POINTS[:7], POINTS)
+    result = distance_named("angular", None)(POINTS[:7], POINTS)
     cosine = 1 - cdist(POINTS[:7], POINTS, "cosine")
-    np.testing.assert_allclose(np.cos(found), cosine, atol=1e-14)
+    np.testing.assert_allclose(np.cos(result), cosine, atol=1e-14)
     points = np.array([[0.0, 0.0], [3.0, 0.0], [1.0, 1e-9], [-2.0, 1e-9], [0.0, 5.0]])
     np.testing.assert_allclose(
         distance_named("angular", None)(points[:1], points)[0], [0, 0, 1e-9, math.pi - 5e-10, math.pi / 2], rtol=1e-9
@@ -148,10 +148,10 @@ def test_the_angle_is_the_arc_cosine_where_that_is_accurate():
 
 
 def test_the_poincare_distance_is_that_of_the_paper():
-    found = distance_named("poincare", None)(POINTS[:7], POINTS)
+    result = distance_named("poincare", None)(POINTS[:7], POINTS)
     inside = 1 - (POINTS**2).sum(axis=1)
     squared = cdist(POINTS[:7], POINTS, "sqeuclidean")
-    np.testing.assert_allclose(found, np.arccosh(1 + 2 * squared / inside[:7, None] / inside), atol=1e-7)
+    np.testing.assert_allclose(result, np.arccosh(1 + 2 * squared / inside[:7, None] / inside), atol=1e-7)
     # from the centre it is 2 artanh |x|
     centre = distance_named("poincare", None)(np.zeros((1, 6)), POINTS)[0]
     np.testing.assert_allclose(centre, 2 * np.arctanh(np.linalg.norm(POINTS, axis=1)), rtol=1e-12)
@@ -221,8 +221,8 @@ def test_texts_of_a_bank_are_exact_over_all_pairs_and_shown_by_draws():
     assert verdict.loss == pytest.approx(4.0, abs=1e-9)
     assert verdict.loss <= verdict.allowed
     assert verdict.draws.agree
-    shown = float(re.search(r"show ([\d.]+) nats at least", verdict.coverage)[1])
-    assert 0.8 * 4 < shown <= 4
+    visible = float(re.search(r"show ([\d.]+) nats at least", verdict.coverage)[1])
+    assert 0.8 * 4 < visible <= 4
     assert not any(text in verdict.explain() for text in bank().texts)
 
 
@@ -244,8 +244,8 @@ def _others_share(texts, **_options):
 
 def _own_words(texts, **_options):
     return [
-        text if number % 500 == 7 else drawn
-        for number, (text, drawn) in enumerate(zip(texts, rewriter().sample(texts), strict=True))
+        text if number % 500 == 7 else draws
+        for number, (text, draws) in enumerate(zip(texts, rewriter().sample(texts), strict=True))
     ]
 
 

@@ -23,7 +23,7 @@ def discrete_laplace(epsilon, generator, count):
     noise = generator.geometric(1 - math.exp(-epsilon), (4, count))
     first, second = noise[0] - noise[1], 1 + noise[2] - noise[3]
     # the log-likelihood ratio of 0 against 1
-    return tuple(epsilon * (np.abs(each - 1.0) - np.abs(each)) for each in (first, second))
+    return tuple(epsilon * (np.abs(entry - 1.0) - np.abs(entry)) for entry in (first, second))
 
 
 MECHANISMS = [randomised_response, discrete_laplace]
@@ -43,7 +43,7 @@ def test_the_bound_is_below_the_truth_in_the_stated_share_of_repeats(mechanism, 
     plug_in = [
         np.log(np.mean(a > 0) / np.mean(b > 0)) for a, b in (mechanism(epsilon, generator, 4_000) for _ in range(200))
     ]
-    assert sum(each <= epsilon for each in plug_in) < stats.binom.ppf(FALSE_ALARM, 200, 1 - error)
+    assert sum(entry <= epsilon for entry in plug_in) < stats.binom.ppf(FALSE_ALARM, 200, 1 - error)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -73,7 +73,7 @@ def test_what_samples_can_show_at_most():
 
 def test_a_claim_that_no_sample_could_refute_is_refused_before_it_runs():
     require_refutable(5.0, 10**5, error=0.05)
-    with pytest.raises(ParameterError, match=r"100,000 samples can show a loss of 10.21 at most.*claim allows 64"):
+    with pytest.raises(ParameterError, match=r"100,000 samples show a loss of at most 10.21.*claim allows 64"):
         require_refutable(64.0, 10**5, error=0.05)
 
 
@@ -165,8 +165,8 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_a_mechanism_that_breaks_its_contract_is_named(case):
-    draw, what = BAD[case]
-    with pytest.raises(ParameterError, match=what) as error:
+    draw, label = BAD[case]
+    with pytest.raises(ParameterError, match=label) as error:
         sampled_loss(draw, laplace_draw(np.zeros(4)), samples=1000, error=0.05)
     assert "private text" not in str(error.value)
     assert error.value.__context__ is None or error.value.__suppress_context__

@@ -182,12 +182,14 @@ def test_a_learnt_score_finds_what_no_projection_shows():
     def draw(vectors, bits):
         return bits.normal(len(vectors), 3) * np.where(vectors[:, :1] > 0, 1.0, 3.0)
 
-    how = {"pair": ([1.0, 0.0], [-1.0, 0.0]), "samples": 2_000, "seed": 1}
-    verdict = audit_vectors(draw, claim(dptext.PureDP(1.0)), **how)  # three numbers out, two in: nothing to project on
+    fields = {"pair": ([1.0, 0.0], [-1.0, 0.0]), "samples": 2_000, "seed": 1}
+    verdict = audit_vectors(
+        draw, claim(dptext.PureDP(1.0)), **fields
+    )  # three numbers out, two in: nothing to project on
     assert verdict.refuted
     assert "a learnt score" in verdict.witness
     with_score = audit_vectors(
-        draw, claim(dptext.PureDP(1.0)), score=lambda outputs: -np.abs(outputs).sum(axis=1), **how
+        draw, claim(dptext.PureDP(1.0)), score=lambda outputs: -np.abs(outputs).sum(axis=1), **fields
     )
     assert with_score.refuted
 
@@ -266,8 +268,8 @@ def test_the_draws_that_test_the_bound_are_not_those_that_chose():
         return outputs
 
     audit_vectors(draw, claim(dptext.PureDP(1.0)), pair=([1.0, 0.0], [-1.0, 0.0]), samples=2_000, seed=1)
-    drawn = np.concatenate(seen)
-    assert len(np.unique(drawn)) == len(drawn)
+    draws = np.concatenate(seen)
+    assert len(np.unique(draws)) == len(draws)
 
 
 def test_no_noise_at_all_is_refuted():
@@ -285,8 +287,8 @@ def test_few_outputs_that_come_again_and_again_are_no_error():
 
 
 def test_a_seed_repeats_the_verdict():
-    found = {dptext.audit(PrivUnit(epsilon=2.0), dimension=3, samples=2_000, seed=seed).loss for seed in (1, 1, 2)}
-    assert len(found) == 2
+    results = {dptext.audit(PrivUnit(epsilon=2.0), dimension=3, samples=2_000, seed=seed).loss for seed in (1, 1, 2)}
+    assert len(results) == 2
 
 
 @pytest.mark.slow
@@ -325,9 +327,9 @@ def test_too_few_samples_say_that_nothing_was_tested():
     ],
 )
 def test_bad_arguments_get_clear_errors(arguments, message):
-    given = {"mechanism": Additive("unit ball", 3, laplace, 1.0), "claim": claim(dptext.PureDP(1.0)), **arguments}
+    fields = {"mechanism": Additive("unit ball", 3, laplace, 1.0), "claim": claim(dptext.PureDP(1.0)), **arguments}
     with pytest.raises(ParameterError, match=message):
-        audit_vectors(given.pop("mechanism"), given.pop("claim"), **given)
+        audit_vectors(fields.pop("mechanism"), fields.pop("claim"), **fields)
 
 
 @pytest.mark.parametrize(

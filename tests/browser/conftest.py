@@ -31,9 +31,9 @@ def browser():
     if CHROMIUM is None:
         missing("no Chromium on PATH: install the package chromium of the system (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=list(ARGUMENTS))
-        yield found
-        found.close()
+        result = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=list(ARGUMENTS))
+        yield result
+        result.close()
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def open_page(browser):
         return page
 
     yield opened
-    for each in contexts:
-        each.close()
+    for entry in contexts:
+        entry.close()
     assert complaints == []
 
 
@@ -75,8 +75,8 @@ def _note_foreign(address, origin, complaints):
 
 
 def _origin(address):
-    found = urlsplit(address)
-    return found.scheme, found.netloc
+    result = urlsplit(address)
+    return result.scheme, result.netloc
 
 
 @pytest.fixture(scope="session")

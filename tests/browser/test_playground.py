@@ -17,15 +17,15 @@ MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> cats"
 def address(browser):
     from dptext.playground.server import Server
 
-    with Server(Playground()).in_background() as found:
-        yield found
+    with Server(Playground()).in_background() as result:
+        yield result
 
 
 @pytest.fixture
 def page(open_page, address):
-    found = open_page(address)
-    shown(found)
-    return found
+    result = open_page(address)
+    shown(result)
+    return result
 
 
 def until(page, found, argument=None):
@@ -136,14 +136,16 @@ def test_every_control_has_a_name_of_its_own(page):
     choose(page, "words")
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     roles = {"button", "checkbox", "combobox", "radio", "slider", "spinbutton", "textbox", "toolbar", "form", "image"}
-    found = [
-        (each["role"]["value"], each.get("name", {}).get("value", ""))
-        for each in tree
-        if not each.get("ignored") and each["role"]["value"] in roles
+    results = [
+        (entry["role"]["value"], entry.get("name", {}).get("value", ""))
+        for entry in tree
+        if not entry.get("ignored") and entry["role"]["value"] in roles
     ]
-    assert {role for role, _ in found} >= {"button", "combobox", "radio", "slider", "spinbutton", "textbox", "image"}
-    assert [each for each in found if not each[1].strip()] == []
-    controls = [each for each in found if each[0] != "button" or "stays in" not in each[1]]  # a word may come twice
+    assert {role for role, _ in results} >= {"button", "combobox", "radio", "slider", "spinbutton", "textbox", "image"}
+    assert [entry for entry in results if not entry[1].strip()] == []
+    controls = [
+        entry for entry in results if entry[0] != "button" or "stays in" not in entry[1]
+    ]  # a word may come twice
     assert len(controls) == len(set(controls))
     names = page.evaluate("[...document.querySelectorAll('[id]')].map(each => each.id)")
     assert len(names) == len(set(names))
@@ -162,25 +164,25 @@ def test_the_name_of_a_control_contains_what_it_shows(page):
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
 def test_no_horizontal_scroll(open_page, address, picture, width, scheme):
-    found = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
-    shown(found)
+    page = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    shown(page)
     for way in SETTINGS:
-        choose(found, way)
-        assert found.evaluate("document.documentElement.scrollWidth <= innerWidth"), way
-        picture(found, f"playground-{way}-{width}-{scheme}")
+        choose(page, way)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), way
+        picture(page, f"playground-{way}-{width}-{scheme}")
 
 
 @pytest.mark.parametrize("way", SETTINGS)
 def test_markup_is_shown_as_text(page, way):
-    said = []
-    page.on("dialog", lambda each: (said.append(each.message), each.dismiss()))
+    lines = []
+    page.on("dialog", lambda each: (lines.append(each.message), each.dismiss()))
     choose(page, way)
     write(page, MARKUP)
     page.get_by_label("Another second text").fill(MARKUP + " <b>dogs</b>")
     until(page, "state.shown.neighbours.second.endsWith('</b>')")
     assert MARKUP in page.locator("#first").inner_text()
     assert page.locator("#results :is(script, img, b)").count() == 0
-    assert said == []
+    assert lines == []
 
 
 def test_problems_are_said_and_go_away(page):
@@ -223,7 +225,7 @@ def test_nothing_is_kept_and_nothing_is_in_the_address(page, address):
     assert page.evaluate("indexedDB.databases().then(each => each.length)") == 0
     assert page.url == address
     addresses = page.evaluate("performance.getEntriesByType('resource').map(each => each.name)")
-    assert addresses and not any("zebulon" in each for each in addresses)
+    assert addresses and not any("zebulon" in entry for entry in addresses)
 
 
 @pytest.mark.parametrize("name", ["attacker", "overlap", "vectors"])
@@ -264,9 +266,9 @@ def test_another_page_cannot_use_it(browser, address):
         assert answered == ["refused", "refused", "refused"]
     finally:
         context.close()
-    found = urlsplit(address)
-    for host, path in (("elsewhere.test", found.path), (found.netloc, "/"), (found.netloc, "/" + "0" * 48 + "/")):
-        connection = http.client.HTTPConnection(found.hostname, found.port)
+    result = urlsplit(address)
+    for host, path in (("elsewhere.test", result.path), (result.netloc, "/"), (result.netloc, "/" + "0" * 48 + "/")):
+        connection = http.client.HTTPConnection(result.hostname, result.port)
         connection.request("GET", path, headers={"Host": host})
         answer = connection.getresponse()
         assert answer.status in (403, 404) and b"<" not in answer.read()
@@ -289,4 +291,4 @@ def test_times_are_printed(open_page, address, capsys):
         steps[way] = sorted(taken)[len(taken) // 2]
     with capsys.disabled():
         print(f"\nplayground: first view {first:.2f} s; a step of the slider, median: ", end="")
-        print(", ".join(f"{way} {1000 * each:.0f} ms" for way, each in steps.items()))
+        print(", ".join(f"{way} {1000 * entry:.0f} ms" for way, entry in steps.items()))

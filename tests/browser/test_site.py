@@ -14,11 +14,11 @@ from browser.required import missing
 SITE = Path(__file__).parents[2] / "site"
 BUILT = sorted(SITE.glob("*/index.html"), key=lambda each: each.stat().st_mtime)[-1:]
 FOLDER = BUILT[0].parent if BUILT else SITE
-PAGES = sorted(str(each.relative_to(FOLDER)) for each in FOLDER.rglob("*.html")) if BUILT else []
+PAGES = sorted(str(entry.relative_to(FOLDER)) for entry in FOLDER.rglob("*.html")) if BUILT else []
 ALIKE = ("reference", "repository", "commands")
 """Folders of generated pages: of each one page is opened, of all the links are followed."""
-OPENED = [each for each in PAGES if not each.startswith((*ALIKE, "404"))] + [
-    next((each for each in PAGES if each.startswith(f"{folder}/")), "index.html") for folder in ALIKE
+OPENED = [entry for entry in PAGES if not entry.startswith((*ALIKE, "404"))] + [
+    next((entry for entry in PAGES if entry.startswith(f"{folder}/")), "index.html") for folder in ALIKE
 ]
 
 PICTURED = (
@@ -59,7 +59,7 @@ def root(request, served):
 def test_pages_open_from_a_disk_and_fit_a_telephone(open_page):
     root = f"{FOLDER.as_uri()}/"
     page = open_page(root + "index.html", viewport={"width": 360, "height": 800}, color_scheme="light")
-    assert [each for each in OPENED if not _fits(page, root + each, "default")] == []
+    assert [entry for entry in OPENED if not _fits(page, root + entry, "default")] == []
 
 
 def _fits(page, address, scheme):
@@ -72,15 +72,15 @@ def _fits(page, address, scheme):
 @pytest.mark.parametrize(("width", "scheme", "named"), [(360, "light", "default"), (1440, "dark", "slate")])
 def test_pages_open_from_a_server(open_page, served, picture, width, scheme, named):
     page = open_page(served + "index.html", viewport={"width": width, "height": 800}, color_scheme=scheme)
-    for each in PICTURED:
-        assert _fits(page, served + each, named), each
-        picture(page, f"site-{each.removesuffix('.html').replace('/', '-')}-{width}-{scheme}")
+    for entry in PICTURED:
+        assert _fits(page, served + entry, named), entry
+        picture(page, f"site-{entry.removesuffix('.html').replace('/', '-')}-{width}-{scheme}")
 
 
 def test_links_lead_to_pages_and_places():
-    found = {each: _Read.of(FOLDER / each) for each in PAGES}
+    result = {entry: _Read.of(FOLDER / entry) for entry in PAGES}
     dead = []
-    for name, page in found.items():
+    for name, page in result.items():
         for link in page.links:
             there = urlsplit(link)
             if there.scheme or there.netloc or name == "404.html":
@@ -92,7 +92,7 @@ def test_links_lead_to_pages_and_places():
             if not target.exists():
                 dead.append(f"{name}: {link}")
             elif there.fragment and target.suffix == ".html" and target.is_relative_to(FOLDER):
-                places = found[str(target.relative_to(FOLDER))].places
+                places = result[str(target.relative_to(FOLDER))].places
                 if unquote(there.fragment) not in places and not there.fragment.startswith("__"):
                     dead.append(f"{name}: {link}")
     assert dead == []
@@ -107,9 +107,9 @@ class _Read(HTMLParser):
 
     @classmethod
     def of(cls, path):
-        found = cls()
-        found.feed(path.read_text("utf-8"))
-        return found
+        result = cls()
+        result.feed(path.read_text("utf-8"))
+        return result
 
     def handle_starttag(self, tag, attributes):
         for name, value in attributes:
@@ -130,5 +130,5 @@ def test_search_finds_a_mechanism(open_page, root):
         page.wait_for_timeout(500)
         if links.count():
             break
-    found = links.evaluate_all("found => found.map(each => each.getAttribute('href'))")
-    assert any("tem" in each.lower() for each in found)
+    result = links.evaluate_all("found => found.map(each => each.getAttribute('href'))")
+    assert any("tem" in entry.lower() for entry in result)

@@ -21,36 +21,36 @@ def three():
 
 def test_every_number_by_hand(three):
     """Weights exp(-min(d, 3)): from cat, <unk> lies at (3, 10/3), beyond the threshold like tax."""
-    found = deniability(TEM(three, epsilon=2.0, threshold=3.0), ["cat", "tax"], neighbours=1)
+    result = deniability(TEM(three, epsilon=2.0, threshold=3.0), ["cat", "tax"], neighbours=1)
     total = 1 + math.exp(-1) + 2 * math.exp(-3)
     unk, tax = math.hypot(3, 10 / 3), math.hypot(9, 9)
-    assert found.keep[0] == pytest.approx(1 / total, abs=1e-6)
-    assert found.distance[0] == pytest.approx((math.exp(-1) + math.exp(-3) * (unk + tax)) / total, abs=1e-5)
-    assert found.replacement_distance[0] == pytest.approx(found.distance[0] / (1 - found.keep[0]))
+    assert result.keep[0] == pytest.approx(1 / total, abs=1e-6)
+    assert result.distance[0] == pytest.approx((math.exp(-1) + math.exp(-3) * (unk + tax)) / total, abs=1e-5)
+    assert result.replacement_distance[0] == pytest.approx(result.distance[0] / (1 - result.keep[0]))
     ranks = (1 * math.exp(-1) + (2 + 3) * math.exp(-3)) / (math.exp(-1) + 2 * math.exp(-3))
-    assert found.rank[0] == pytest.approx(ranks, abs=1e-6)
-    assert found.median_rank[0] == 1
-    assert found.neighbourhood.tolist() == pytest.approx([1.0, math.hypot(6, 17 / 3)], abs=1e-4)
+    assert result.rank[0] == pytest.approx(ranks, abs=1e-6)
+    assert result.median_rank[0] == 1
+    assert result.neighbourhood.tolist() == pytest.approx([1.0, math.hypot(6, 17 / 3)], abs=1e-4)
     # .681 + .251 + .034 hold 95%, .681 + .251 do not; three outputs are above 5% nowhere
-    assert found.support[0] == 3
-    assert found.likely[0] == 2
+    assert result.support[0] == 3
+    assert result.likely[0] == 2
     # from tax all others lie beyond the threshold: the median rank of three equal ones is the second
-    assert found.keep[1] == pytest.approx(1 / (1 + 3 * math.exp(-3)), abs=1e-6)
-    assert (found.support[1], found.likely[1], found.median_rank[1]) == (3, 1, 2)
-    assert found.weights.tolist() == pytest.approx([0.75, 0.25])  # 1 and 1/3
-    assert found.mean("keep") == pytest.approx(0.75 * found.keep[0] + 0.25 * found.keep[1])
-    assert (found.draws, found.error("keep"), found.quantile_error) == (None, 0.0, 0.0)
+    assert result.keep[1] == pytest.approx(1 / (1 + 3 * math.exp(-3)), abs=1e-6)
+    assert (result.support[1], result.likely[1], result.median_rank[1]) == (3, 1, 2)
+    assert result.weights.tolist() == pytest.approx([0.75, 0.25])  # 1 and 1/3
+    assert result.mean("keep") == pytest.approx(0.75 * result.keep[0] + 0.25 * result.keep[1])
+    assert (result.draws, result.error("keep"), result.quantile_error) == (None, 0.0, 0.0)
 
 
 def test_numbers_come_from_the_integers_of_the_sampler(glove):
     mechanism = TEM(glove, epsilon=4.0)
     word = "doctor"
     weights = mechanism.weights([word])[0]
-    found = deniability(mechanism, [word])
+    result = deniability(mechanism, [word])
     row = glove.vocabulary.row(word)
-    assert found.keep[0] == weights[row] / weights.sum()
+    assert result.keep[0] == weights[row] / weights.sum()
     ordered = np.sort(weights)[::-1]
-    assert found.support[0] == np.searchsorted(np.cumsum(ordered) / ordered.sum(), 0.95) + 1
+    assert result.support[0] == np.searchsorted(np.cumsum(ordered) / ordered.sum(), 0.95) + 1
 
 
 @pytest.mark.slow
@@ -72,55 +72,55 @@ def test_small_vocabularies_are_looked_at_in_full_and_large_ones_in_part(small, 
 
 def test_sampled_numbers_lie_within_their_stated_errors_of_the_exact_ones(small, sampled_only):
     exact = deniability(TEM(small, epsilon=4.0))
-    found = deniability(sampled_only(small, epsilon=4.0), draws=2000, seed=3)
-    assert found.draws == 2000
-    wrong = (exact.keep < found.keep_low) | (exact.keep > found.keep_high)
+    result = deniability(sampled_only(small, epsilon=4.0), draws=2000, seed=3)
+    assert result.draws == 2000
+    wrong = (exact.keep < result.keep_low) | (exact.keep > result.keep_high)
     assert wrong.mean() <= 0.05  # the stated error a word; the bound is not tight
-    assert ((found.support_low <= exact.support) & (exact.support <= found.support_high)).all()
-    assert (found.support_high < len(small)).any()
+    assert ((result.support_low <= exact.support) & (exact.support <= result.support_high)).all()
+    assert (result.support_high < len(small)).any()
     for name in ("keep", "distance"):
-        assert found.error(name) > 0
-        assert found.mean(name) == pytest.approx(exact.mean(name), abs=2.5 * found.error(name))  # 5 standard errors
-    assert found.mean("rank") == pytest.approx(exact.mean("rank"), rel=0.05)
-    assert found.quantile("median_rank", 0.5) == pytest.approx(exact.quantile("median_rank", 0.5), rel=0.1)
-    np.testing.assert_array_equal(found.neighbourhood, exact.neighbourhood)
+        assert result.error(name) > 0
+        assert result.mean(name) == pytest.approx(exact.mean(name), abs=2.5 * result.error(name))  # 5 standard errors
+    assert result.mean("rank") == pytest.approx(exact.mean("rank"), rel=0.05)
+    assert result.quantile("median_rank", 0.5) == pytest.approx(exact.quantile("median_rank", 0.5), rel=0.1)
+    np.testing.assert_array_equal(result.neighbourhood, exact.neighbourhood)
     other = deniability(TEM(small, epsilon=6.0))
-    assert abs(found.mean("keep") - other.mean("keep")) > 2.5 * found.error("keep")
-    assert ((other.keep < found.keep_low) | (other.keep > found.keep_high)).mean() > 0.5
+    assert abs(result.mean("keep") - other.mean("keep")) > 2.5 * result.error("keep")
+    assert ((other.keep < result.keep_low) | (other.keep > result.keep_high)).mean() > 0.5
 
 
 def test_few_draws_give_no_upper_bound_on_the_support(small):
-    found = deniability(Madlib(small, epsilon=3.0), draws=50, seed=1)
-    assert (found.support_high == len(small)).all()
-    assert (found.support_low <= found.support).all()
+    result = deniability(Madlib(small, epsilon=3.0), draws=50, seed=1)
+    assert (result.support_high == len(small)).all()
+    assert (result.support_low <= result.support).all()
 
 
 def test_a_word_that_always_stays_has_no_replacement(three):
-    found = deniability(Madlib(three, epsilon=1e4), draws=20, seed=1)
-    assert (found.keep == 1).all()
-    assert np.isnan(found.rank).all()
-    assert math.isnan(found.mean("replacement_distance"))
-    assert math.isnan(found.quantile("median_rank", 0.5))
-    assert found.as_dict()["mean"]["rank"] is None
+    result = deniability(Madlib(three, epsilon=1e4), draws=20, seed=1)
+    assert (result.keep == 1).all()
+    assert np.isnan(result.rank).all()
+    assert math.isnan(result.mean("replacement_distance"))
+    assert math.isnan(result.quantile("median_rank", 0.5))
+    assert result.as_dict()["mean"]["rank"] is None
 
 
 def test_a_word_on_the_point_of_another_is_its_own_first_neighbour(small):
-    found = deniability(TEM(small, epsilon=1000.0, threshold=0.04), [small.words[4], small.words[17]], neighbours=1)
-    assert found.neighbourhood.tolist() == [0.0, 0.0]
-    assert found.keep[0] == found.keep[1] <= 0.5
+    result = deniability(TEM(small, epsilon=1000.0, threshold=0.04), [small.words[4], small.words[17]], neighbours=1)
+    assert result.neighbourhood.tolist() == [0.0, 0.0]
+    assert result.keep[0] == result.keep[1] <= 0.5
 
 
 @pytest.mark.parametrize("metric", ["angular", "manhattan", "chebyshev"])
 def test_distances_are_those_that_epsilon_counts(small, metric):
-    found = deniability(TEM(small, epsilon=1.0, metric=metric), ["word" + "a0x"], neighbours=3)
+    result = deniability(TEM(small, epsilon=1.0, metric=metric), ["word" + "a0x"], neighbours=3)
     x = small.matrix.astype(np.float64)
     norms = np.linalg.norm(x, axis=1)
-    apart = {
+    distance = {
         "angular": np.arccos(np.clip(x @ x[0] / norms / norms[0], -1, 1)),
         "manhattan": np.abs(x - x[0]).sum(axis=1),
         "chebyshev": np.abs(x - x[0]).max(axis=1),
     }[metric]
-    assert found.neighbourhood[0] == pytest.approx(np.sort(apart)[3], rel=1e-4)
+    assert result.neighbourhood[0] == pytest.approx(np.sort(distance)[3], rel=1e-4)
 
 
 def test_the_policy_for_unknown_words_counts(small):
@@ -135,17 +135,17 @@ def test_quantiles_weigh_words(small):
     assert weighted_quantile(values, weights, 0.5) == 1.0
     assert weighted_quantile(values, weights, 0.7) == 2.0
     assert weighted_quantile(values, weights, 1.0) == 3.0
-    found = deniability(TEM(small, epsilon=2.0))
-    assert set(found.quantiles()) == set(MEASURES)
-    assert all(list(each) == sorted(each) for each in found.quantiles().values())
+    result = deniability(TEM(small, epsilon=2.0))
+    assert set(result.quantiles()) == set(MEASURES)
+    assert all(list(quantile) == sorted(quantile) for quantile in result.quantiles().values())
 
 
 def test_what_was_measured_is_frozen(small):
-    found = deniability(TEM(small, epsilon=2.0))
+    result = deniability(TEM(small, epsilon=2.0))
     with pytest.raises(ValueError, match="read-only"):
-        found.keep[0] = 1.0
+        result.keep[0] = 1.0
     with pytest.raises(AttributeError):
-        found.epsilon = 1.0
+        result.epsilon = 1.0
 
 
 @pytest.mark.parametrize(
@@ -165,11 +165,11 @@ def test_bad_arguments_are_named(three, options, message):
 
 
 def test_only_some_errors_are_known(three):
-    found = deniability(TEM(three, epsilon=1.0))
+    result = deniability(TEM(three, epsilon=1.0))
     with pytest.raises(ParameterError, match="known for 'keep' and 'distance'"):
-        found.error("rank")
+        result.error("rank")
     with pytest.raises(ParameterError, match="a measure is one of"):
-        found.mean("colour")
+        result.mean("colour")
 
 
 # -- the sample of words -------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def test_a_sample_stands_for_all(glove):
     assert np.unique(sample.rows).size == sample.rows.size
     assert sample.rows[:5].tolist() == [0, 1, 2, 3, 4]
     assert sample.weights[0] == weights[0]  # so frequent that it is there for itself
-    again = sample_words(weights, 100)
-    assert again.rows.tolist() == sample.rows.tolist()
+    words = sample_words(weights, 100)
+    assert words.rows.tolist() == sample.rows.tolist()
     assert sample_words(weights[:50], 100).is_everything
 
 
@@ -223,13 +223,13 @@ def test_replacements_are_the_likeliest_words(small, sampled_only):
     word = small.words[5]
     mechanism = TEM(small, epsilon=3.0)
     shares = mechanism.probabilities(word)
-    found = replacements(mechanism, word, most=3)
-    assert found.keep == shares[5]
+    result = replacements(mechanism, word, most=3)
+    assert result.keep == shares[5]
     others = np.delete(shares, 5)
-    assert [share for _, share in found.likeliest] == sorted(others.tolist(), reverse=True)[:3]
-    assert (found.known, found.draws) == (True, None)
-    drawn = replacements(sampled_only(small, epsilon=3.0), word, draws=4000, seed=1)
-    assert drawn.draws == 4000
-    assert drawn.keep == pytest.approx(found.keep, abs=0.04)
-    assert len(drawn.likeliest) == 5
+    assert [share for _, share in result.likeliest] == sorted(others.tolist(), reverse=True)[:3]
+    assert (result.known, result.draws) == (True, None)
+    draws = replacements(sampled_only(small, epsilon=3.0), word, draws=4000, seed=1)
+    assert draws.draws == 4000
+    assert draws.keep == pytest.approx(result.keep, abs=0.04)
+    assert len(draws.likeliest) == 5
     assert not replacements(mechanism, "zzz").known

@@ -27,14 +27,14 @@ def test_the_support_lies_between_its_bounds(size):
     generator = np.random.default_rng(size)
     shares = generator.dirichlet(np.full(size, 0.3))
     truth = smallest_support(shares, 0.05)
-    apart = generator.random(size).astype(np.float32)
+    distance = generator.random(size).astype(np.float32)
     misses = 0
     for _ in range(40):
-        found = _of_draws(generator.choice(size, 1600, p=shares), apart, 0, eta=0.05, neighbours=1)
-        misses += not found["support_low"] <= truth <= found["support_high"]
+        result = _of_draws(generator.choice(size, 1600, p=shares), distance, 0, eta=0.05, neighbours=1)
+        misses += not result["support_low"] <= truth <= result["support_high"]
     assert misses <= 4
     if size < 100:
-        assert found["support_high"] < 2 * size  # not empty words: a bound that follows the draws
+        assert result["support_high"] < 2 * size  # not empty words: a bound that follows the draws
 
 
 def test_the_smallest_support():

@@ -17,71 +17,73 @@ OPTIONS = ({}, {"unit": "document"}, {"max_sentences": 2}, {"unit": "document", 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(("relinking", "people"), [(0.1, 60), (0.011, 100)])
 def test_the_target_is_kept_and_hardly_more_than_that(options, relinking, people):
-    found = dptext.calibrate(bank(), relinking=relinking, people=people, **options)
+    calibration = dptext.calibrate(bank(), relinking=relinking, people=people, **options)
     parts = options.get("max_sentences", 1)
-    assert found.parts == parts
-    rewriter = dptext.BankRewriter(bank(), epsilon=found.epsilon, **options)
-    assert found.reached == rewriter.relinking(people, parts=parts) <= relinking
-    assert found.rewriter.parameters() == rewriter.parameters()
-    more = dptext.BankRewriter(bank(), epsilon=found.epsilon * 1.01, **options)
+    assert calibration.parts == parts
+    rewriter = dptext.BankRewriter(bank(), epsilon=calibration.epsilon, **options)
+    assert calibration.reached == rewriter.relinking(people, parts=parts) <= relinking
+    assert calibration.rewriter.parameters() == rewriter.parameters()
+    more = dptext.BankRewriter(bank(), epsilon=calibration.epsilon * 1.01, **options)
     assert more.relinking(people, parts=parts) > relinking * (1 - 1e-3)
     # any mechanism: by the epsilon of all that the attacker sees
-    whole = found.pure * (parts if options.get("unit") is None else 1)
+    whole = calibration.pure * (parts if options.get("unit") is None else 1)
     assert rate_at_most(whole, people) <= relinking < rate_at_most(whole * 1.002, people)
-    assert found.pure <= found.epsilon
-    assert found.epsilon == float(f"{found.epsilon:.4g}")
+    assert calibration.pure <= calibration.epsilon
+    assert calibration.epsilon == float(f"{calibration.epsilon:.4g}")
 
 
 def test_no_attacker_exceeds_the_target():
     """The best attacker, enumerated, on texts whose sets are as far apart as can be."""
-    found = dptext.calibrate(bank(), relinking=0.2, people=20)
-    shares = found.rewriter.distributions(bank().texts)
+    calibration = dptext.calibrate(bank(), relinking=0.2, people=20)
+    shares = calibration.rewriter.distributions(bank().texts)
     prior = np.full(20, 1 / 20)
     for start in range(0, 200, 20):
         assert best_guesses([shares[start : start + 20]], prior).rate <= 0.2 * (1 + 1e-12)
     # a twin that counts on one set for all would promise too much
-    loose = dptext.BankRewriter(bank(), epsilon=2 * found.epsilon)
+    loose = dptext.BankRewriter(bank(), epsilon=2 * calibration.epsilon)
     shares = loose.distributions(bank().texts)
     assert max(best_guesses([shares[start : start + 20]], prior).rate for start in range(0, 200, 20)) > 0.2
 
 
 def test_among_public_texts_it_is_exact():
     texts = [*dict.fromkeys(documents(300, most=1)[0])]
-    found = dptext.calibrate(bank(), relinking=0.1, people=60, texts=texts)
-    assert found.public >= found.epsilon
-    rewriter = dptext.BankRewriter(bank(), epsilon=found.public)
+    calibration = dptext.calibrate(bank(), relinking=0.1, people=60, texts=texts)
+    assert calibration.public >= calibration.epsilon
+    rewriter = dptext.BankRewriter(bank(), epsilon=calibration.public)
     groups = [texts[start : start + 60] for start in range(0, len(texts) - 59, 60)]
     exact = np.mean([rewriter.relinking(60, group) for group in groups])
-    assert found.public_reached == pytest.approx(exact)
+    assert calibration.public_reached == pytest.approx(exact)
     assert exact <= 0.1
-    assert found.public_reached > 0.0995
+    assert calibration.public_reached > 0.0995
     assert dptext.calibrate(bank(), relinking=0.1, people=60).public is None
 
 
 @pytest.mark.slow
 def test_among_public_documents_it_is_sampled():
     texts, _ = documents(60)
-    found = dptext.calibrate(bank(), relinking=0.2, people=40, texts=texts, unit="document", max_sentences=2, seed=1)
-    again = dptext.calibrate(bank(), relinking=0.2, people=40, texts=texts, unit="document", max_sentences=2, seed=1)
-    assert found.public == again.public > found.epsilon
-    assert 0.15 < found.public_reached <= 0.2
+    calibration = dptext.calibrate(
+        bank(), relinking=0.2, people=40, texts=texts, unit="document", max_sentences=2, seed=1
+    )
+    repeated = dptext.calibrate(bank(), relinking=0.2, people=40, texts=texts, unit="document", max_sentences=2, seed=1)
+    assert calibration.public == repeated.public > calibration.epsilon
+    assert 0.15 < calibration.public_reached <= 0.2
 
 
 def test_a_bank_that_is_too_small_to_tell_people_apart_says_so():
-    found = dptext.calibrate(bank(), relinking=0.9, people=1000)
-    assert found.is_any
-    assert found.reached <= len(bank()) / 1000 + 1e-9
+    calibration = dptext.calibrate(bank(), relinking=0.9, people=1000)
+    assert calibration.is_any
+    assert calibration.reached <= len(bank()) / 1000 + 1e-9
     assert not dptext.calibrate(bank(), relinking=0.1, people=1000).is_any
 
 
 def test_what_an_epsilon_does_is_said_by_public_numbers():
     rows = [bank_epsilon(bank(), epsilon) for epsilon in (1.0, 4.0, 8.0)]
-    assert [each.size for each in rows] == sorted((each.size for each in rows), reverse=True)
-    assert [each.similarity[0] for each in rows] == sorted(each.similarity[0] for each in rows)
-    for each in rows:
-        rewriter = dptext.BankRewriter(bank(), epsilon=each.epsilon)
-        assert each.relinking == {people: rewriter.relinking(people) for people in (10, 100, 1000)}
-        assert each.similarity[1] < each.similarity[0]
+    assert [row.size for row in rows] == sorted((row.size for row in rows), reverse=True)
+    assert [row.similarity[0] for row in rows] == sorted(row.similarity[0] for row in rows)
+    for row in rows:
+        rewriter = dptext.BankRewriter(bank(), epsilon=row.epsilon)
+        assert row.relinking == {people: rewriter.relinking(people) for people in (10, 100, 1000)}
+        assert row.similarity[1] < row.similarity[0]
     profile = bank().profile_of(["tea", "the law", "a horse in the barn"])
     assert bank_epsilon(bank(), 4.0, profile=profile).similarity != rows[1].similarity
 

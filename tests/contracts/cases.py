@@ -63,7 +63,7 @@ def of_redacted():
     behind = [
         *(kind(VECTORS, epsilon=9.0, **WORDS.get(name, {})) for name, kind in registry.MECHANISMS.items()),
         dptext.TEM(VECTORS, epsilon=9.0, document_epsilon=5.0, max_words=3),
-        *(dptext.BankRewriter(bank, epsilon=8.0, size=1, **each) for each in ({}, {"unit": "document"})),
+        *(dptext.BankRewriter(bank, epsilon=8.0, size=1, **entry) for entry in ({}, {"unit": "document"})),
     ]
     for mechanism in behind:
         redacted = dptext.Redacted(mechanism, words=["cup"])

@@ -18,8 +18,8 @@ POOL = ["tea cup", "cup of tea", "tax law", "the law"]
 
 
 def of_words():
-    found = registry.MECHANISMS | registry.PUBLISHED_ONLY
-    for name, kind in found.items():
+    result = registry.MECHANISMS | registry.PUBLISHED_ONLY
+    for name, kind in result.items():
         yield kind(VECTORS, epsilon=9.0, **WORDS.get(name, UNSAFE if name in registry.PUBLISHED_ONLY else {}))
     yield dptext.WordVectors(["<unk>", "tea"], [[0.0], [1.0]], source=TAG * 9)
     yield dptext.Redacted(dptext.TEM(VECTORS, epsilon=3.0), words=[MARKER])
@@ -35,9 +35,9 @@ def of_words():
 
 def of_vectors():
     for name, kind in (RANDOMIZERS | PUBLISHED_ONLY).items():
-        made = kind(epsilon=3.0, **RANDOM.get(name, UNSAFE if name in PUBLISHED_ONLY else {}))
-        yield made
-        yield made.channel(8)
+        output = kind(epsilon=3.0, **RANDOM.get(name, UNSAFE if name in PUBLISHED_ONLY else {}))
+        yield output
+        yield output.channel(8)
     words = dptext.MeanOfWords(VECTORS)
     yield words
     yield dptext.DeviceEncoder(words, Bound(mean=[0.0, 0.0]), dptext.PrivUnit(epsilon=8.0))

@@ -98,11 +98,11 @@ def test_a_randomizer_is_an_object_or_a_name(name):
         ):
             randomizer_of(name, epsilon=3.0)
         return
-    made = randomizer_of(name.lower(), epsilon=3.0)
-    assert made == RANDOMIZERS[name](epsilon=3.0)
-    assert randomizer_of(made) is made
+    output = randomizer_of(name.lower(), epsilon=3.0)
+    assert output == RANDOMIZERS[name](epsilon=3.0)
+    assert randomizer_of(output) is output
     with pytest.raises(ParameterError, match="has its own epsilon: leave epsilon out"):
-        randomizer_of(made, epsilon=3.0)
+        randomizer_of(output, epsilon=3.0)
     with pytest.raises(ParameterError, match=f"{name} needs epsilon="):
         randomizer_of(name)
 
@@ -144,10 +144,10 @@ def test_no_epsilon_has_a_default():
     """None alone, which means that an object brings its own, or that the call refuses."""
     for name in NAMES:
         public = getattr(dptext, name)
-        methods = [each for each in vars(public).values() if callable(each)] if isinstance(public, type) else []
-        for each in (public, *methods):
+        methods = [var for var in vars(public).values() if callable(var)] if isinstance(public, type) else []
+        for method in (public, *methods):
             try:
-                parameters = inspect.signature(each).parameters
+                parameters = inspect.signature(method).parameters
             except (TypeError, ValueError):
                 continue
             if "epsilon" in parameters:

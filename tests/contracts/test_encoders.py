@@ -96,9 +96,9 @@ def test_it_goes_into_a_folder_for_devices_and_comes_back(encoder, tmp_path):
     device = DeviceEncoder(encoder, Bound(mean=np.zeros(encoder.dimension)), dptext.PrivUnit(epsilon=4.0))
     device.save(tmp_path / "saved")
     try:
-        again = DeviceEncoder.load(tmp_path / "saved")
+        repeated = DeviceEncoder.load(tmp_path / "saved")
     except DataError as error:  # what no folder holds is given again
         assert "encoder=" in str(error)
-        again = DeviceEncoder.load(tmp_path / "saved", encoder)
-    assert again.statement == device.statement
-    np.testing.assert_array_equal(again.encode(ODD, seed=1), device.encode(ODD, seed=1))
+        repeated = DeviceEncoder.load(tmp_path / "saved", encoder)
+    assert repeated.statement == device.statement
+    np.testing.assert_array_equal(repeated.encode(ODD, seed=1), device.encode(ODD, seed=1))

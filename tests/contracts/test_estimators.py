@@ -51,7 +51,9 @@ def listed(output):
 
 def shared(one, other):
     """The share of places at which two outputs agree."""
-    return np.mean([a == b for row, again in zip(one, other, strict=True) for a, b in zip(row, again, strict=True)])
+    return np.mean(
+        [a == b for row, repeated in zip(one, other, strict=True) for a, b in zip(row, repeated, strict=True)]
+    )
 
 
 # -- as scikit-learn has it -------------------------------------------------------------------------------------------
@@ -59,18 +61,18 @@ def shared(one, other):
 
 @pytest.mark.parametrize("name", STORED)
 def test_the_constructor_only_stores(name):
-    given = STORED[name]
-    made = getattr(dptext, name)(**given)
-    assert {key: made.get_params()[key] for key in given} == given
-    assert made.get_params() == vars(made)
-    assert made.set_params(seed=3).get_params()["seed"] == 3
+    values = STORED[name]
+    output = getattr(dptext, name)(**values)
+    assert {key: output.get_params()[key] for key in values} == values
+    assert output.get_params() == vars(output)
+    assert output.set_params(seed=3).get_params()["seed"] == 3
 
 
 def test_a_clone_has_the_parameters_and_nothing_that_was_fitted(estimator):
     estimator.fit().transform(["a"])
     copy = clone(estimator)
     assert copy.get_params() == estimator.get_params()
-    frozen = [each for each in vars(estimator).values() if isinstance(each, dptext.WordVectors | dptext.TextBank)]
+    frozen = [var for var in vars(estimator).values() if isinstance(var, dptext.WordVectors | dptext.TextBank)]
     assert len(frozen) == 1 and frozen[0] in vars(copy).values()  # so there is no need of a second one
     assert not any(name.endswith("_") for name in vars(copy))
 
@@ -131,8 +133,8 @@ def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(estimator):
 
 def test_with_a_seed_equal_calls_are_equal_and_the_statement_says_so(estimator):
     seeded = clone(estimator).set_params(seed=7).fit()
-    one, again, other = (listed(seeded.transform(texts)) for texts in ([ROW], [ROW], [ROW, "more"]))
-    assert one == again
+    one, repeated, other = (listed(seeded.transform(texts)) for texts in ([ROW], [ROW], [ROW, "more"]))
+    assert one == repeated
     assert seeded.statement_.seeded
     assert shared(one, other[:1]) < 0.2  # other content, other noise
 

@@ -94,12 +94,12 @@ def rows(count, start=0):
 
 
 def write(given, name="in.jsonl"):
-    lines = [each if isinstance(each, str) else json.dumps(each) for each in given]
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in given]
     Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def names():
-    return sorted(each.name for each in Path().iterdir())
+    return sorted(path.name for path in Path().iterdir())
 
 
 class Stop(BaseException):
@@ -154,11 +154,11 @@ def test_a_seed_repeats_and_the_statement_says_so(kind):
 
 
 def test_bad_rows_are_refused_by_their_place_or_left_out_and_listed(kind):
-    given = [json.dumps(row) for row in rows(30)]
-    given[3] = '{"text": "' + MARKER
-    given[17] = json.dumps({"text": 7, "n": 17, "other": MARKER})
-    given[29] = json.dumps({"n": MARKER})
-    write(given)
+    values = [json.dumps(row) for row in rows(30)]
+    values[3] = '{"text": "' + MARKER
+    values[17] = json.dumps({"text": 7, "n": 17, "other": MARKER})
+    values[29] = json.dumps({"n": MARKER})
+    write(values)
     assert_error(DataError, kind, "in.jsonl", "row 4")
     assert names() == ["in.jsonl"]
     release = kind(keep=["n"], on_error="skip")
@@ -168,7 +168,7 @@ def test_bad_rows_are_refused_by_their_place_or_left_out_and_listed(kind):
     places = [(row["file"], row["first"], row["last"]) for row in map(json.loads, listed.splitlines())]
     assert places == [("in.jsonl", n, n) for n in (4, 18, 30)]
     assert MARKER not in listed
-    assert any("rows" in each and "missing" in each for each in release.statement.exposed)
+    assert any("rows" in entry and "missing" in entry for entry in release.statement.exposed)
 
 
 def test_a_list_of_rejects_goes_with_the_output_that_it_spoke_of(kind):
@@ -196,7 +196,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(kind, seed, monkeypat
         key = NoiseKey.restored(bytes(range(32)), seeded=False)
         monkeypatch.setattr("dptext.release.run.NoiseKey", lambda _seed: key)
     whole = f"whole{kind.suffix}"
-    stated = kind(out=whole, keep=["n"], seed=seed).statement
+    statement = kind(out=whole, keep=["n"], seed=seed).statement
     for count in (10, 41, 90):
         with pytest.raises(Stop) as caught:
             kind(keep=["n"], seed=seed, resume=count > 10, progress=stop_after(count))
@@ -207,7 +207,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(kind, seed, monkeypat
     release = kind(keep=["n"], seed=seed, resume=True)
     assert (release.resumed, release.documents) == (90, 95)
     assert Path(kind.out).read_bytes() == Path(whole).read_bytes()
-    assert release.statement.replace(release_id=None) == stated.replace(release_id=None)
+    assert release.statement.replace(release_id=None) == statement.replace(release_id=None)
     assert not [name for name in names() if name.startswith(".")]
 
 
@@ -219,8 +219,8 @@ def test_what_an_interrupted_run_leaves_is_for_its_owner_and_holds_no_text(kind)
     with pytest.raises(Stop):
         kind(progress=stop_after(10))
     left = [Path(f".{kind.out}.{name}") for name in ("job", "rows")]
-    assert all(each.stat().st_mode & 0o777 == 0o600 for each in left)
-    assert not any(MARKER.encode() in each.read_bytes() for each in left)
+    assert all(entry.stat().st_mode & 0o777 == 0o600 for entry in left)
+    assert not any(MARKER.encode() in entry.read_bytes() for entry in left)
     kind(force=True)
     assert names() == ["in.jsonl", kind.out, f"{kind.out}.privacy.json"]
     Path("usual").touch()
@@ -231,8 +231,8 @@ def test_what_changed_since_the_interruption_is_named(kind):
     write(rows(30))
     with pytest.raises(Stop):
         kind(progress=stop_after(10))
-    for what, options in (("epsilon", {"epsilon": 2.0}), ("keep", {"keep": ["n"]}), ("seed", {"seed": 1})):
-        with pytest.raises(ParameterError, match=rf"was another one \(.*{what}.*changed\)"):
+    for label, options in (("epsilon", {"epsilon": 2.0}), ("keep", {"keep": ["n"]}), ("seed", {"seed": 1})):
+        with pytest.raises(ParameterError, match=rf"was another one \(.*{label}.*changed\)"):
             kind(resume=True, **options)
     for other in (rows(30, start=1), rows(5)):
         write(other)
@@ -250,12 +250,12 @@ def test_kept_columns_that_changed_since_the_interruption_are_noticed(kind):
 
 
 def test_a_row_repaired_after_the_interruption_goes_on(kind):
-    given = rows(30)
-    write([*given[:25], "{", *given[26:]])
+    values = rows(30)
+    write([*values[:25], "{", *values[26:]])
     with pytest.raises(DataError, match="row 26") as caught:
         kind()
     assert "20 rows are done and kept" in caught.value.__notes__[0]
-    write(given)
+    write(values)
     assert kind(resume=True).resumed == 20
 
 
@@ -314,4 +314,4 @@ def test_a_ledger_is_charged_once_for_a_text_and_a_key_column_does_not_come_out(
         kind(out=f"second{kind.suffix}", ledger="book.db", user="author", progress=stop_after(1))
     kind(out=f"second{kind.suffix}", ledger="book.db", user="author", resume=True)
     assert Ledger("book.db").left("a0").left == pytest.approx(2 * left - 1e6)
-    assert [each.state for each in Ledger("book.db").releases()] == ["released"] * 2
+    assert [release.state for release in Ledger("book.db").releases()] == ["released"] * 2

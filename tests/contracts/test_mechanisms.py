@@ -78,8 +78,8 @@ def fits(counts, shares):
     rare = expected < 10
     assert not counts[shares == 0].any()
     observed = np.append(counts[~rare], counts[rare].sum())
-    wanted = np.append(expected[~rare], expected[rare].sum())
-    return stats.chisquare(observed[wanted > 0], wanted[wanted > 0], sum_check=False).pvalue > FALSE_ALARM
+    target = np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(observed[target > 0], target[target > 0], sum_check=False).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize(("name", "unknown"), SHOWN)
@@ -115,12 +115,12 @@ def test_uniform_unknown_words_are_an_exception_that_a_metric_names(name, unknow
 @pytest.mark.parametrize(("name", "unknown"), POLICIES)
 def test_its_statement_builds_it_again(name, unknown, stored):
     mechanism = build(name, dptext.load_vectors(stored), unknown=unknown)
-    again = mechanism_from_statement(mechanism.document_statement(7), vectors=stored)
-    assert type(again) is EVERY[name]
-    assert again.statement == mechanism.statement
-    assert again.document_statement(7) == mechanism.document_statement(7)
+    repeated = mechanism_from_statement(mechanism.document_statement(7), vectors=stored)
+    assert type(repeated) is EVERY[name]
+    assert repeated.statement == mechanism.statement
+    assert repeated.document_statement(7) == mechanism.document_statement(7)
     texts = ["worde4x", "nobody-knows-me"] * 20
-    assert again.sample(texts, seed=1) == mechanism.sample(texts, seed=1)
+    assert repeated.sample(texts, seed=1) == mechanism.sample(texts, seed=1)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -173,10 +173,10 @@ def test_seeds_repeat_and_their_absence_does_not(name, unknown, words):
 def test_a_pickle_draws_alike_and_holds_nothing_that_was_drawn(name, words):
     mechanism = build(name, words)
     before = pickle.dumps(mechanism)
-    drawn = mechanism.sample(words.words, seed=1)
+    sample = mechanism.sample(words.words, seed=1)
     assert pickle.dumps(mechanism) == before
     assert not any(state in before for state in (b"RandomBits", b"NoiseKey", b"privacy.randomness"))
-    assert pickle.loads(before).sample(words.words, seed=1) == drawn
+    assert pickle.loads(before).sample(words.words, seed=1) == sample
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
@@ -186,5 +186,5 @@ def test_forked_processes_draw_afresh(name, words):
     mechanism.sample(words.words)
     outputs = outputs_of_processes(mechanism, lambda own: own.sample([words.words[50]] * 600))
     # of 600 places two independent draws share less than a third, on average
-    words_of = [np.array(each) for each in outputs]
+    words_of = [np.array(output) for output in outputs]
     assert max(np.mean(words_of[one] == words_of[two]) for one in range(3) for two in range(one)) < 0.5

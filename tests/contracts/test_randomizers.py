@@ -90,8 +90,8 @@ def test_what_does_not_keep_what_is_printed_is_refused_unless_asked_for(name):
 def test_its_statement_its_pickle_and_its_channel_say_the_same(name):
     randomizer = build(name)
     statement = randomizer.statement(8)
-    again = randomizer_from_parameters(statement.mechanism, statement.parameters)
-    assert again.statement(8) == statement
+    repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)
+    assert repeated.statement(8) == statement
     assert pickle.loads(pickle.dumps(randomizer)) == randomizer
     assert statement.guarantee == randomizer.channel(8).guarantee
     assert not statement.seeded and randomizer.statement(8, seeded=True).seeded
@@ -131,9 +131,9 @@ def test_no_vector_is_an_error_and_none_is_changed(name):
         assert randomizer.randomize(np.empty((0, 4))).shape == (0, private.shape[1])
     assert private.dtype == np.float32
     assert np.isfinite(private).all()
-    given = np.full((3, 4), 7.0)
-    randomizer.randomize(given)
-    assert (given == 7.0).all()
+    values = np.full((3, 4), 7.0)
+    randomizer.randomize(values)
+    assert (values == 7.0).all()
     with pytest.raises(ParameterError, match=r"shape \(n, d\)"):
         randomizer.randomize([1.0, 2.0])
 
@@ -152,11 +152,11 @@ def test_what_is_sent_decodes_to_what_is_sampled(name, dimension):
 @pytest.mark.parametrize("name", EVERY)
 def test_seeds_repeat_their_absence_does_not_and_cores_change_nothing(name, monkeypatch):
     randomizer, vectors = build(name), np.random.default_rng(1).normal(size=(5_000, 8))
-    drawn = randomizer.randomize(vectors, seed=1)
+    draws = randomizer.randomize(vectors, seed=1)
     assert not np.array_equal(randomizer.randomize(vectors), randomizer.randomize(vectors))
-    assert not np.array_equal(drawn, randomizer.randomize(vectors, seed=2))
+    assert not np.array_equal(draws, randomizer.randomize(vectors, seed=2))
     monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
-    np.testing.assert_array_equal(drawn, randomizer.randomize(vectors, seed=1))
+    np.testing.assert_array_equal(draws, randomizer.randomize(vectors, seed=1))
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
@@ -165,4 +165,4 @@ def test_forked_processes_draw_afresh(name):
     randomizer, zeros = build(name, 1.0), np.zeros((64, 6))
     randomizer.randomize(zeros)
     outputs = outputs_of_processes(randomizer, lambda own: own.randomize(zeros))
-    assert len({each.tobytes() for each in outputs}) == 3
+    assert len({output.tobytes() for output in outputs}) == 3

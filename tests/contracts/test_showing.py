@@ -52,37 +52,37 @@ def is_harmless(html):
 
 
 def test_the_line_of_everything_is_short_and_without_a_private_text(shown):
-    for each in shown:
-        line = repr(each)
-        assert "\n" not in line and len(line) < 120, type(each).__name__
-        assert MARKER not in line, type(each).__name__
-        assert " at 0x" not in line, type(each).__name__
+    for entry in shown:
+        line = repr(entry)
+        assert "\n" not in line and len(line) < 120, type(entry).__name__
+        assert MARKER not in line, type(entry).__name__
+        assert " at 0x" not in line, type(entry).__name__
 
 
 def test_the_table_of_everything_is_well_formed_escaped_and_without_a_private_text(shown):
-    for each in shown:
-        if not hasattr(each, "_repr_html_"):
+    for entry in shown:
+        if not hasattr(entry, "_repr_html_"):
             continue
-        html = each._repr_html_()
-        assert is_harmless(html), type(each).__name__
-        assert MARKER not in html, type(each).__name__
+        html = entry._repr_html_()
+        assert is_harmless(html), type(entry).__name__
+        assert MARKER not in html, type(entry).__name__
 
 
 def test_a_name_that_is_markup_stands_in_the_table_as_letters(shown):
-    tables = [each._repr_html_() for each in shown if isinstance(each, ReprMixin)]
-    assert sum("&lt;script&gt;" in each for each in tables) >= 5
-    assert not any(TAG in each for each in tables)
+    tables = [entry._repr_html_() for entry in shown if isinstance(entry, ReprMixin)]
+    assert sum("&lt;script&gt;" in table for table in tables) >= 5
+    assert not any(TAG in table for table in tables)
 
 
 def test_everything_public_is_among_those(shown):
-    seen = {each.__name__ for one in shown for each in type(one).__mro__}
+    seen = {entry.__name__ for one in shown for entry in type(one).__mro__}
     kinds = {name for name in dir(dptext) if name[0].isupper() and isinstance(getattr(dptext, name), type)}
     kinds -= BY_SCIKIT_LEARN | TAKES_A_MODEL | {"DptextError"}
     assert kinds - seen - ITSELF == set()
 
 
 def test_what_has_a_table_has_a_line_made_of_the_same_facts(shown):
-    missing = {type(each).__name__ for each in shown if not hasattr(each, "_repr_html_")}
+    missing = {type(entry).__name__ for entry in shown if not hasattr(entry, "_repr_html_")}
     assert missing <= ITSELF | {"Replacements"}
 
 
@@ -124,22 +124,22 @@ DRAWN = {"AttackScore", "BankCalibration", "Calibration", "Deniability", "TextDi
 @pytest.mark.slow
 def test_what_can_be_drawn_takes_axes_and_gives_them_back(shown, pyplot):
     """Drawn twice on the same axes, which is how things are compared; in light and in dark."""
-    found = {type(each).__name__: each for each in shown if hasattr(each, "plot")}
-    assert found.keys() == DRAWN | {"Verdict"}
+    result = {type(entry).__name__: entry for entry in shown if hasattr(entry, "plot")}
+    assert result.keys() == DRAWN | {"Verdict"}
     for style in ("default", "dark_background"):
         with pyplot.style.context(style):
-            for each in found.values():
-                axes = each.plot() if style == "default" else each.plot(axes=None)
-                assert each.plot(axes=axes) is axes
+            for entry in result.values():
+                axes = entry.plot() if style == "default" else entry.plot(axes=None)
+                assert entry.plot(axes=axes) is axes
                 assert axes.get_legend().get_texts()
                 axes.figure.canvas.draw()  # warnings of what cannot be laid out are errors here
-                names = [each.get_text() for each in axes.get_yticklabels() + axes.get_legend().get_texts()]
+                names = [yticklabel.get_text() for yticklabel in axes.get_yticklabels() + axes.get_legend().get_texts()]
                 assert not any(MARKER in name for name in names)
 
 
 def test_a_missing_matplotlib_is_answered_with_its_install_line(shown, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    for each in shown:
-        if hasattr(each, "plot"):
+    for entry in shown:
+        if hasattr(entry, "plot"):
             with pytest.raises(MissingExtraError, match=r'pip install "dptext\[report\]"'):
-                each.plot()
+                entry.plot()

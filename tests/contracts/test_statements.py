@@ -23,9 +23,9 @@ SOURCE = Path(dptext.__file__).parent
 @pytest.mark.filterwarnings("ignore:delta")
 @pytest.mark.parametrize("name", CASES)
 def test_every_release_says_what_all_take_for_granted_and_reads_back(name):
-    made = list(CASES[name]())
-    assert made
-    for statement in made:
+    output = list(CASES[name]())
+    assert output
+    for statement in output:
         assert set(TAKEN_FOR_GRANTED) <= set(statement.assumptions)
         assert len(set(statement.assumptions)) == len(statement.assumptions)
         assert statement.software == software()
@@ -36,7 +36,7 @@ def test_every_release_says_what_all_take_for_granted_and_reads_back(name):
 
 def _strengths(text):
     """Which sentences about how much a bound protects stand in a text."""
-    return [each for each in Strength if each.value and each.value in " ".join(text.split())]
+    return [entry for entry in Strength if entry.value and entry.value in " ".join(text.split())]
 
 
 @pytest.mark.filterwarnings("ignore:delta")
@@ -44,20 +44,20 @@ def _strengths(text):
 def test_explain_page_and_card_say_the_same_of_how_strong_it_is(name):
     """One `Strength`: what `explain` calls too large no page calls strong, and no card."""
     for statement in CASES[name]():
-        found = Strength.of(statement.epsilon)
-        words = [found] if found.value and math.isfinite(statement.epsilon) else []
+        result = Strength.of(statement.epsilon)
+        words = [result] if result.value and math.isfinite(statement.epsilon) else []
         report = Report(title="a release", statement=statement)
         explained, (brief, good) = statement.explain(), strength_in_brief(statement)
         assert _strengths(explained) == _strengths(brief) == words
         assert _strengths(report.card()) == words
-        assert (good is False) == (found is Strength.TOO_LARGE)
+        assert (good is False) == (result is Strength.TOO_LARGE)
         held, protects = held_in_brief(statement, "exact")
-        assert protects is {Strength.PROTECTS: True, Strength.WEAK: None, Strength.TOO_LARGE: False}[found]
+        assert protects is {Strength.PROTECTS: True, Strength.WEAK: None, Strength.TOO_LARGE: False}[result]
         assert math.isfinite(statement.epsilon) or "There is no guarantee" in held
-        assert ("strong enough" in held) == (found is Strength.PROTECTS)
+        assert ("strong enough" in held) == (result is Strength.PROTECTS)
         decision = recommendation(report).decision
-        assert (decision is Decision.HAND_ON) == (found is Strength.PROTECTS)
-        assert (decision is Decision.NOT) == (found is Strength.TOO_LARGE)
+        assert (decision is Decision.HAND_ON) == (result is Strength.PROTECTS)
+        assert (decision is Decision.NOT) == (result is Strength.TOO_LARGE)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_nothing_bounds_is_strong_nowhere(guarantee):
     unbounded = ("othing bounds", "no protection", "nothing is promised", "may learn everything")
     for text in (statement.explain(), report.html(), report.card(), strength_in_brief(statement)[0]):
         assert "strong enough" not in text
-        assert any(each in text for each in (*unbounded, Strength.TOO_LARGE.value))
+        assert any(entry in text for entry in (*unbounded, Strength.TOO_LARGE.value))
     assert recommendation(report).decision is Decision.NOT
 
 
@@ -94,9 +94,9 @@ def test_a_release_that_shows_the_number_of_sentences_promises_nothing_between_t
     user = dptext.statement_for_user(document, 2)
     is_shown = "unit" not in options
     assert not mechanism.statement.condition.has(SameSentenceCount)
-    assert all(each.condition.has(SameSentenceCount) == is_shown for each in (document, release, user))
-    assert any("number of sentences in each" in each for each in release.exposed) == is_shown
-    assert any("public, chosen without regard" in each for each in user.assumptions)
+    assert all(entry.condition.has(SameSentenceCount) == is_shown for entry in (document, release, user))
+    assert any("number of sentences in each" in entry for entry in release.exposed) == is_shown
+    assert any("public, chosen without regard" in assumption for assumption in user.assumptions)
 
 
 def calls(tree, name):
@@ -108,9 +108,9 @@ def calls(tree, name):
 
 
 def test_statements_begin_in_one_place():
-    found = {
+    result = {
         str(path.relative_to(SOURCE)): lines
         for path in SOURCE.rglob("*.py")
         if (lines := calls(ast.parse(path.read_text("utf-8")), "PrivacyStatement"))
     }
-    assert list(found) == ["privacy/statement.py"], "build a statement with dptext.privacy.statement.of_release"
+    assert list(result) == ["privacy/statement.py"], "build a statement with dptext.privacy.statement.of_release"

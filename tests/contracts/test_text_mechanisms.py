@@ -85,7 +85,7 @@ def test_every_text_comes_out_and_nothing_is_said_of_it(name, caplog, recwarn):
     with caplog.at_level(logging.DEBUG):
         release = dptext.privatize(texts, MECHANISMS[name])
     assert [text is None for text in release.texts] == [text is None for text in texts]
-    assert MARKER not in caplog.text and {each.category for each in recwarn} <= {ProtectionWarning}
+    assert MARKER not in caplog.text and {entry.category for entry in recwarn} <= {ProtectionWarning}
     assert MARKER not in "".join(text or "" for text in release.texts)
     statement = release.statement
     assert MARKER not in statement.to_json() + statement.explain()
@@ -154,10 +154,10 @@ def test_seeds_repeat_and_their_absence_does_not(name):
 def test_a_block_that_is_done_again_repeats_its_noise_and_another_does_not(name):
     key = NoiseKey.restored(bytes(range(32)), seeded=False)
     block = Batch(TEXTS, {})
-    first, again = (Rewriter(MECHANISMS[name], key=key) for _ in range(2))
+    first, repeated = (Rewriter(MECHANISMS[name], key=key) for _ in range(2))
     done = first.rewrite_block(3, block)
     first.rewrite_block(0, Batch(ODD, {}))  # what was replaced before changes nothing
-    assert first.rewrite_block(3, block) == done == again.rewrite_block(3, block)
+    assert first.rewrite_block(3, block) == done == repeated.rewrite_block(3, block)
     assert first.rewrite_block(4, block)[0] != done[0]
     assert first.rewrite_block(3, Batch([*TEXTS, ""], {}))[0][: len(TEXTS)] != done[0]
     assert Rewriter(MECHANISMS[name]).rewrite_block(3, block)[0] != done[0]
@@ -193,21 +193,21 @@ def test_one_text_changes_its_own_output_and_no_other(name):
 def test_forked_processes_and_pickles_draw_afresh(name):
     mechanism = OF_BANK[name]
     outputs = outputs_of_processes(mechanism, lambda own: dptext.privatize(["tea milk"] * 200, own).texts)
-    drawn = [np.array(each) for each in outputs]
+    draws = [np.array(output) for output in outputs]
     # the likeliest of 64 texts comes with a chance below .1: of 200 places two draws share less than half
-    assert max(np.mean(drawn[one] == drawn[two]) for one in range(3) for two in range(one)) < 0.5
+    assert max(np.mean(draws[one] == draws[two]) for one in range(3) for two in range(one)) < 0.5
 
 
 @pytest.mark.parametrize("name", OF_BANK)
 def test_a_pickle_draws_alike_and_holds_nothing_that_was_drawn(name):
     mechanism = OF_BANK[name]
     before = pickle.dumps(mechanism)
-    drawn = dptext.privatize([MARKER, *TEXTS], mechanism, seed=1).texts
+    texts = dptext.privatize([MARKER, *TEXTS], mechanism, seed=1).texts
     assert pickle.dumps(mechanism) == before
     assert not any(state in before for state in (b"RandomBits", b"NoiseKey", b"privacy.randomness", MARKER.encode()))
-    again = pickle.loads(before)
-    assert again.statement == mechanism.statement
-    assert dptext.privatize([MARKER, *TEXTS], again, seed=1).texts == drawn
+    repeated = pickle.loads(before)
+    assert repeated.statement == mechanism.statement
+    assert dptext.privatize([MARKER, *TEXTS], repeated, seed=1).texts == texts
 
 
 @pytest.mark.parametrize("name", OF_BANK)
@@ -234,9 +234,9 @@ def test_it_cannot_drift_away_from_its_statement(name):
 @given(texts=st.lists(st.text(max_size=60), max_size=4))
 def test_a_statement_for_any_two_documents_says_the_same_of_all(name, texts):
     mechanism = MECHANISMS[name]
-    made = dptext.privatize(texts, mechanism).statement
-    assert made.replace(release_id=None) == mechanism.document_statement(0).replace(release_id=None)
-    assert made.guarantee == PureDP(1.5)
+    statement = dptext.privatize(texts, mechanism).statement
+    assert statement.replace(release_id=None) == mechanism.document_statement(0).replace(release_id=None)
+    assert statement.guarantee == PureDP(1.5)
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -252,9 +252,9 @@ def test_the_statement_of_batches_promises_no_more_than_that_of_a_release(name):
     mechanism = MECHANISMS[name]
     for texts in ([], [""], ["tea"], ODD):
         release = dptext.privatize(texts, mechanism)
-        said = dptext.batch_privatizer(mechanism).statement(release.texts)
-        assert said.epsilon >= release.statement.epsilon
-        assert said.condition == release.statement.condition
+        statement = dptext.batch_privatizer(mechanism).statement(release.texts)
+        assert statement.epsilon >= release.statement.epsilon
+        assert statement.condition == release.statement.condition
 
 
 def test_where_parts_cannot_be_counted_batches_get_no_statement():

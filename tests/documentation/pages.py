@@ -35,23 +35,23 @@ class Block:
 def blocks(page: Path) -> Iterator[Block]:
     """All fenced blocks of a page, also those that stand indented in a tab or a list."""
     lines = page.read_text(encoding="utf-8").splitlines()
-    at, before = 0, ""
-    while at < len(lines):
-        opened = re.fullmatch(r"(\s*)(`{3,}|~{3,})\s*(.*)", lines[at])
+    position, before = 0, ""
+    while position < len(lines):
+        opened = re.fullmatch(r"(\s*)(`{3,}|~{3,})\s*(.*)", lines[position])
         if opened is None:
-            before = lines[at].strip() or before
-            at += 1
+            before = lines[position].strip() or before
+            position += 1
             continue
         indent, fence, info = opened.groups()
-        start, inside = at, []
-        at += 1
-        while at < len(lines) and lines[at].strip() != fence:
-            inside.append(lines[at].removeprefix(indent))
-            at += 1
+        start, inside = position, []
+        position += 1
+        while position < len(lines) and lines[position].strip() != fence:
+            inside.append(lines[position].removeprefix(indent))
+            position += 1
         language, classes = _read(info)
         yield Block(page, start + 1, language, classes, "\n".join(inside) + "\n", before)
         before = ""
-        at += 1
+        position += 1
 
 
 def _read(info: str) -> tuple[str, tuple[str, ...]]:

@@ -40,25 +40,25 @@ def _is_doctest(block: Block) -> bool:
 
 
 def _to_run(page: Path) -> list[Block]:
-    return [each for each in blocks(page) if each.language in RUN and each.runs and not _is_doctest(each)]
+    return [block for block in blocks(page) if block.language in RUN and block.runs and not _is_doctest(block)]
 
 
 def _pages_that_run() -> list[object]:
-    found = []
+    result = []
     for page in PAGES:
         if not (code := _to_run(page)):
             continue
-        marks = [pytest.mark.slow] if any(each.language == "console" for each in code) else []
-        if any("pyspark" in each.text for each in code):
+        marks = [pytest.mark.slow] if any(entry.language == "console" for entry in code) else []
+        if any("pyspark" in entry.text for entry in code):
             marks.append(pytest.mark.spark)
-        found.append(pytest.param(page, id=_name(page), marks=marks))
-    return found
+        result.append(pytest.param(page, id=_name(page), marks=marks))
+    return result
 
 
 @pytest.mark.parametrize("page", _pages_that_run())
 def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_factory, monkeypatch) -> None:
     code = _to_run(page)
-    on_spark = any("pyspark" in each.text for each in code)
+    on_spark = any("pyspark" in entry.text for entry in code)
     if on_spark:
         pytest.importorskip("pyspark")
         if shutil.which("java") is None:
@@ -70,23 +70,23 @@ def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_fact
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "100")
     if on_spark:  # in a process of its own: a session of Spark is one of its process, and tests have theirs
-        _run_scripts([each for each in code if each.language == "python"], tmp_path)
-        code = [each for each in code if each.language != "python"]
+        _run_scripts([entry for entry in code if entry.language == "python"], tmp_path)
+        code = [entry for entry in code if entry.language != "python"]
     names: dict[str, object] = {"__name__": "__main__"}
     shell: list[Block] = []
-    said = ""
+    text = ""
     for block in [*code, None]:
         if block is not None and block.language == "console":
             shell.append(block)  # blocks in a row are one session: a folder that one enters holds for the next
             continue
         if shell:
-            said += _run_console(shell, tmp_path)
+            text += _run_console(shell, tmp_path)
             shell = []
         if block is not None:
             # compiled with the page's name and line, so that a traceback names them
             source = "\n" * block.line + block.text
             exec(compile(source, str(block.page), "exec"), names)
-    words = " ".join(said.split())
+    words = " ".join(text.split())
     for number, line in _quoted(page):
         for part in line.split("..."):
             assert " ".join(part.split()) in words, f"{_name(page)}:{number}: no command of the page says this"
@@ -94,18 +94,18 @@ def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_fact
 
 def _quoted(page: Path) -> list[tuple[int, str]]:
     """The lines of output that a page shows, with their numbers."""
-    found, last = [], None
+    result, last = [], None
     for block in blocks(page):
         after_commands = not block.before and last is not None and last.language == "console"
         if block.language in SHOWN and (after_commands or "`dptext " in block.before):
             lines = enumerate(block.text.splitlines(), block.line + 1)
-            found += lines
+            result += lines
         last = block
-    return found
+    return result
 
 
 def _run_scripts(scripts: list[Block], folder: Path) -> None:
-    (folder / "page.py").write_text("\n".join(each.text for each in scripts), encoding="utf-8")
+    (folder / "page.py").write_text("\n".join(script.text for script in scripts), encoding="utf-8")
     env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run([sys.executable, "page.py"], cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{scripts[0].place}: exit code {done.returncode}\n{done.stderr[-2000:]}"
@@ -139,18 +139,18 @@ def _run_console(session: list[Block], folder: Path) -> str:
 
 def _commands(block: Block) -> list[tuple[int, str]]:
     """The commands after ``$``, with the lines that a backslash or the prompt ``>`` continues; others are output."""
-    found: list[tuple[int, str]] = []
+    result: list[tuple[int, str]] = []
     open_ = False
     for number, line in enumerate(block.text.splitlines(), block.line + 1):
         if line.startswith("$ "):
-            found.append((number, line[2:]))
-        elif found and (open_ or line.startswith("> ") or line == ">"):
-            at, command = found[-1]
-            found[-1] = (at, f"{command}\n{line if open_ else line[2:]}")
+            result.append((number, line[2:]))
+        elif result and (open_ or line.startswith("> ") or line == ">"):
+            position, command = result[-1]
+            result[-1] = (position, f"{command}\n{line if open_ else line[2:]}")
         else:
             continue
         open_ = line.endswith("\\")
-    return found
+    return result
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=_name(page)) for page in PAGES])

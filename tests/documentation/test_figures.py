@@ -27,9 +27,9 @@ PICTURE = re.compile(r"!\[([^\]]*)\]\(figures/([a-z-]+)\.svg\)")
 @cache
 def module():
     spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "scripts" / "figures.py")
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    result = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(result)
+    return result
 
 
 @cache
@@ -83,10 +83,10 @@ SAID = {
     "sampler": lambda x: [f"{x['theta']:.1e}".replace("e-06", "e-6")],
     "privunit": lambda x: [f"{x['errors']['PrivUnit'][2]:.0f} at", f"{x['errors']['PrivUnit'][5]:.1f} at"],
     "additive-noise": lambda x: (
-        [f"{each} has" if each == "Laplace" else each for each in x["errors"]]
-        + [f"{x['errors'][each][3]:.0f}" for each in x["errors"]]
+        [f"{entry} has" if entry == "Laplace" else entry for entry in x["errors"]]
+        + [f"{x['errors'][entry][3]:.0f}" for entry in x["errors"]]
     ),
-    "numbers": lambda x: [f"{x['errors'][each][3]:,.0f}" for each in ("Piecewise", "Hybrid", "PrivUnit")],
+    "numbers": lambda x: [f"{x['errors'][entry][3]:,.0f}" for entry in ("Piecewise", "Hybrid", "PrivUnit")],
     "bits": lambda x: [
         f"{x['flips 8'][-1]:.2f}"[1:],
         f"{x['flips 8'][0]:.2f}"[1:],
@@ -99,7 +99,7 @@ SAID = {
         f"{x['8'][2][1]:.1f} in 32",
         f"{x['8'][3][1]:.0f} in 128",
     ],
-    "synthesis": lambda x: [share(each) for each in x["1"][:3]],
+    "synthesis": lambda x: [share(entry) for entry in x["1"][:3]],
     "sentences": lambda x: [
         share(x["near"][0]),
         f"is {x['sizes'][0]},",
@@ -110,7 +110,7 @@ SAID = {
     "skip-gram": lambda x: [f"{x['5,000'][0]:.1f} times", f"{x['5,000'][1]:.2f} times"],
     "hiding": lambda x: [
         f"{share(x['no protection'][0][2])} and {share(x['no protection'][0][1])}",
-        *(f"{share(each[2])} and {share(each[1])}" for each in x["trained to hide, and noise"][:2]),
+        *(f"{share(entry[2])} and {share(entry[1])}" for entry in x["trained to hide, and noise"][:2]),
         share(x["guess"]),
     ],
 }
@@ -118,8 +118,8 @@ SAID = {
 
 @pytest.mark.parametrize("name", SAID)
 def test_the_numbers_in_an_alternative_text_are_those_of_the_picture(name):
-    for said in SAID[name](numbers(name)):
-        assert said in alt_texts()[name]
+    for text in SAID[name](numbers(name)):
+        assert text in alt_texts()[name]
 
 
 EXACT = {
@@ -143,40 +143,40 @@ def test_bars_are_the_sums_of_the_probabilities_of_the_mechanism(name):
     rank[np.argsort(far, kind="stable")] = np.arange(len(far))
     bounds = [0, 1, 11, 101, 1_001, 10_001, len(far)]
     expected = [chances[(rank >= low) & (rank < high)].sum() for low, high in pairwise(bounds)]
-    shown = numbers(name)[f"{word} {epsilon:g}"]
-    assert shown == pytest.approx(expected, abs=1e-9)
-    assert shown.sum() == pytest.approx(1.0, abs=1e-9)
+    number = numbers(name)[f"{word} {epsilon:g}"]
+    assert number == pytest.approx(expected, abs=1e-9)
+    assert number.sum() == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["madlib", "mahalanobis", "vickrey"])
 def test_bars_of_draws_add_up_to_one_and_larger_epsilons_stay_nearer(name):
     for word in module().WORDS:
         low, middle, high = (numbers(name)[f"{word} {epsilon:g}"] for epsilon in module().EPSILONS)
-        assert {each.sum().round(9) for each in (low, middle, high)} == {1.0}
+        assert {entry.sum().round(9) for entry in (low, middle, high)} == {1.0}
         assert low[0] < middle[0] < high[0]
 
 
 def test_true_epsilons_are_those_of_the_closed_forms():
-    shown, lambda_ = numbers("published-protocols"), 100.0
-    assert shown["SUE"] == pytest.approx(5.0, rel=1e-6)
-    assert shown["OUE"] == pytest.approx(500 * math.log((1 + math.exp(0.01)) / 2), rel=1e-6)
-    assert shown["OME"] == pytest.approx(250 * math.log(lambda_**3 - lambda_**2 + lambda_), rel=1e-6)
-    assert shown["DPNR"] == 50
-    assert shown["DPText"] == math.inf
+    visible, lambda_ = numbers("published-protocols"), 100.0
+    assert visible["SUE"] == pytest.approx(5.0, rel=1e-6)
+    assert visible["OUE"] == pytest.approx(500 * math.log((1 + math.exp(0.01)) / 2), rel=1e-6)
+    assert visible["OME"] == pytest.approx(250 * math.log(lambda_**3 - lambda_**2 + lambda_), rel=1e-6)
+    assert visible["DPNR"] == 50
+    assert visible["DPText"] == math.inf
 
 
 def test_the_integers_of_the_sampler_are_within_what_is_proved():
-    shown = numbers("sampler")
-    assert 0 < shown["off"].max() <= shown["theta"]
-    assert 4 * shown["theta"] < shown["slack"]
+    visible = numbers("sampler")
+    assert 0 < visible["off"].max() <= visible["theta"]
+    assert 4 * visible["theta"] < visible["slack"]
 
 
 def test_the_truncated_gumbel_loses_more_than_it_prints_where_the_picture_says_so():
-    shown = numbers("truncated-gumbel")
-    beyond = shown["distance"] > 4.8
-    assert (shown["lost"][beyond] > shown["printed"][beyond]).mean() > 0.99
-    at = np.searchsorted(shown["distance"], 7.0)
-    assert (round(shown["lost"][at], -2), round(shown["printed"][at], -2)) == (8_400, 700)
+    visible = numbers("truncated-gumbel")
+    beyond = visible["distance"] > 4.8
+    assert (visible["lost"][beyond] > visible["printed"][beyond]).mean() > 0.99
+    position = np.searchsorted(visible["distance"], 7.0)
+    assert (round(visible["lost"][position], -2), round(visible["printed"][position], -2)) == (8_400, 700)
 
 
 def test_the_noise_of_skip_gram_is_what_its_plan_says():
@@ -185,8 +185,8 @@ def test_the_noise_of_skip_gram_is_what_its_plan_says():
         noise_multiplier=numbers("skip-gram")["noise_multiplier"], steps=1000, delta=1e-6, rates={EVERYONE: 0.05}
     )
     assert training.guarantee().epsilon == pytest.approx(8.0, abs=0.02)
-    said = dptext.SkipGram(module().vectors(), epsilon=training).plan().signal(1_000)
-    assert numbers("skip-gram")["5,000"][1] == pytest.approx(said.agreeing / 1_000, rel=0.01)
+    text = dptext.SkipGram(module().vectors(), epsilon=training).plan().signal(1_000)
+    assert numbers("skip-gram")["5,000"][1] == pytest.approx(text.agreeing / 1_000, rel=0.01)
 
 
 def test_a_picture_has_the_same_bytes_each_time_and_no_paper():

@@ -36,7 +36,7 @@ def script(name: str):
     return module
 
 
-@pytest.mark.parametrize("page", [pytest.param(each, id=each.relative_to(ROOT).as_posix()) for each in READ])
+@pytest.mark.parametrize("page", [pytest.param(entry, id=entry.relative_to(ROOT).as_posix()) for entry in READ])
 def test_links_lead_to_files_that_are_there(page: Path) -> None:
     path = page.relative_to(ROOT).as_posix()
     for link, meant in script("repository").links(path, page.read_text(encoding="utf-8")):
@@ -62,10 +62,10 @@ def test_links_out_of_the_docs_become_links_of_the_site() -> None:
 
 
 def test_mkdocs_and_the_package_give_the_same_addresses() -> None:
-    said = dict(
+    parameters = dict(
         re.findall(r"^(site_url|repo_url): (\S+)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     )
-    assert said == {"site_url": URLS["Documentation"], "repo_url": URLS["Repository"]}
+    assert parameters == {"site_url": URLS["Documentation"], "repo_url": URLS["Repository"]}
     assert URLS["Changelog"].startswith(URLS["Repository"])
 
 
@@ -74,6 +74,6 @@ def test_the_description_of_the_package_has_no_relative_link() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)]+)\)", description)
     assert len(links) == len(re.findall(r"\]\(([^)]+)\)", readme)) > 10
-    assert [each for each in links if not each.startswith(("https://", "#"))] == []
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
     assert f"]({URLS['Repository']}/blob/main/docs/start/" in description
     assert re.findall(r"(?:src|href)=", description) == []

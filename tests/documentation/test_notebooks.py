@@ -22,14 +22,14 @@ VARIES = "varies"
 
 def _text(cell: dict[str, Any]) -> str:
     """What a cell printed and returned; of pictures that there is one."""
-    said = []
+    lines = []
     for output in cell["outputs"]:
         assert output["output_type"] != "error", output.get("ename")
         if "image/png" in output.get("data", {}):
-            said.append("(a picture)\n")
+            lines.append("(a picture)\n")
         else:
-            said.append("".join(output.get("text", output.get("data", {}).get("text/plain", ""))))
-    return "".join(said)
+            lines.append("".join(output.get("text", output.get("data", {}).get("text/plain", ""))))
+    return "".join(lines)
 
 
 def _code(notebook: dict[str, Any]) -> list[dict[str, Any]]:
@@ -50,8 +50,8 @@ def test_a_notebook_is_committed_with_its_outputs_and_without_paths(path: Path):
     notebook = _read(path)
     assert all(cell["outputs"] for cell in _code(notebook) if "print(" in "".join(cell["source"]))
     assert [cell["execution_count"] for cell in _code(notebook)] == list(range(1, len(_code(notebook)) + 1))
-    said = "".join(map(_text, _code(notebook)))
-    assert not re.search(r"/(?:home|root|tmp|work|Users)/", said)
+    text = "".join(map(_text, _code(notebook)))
+    assert not re.search(r"/(?:home|root|tmp|work|Users)/", text)
     if "seed=1" in path.read_text(encoding="utf-8"):
         assert "A seed voids the promise" in "".join(notebook["cells"][0]["source"])
 

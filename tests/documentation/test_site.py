@@ -47,16 +47,16 @@ class Html(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.anchors |= {given[name] for name in ("id", "name") if name in given}
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        if tag == "link" and given.get("rel") not in ("canonical", "prev", "next", "alternate", "edit"):
-            self.loads.append(given["href"])
-        if tag in LOADS and LOADS[tag] in given:
-            self.loads.append(given[LOADS[tag]])
-        if "srcset" in given:
-            self.loads += [each.split()[0] for each in given["srcset"].split(",")]
+        fields = {name: value or "" for name, value in attrs}
+        self.anchors |= {fields[name] for name in ("id", "name") if name in fields}
+        if tag == "a" and "href" in fields:
+            self.links.append(fields["href"])
+        if tag == "link" and fields.get("rel") not in ("canonical", "prev", "next", "alternate", "edit"):
+            self.loads.append(fields["href"])
+        if tag in LOADS and LOADS[tag] in fields:
+            self.loads.append(fields[LOADS[tag]])
+        if "srcset" in fields:
+            self.loads += [part.split()[0] for part in fields["srcset"].split(",")]
 
 
 @cache
@@ -130,20 +130,20 @@ def test_every_public_name_has_a_page_with_its_anchor(site) -> None:
     for name in dptext._HOME:
         assert f"dptext.{name}" in read(site / "reference" / f"{name}.html").anchors
     listed = list(script("reference").names())
-    assert {each.path for each in listed} > {f"dptext.{name}" for name in dptext._HOME}
-    for each in listed:
-        assert each.path in read((site / each.page).with_suffix(".html")).anchors
+    assert {entry.path for entry in listed} > {f"dptext.{name}" for name in dptext._HOME}
+    for entry in listed:
+        assert entry.path in read((site / entry.page).with_suffix(".html")).anchors
 
 
 def test_what_the_table_of_modules_says_is_what_they_say() -> None:
     reference = script("reference")
-    said = reference.NAMES.read_text(encoding="utf-8")
-    for each in reference.names():
-        if each.group == reference.IN_MODULES:
-            home, _, last = each.path.rpartition(".")
-            found = reference._module(each.path) or getattr(reference.import_module(home), last)
-            first = found.__doc__.strip().splitlines()[0].replace("|", "\\|")
-            assert f"| `{each.path}` | {first} |" in said
+    text = reference.NAMES.read_text(encoding="utf-8")
+    for name in reference.names():
+        if name.group == reference.IN_MODULES:
+            home, _, last = name.path.rpartition(".")
+            result = reference._module(name.path) or getattr(reference.import_module(home), last)
+            first = result.__doc__.strip().splitlines()[0].replace("|", "\\|")
+            assert f"| `{name.path}` | {first} |" in text
 
 
 def test_every_command_and_option_stands_on_its_page(site) -> None:
@@ -156,20 +156,20 @@ def test_every_command_and_option_stands_on_its_page(site) -> None:
         text = page.path.read_text(encoding="utf-8")
         assert commands._anchor(path) in page.anchors
         assert path in text
-        for each in commands.parameters(command, context):
-            for option in [*each.opts, *each.secondary_opts]:
+        for parameter in commands.parameters(command, context):
+            for option in [*parameter.opts, *parameter.secondary_opts]:
                 assert not option.startswith("-") or re.search(rf"<code>{option}(?![\w-])", text), (path, option)
             seen += 1
     assert seen > 250
 
 
 def test_the_search_finds_the_mechanisms(site) -> None:
-    said = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    index = json.loads(said.removeprefix("var __index = "))["docs"]
+    text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("var __index = "))["docs"]
     assert {"reference/TEM.html", "mechanisms/tem.html"} <= {
-        each["location"].partition("#")[0] for each in index if "TEM" in each["title"]
+        entry["location"].partition("#")[0] for entry in index if "TEM" in entry["title"]
     }
-    assert not [each for each in index if each["location"].startswith("repository/src/")]  # code is not searched
+    assert not [entry for entry in index if entry["location"].startswith("repository/src/")]  # code is not searched
 
 
 def test_the_front_door_leads_to_the_newest_version(site) -> None:

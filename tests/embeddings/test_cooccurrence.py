@@ -85,7 +85,7 @@ def test_people_who_share_a_name_move_the_sum_by_more_than_one_of_them_may(vecto
 
 def test_nothing_that_is_shown_tells_how_many_users_there_are(vectors):
     few, many = (fitted(people(count), vectors) for count in (3, 300))
-    anonymous = [each.statement_.replace(release_id=None) for each in (few, many)]
+    anonymous = [entry.statement_.replace(release_id=None) for entry in (few, many)]
     assert anonymous[0] == anonymous[1]
     assert few.vectors_.source == many.vectors_.source
     assert few.release_.shape == many.release_.shape
@@ -107,7 +107,7 @@ def test_levels_have_their_own_statements_and_the_strictest_counts(vectors):
     documents += [dptext.Document("tea tax", user="user 0", attributes={"wish": "open"})]
     model = fitted(documents, vectors, epsilon=levels, level="wish")
     assert model.statement_.guarantee.epsilon == 8.0
-    assert {name: each.guarantee.epsilon for name, each in model.statements_.items()} == levels
+    assert {name: entry.guarantee.epsilon for name, entry in model.statements_.items()} == levels
     plan = dptext.Cooccurrence(vectors, epsilon=levels, delta=1e-6).plan()
     assert (
         plan.clipping_norm(("open", "strict"))
@@ -188,14 +188,14 @@ def test_words_without_public_vectors_count_more_than_those_with_them(vectors):
 
 def test_vectors_that_were_released_before_are_composed_in(vectors):
     before = fitted(people(50), vectors)
-    again = fitted(people(50, seed=2), before.vectors_)
-    assert again.statement_.guarantee.epsilon == pytest.approx(16.0)
-    assert "co-occurrences + co-occurrences" in again.statement_.mechanism
+    repeated = fitted(people(50, seed=2), before.vectors_)
+    assert repeated.statement_.guarantee.epsilon == pytest.approx(16.0)
+    assert "co-occurrences + co-occurrences" in repeated.statement_.mechanism
 
 
 def released(vectors, guarantee, **changes):
-    made = learned(()).statement
-    statement = dataclasses.replace(made, guarantee=guarantee, mechanism="skip-gram", **changes)
+    output = learned(()).statement
+    statement = dataclasses.replace(output, guarantee=guarantee, mechanism="skip-gram", **changes)
     return dptext.load_vectors((vectors.words, vectors.matrix), statement=statement)
 
 
@@ -246,7 +246,7 @@ def test_bad_input_is_named(vectors):
         fitted([], vectors)
     with pytest.raises(ParameterError, match="hold a word besides"):
         fitted(people(1), Vocabulary(["<unk>"]))
-    for options, what in (
+    for options, label in (
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": 0.01}, "floor"),
         ({"epsilon": float("nan")}, "epsilon"),
@@ -260,7 +260,7 @@ def test_bad_input_is_named(vectors):
         ({"epsilon": {"a": 1.0}, "default_level": "b"}, "default"),
         ({"seed": "x"}, "seed"),
     ):
-        with pytest.raises(ParameterError, match=what):
+        with pytest.raises(ParameterError, match=label):
             fitted(people(1), vectors, **options)
 
 

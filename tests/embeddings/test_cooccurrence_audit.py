@@ -76,7 +76,7 @@ def canary_run(epsilon, *, noiseless=False, canaries=400):
     own = [plan.total([person]) for person in people]
 
     def train(included):
-        total = sum((each for each, there in zip(own, included, strict=True) if there), np.zeros_like(own[0]))
+        total = sum((entry for entry, there in zip(own, included, strict=True) if there), np.zeros_like(own[0]))
         return noisy_matrix(total, 0.0 if noiseless else plan.budgets.sigma, RandomBits(7))
 
     return loss_of_sum(own, train, delta=DELTA)
@@ -101,6 +101,6 @@ def test_the_worst_user_reaches_the_promise_and_no_more():
     words = Vocabulary(["a", "b", "c", "<unk>"])
     plan = Cooccurrence(words, epsilon=2.0, delta=1e-5).plan()
     moved = plan.total([Someone([0, 1, 2] * 30)])
-    length = math.sqrt(sum(int(each) ** 2 for each in moved.ravel())) * CELL
+    length = math.sqrt(sum(int(entry) ** 2 for entry in moved.ravel())) * CELL
     assert gaussian_delta(plan.budgets.sigma, epsilon=2.0, sensitivity=length) <= 1e-5
     assert gaussian_delta(plan.budgets.sigma, epsilon=2.0, sensitivity=1.05 * length) > 1e-5

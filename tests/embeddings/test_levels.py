@@ -32,12 +32,12 @@ class Said:
 
 
 def policy(predicted_from="public", **options):
-    given = {"predictor": Said(), "training": "public", "epsilon": 0.5 if predicted_from == "device" else None}
-    return BudgetPolicy(LEVELS, predicted_from=predicted_from, **given | options)
+    fields = {"predictor": Said(), "training": "public", "epsilon": 0.5 if predicted_from == "device" else None}
+    return BudgetPolicy(LEVELS, predicted_from=predicted_from, **fields | options)
 
 
 def training_statement(**changes):
-    made = PrivacyStatement(
+    statement = PrivacyStatement(
         guarantee=ApproxDP(0.25, 1e-8),
         unit=Unit.USER,
         relation=Relation.ADD_REMOVE,
@@ -45,7 +45,7 @@ def training_statement(**changes):
         trust=Trust.CENTRAL,
         mechanism="ridge regression with noise",
     )
-    return dataclasses.replace(made, **changes)
+    return dataclasses.replace(statement, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +73,9 @@ def skipgram(vectors, its_policy):
 
 
 def test_of_two_levels_the_stricter():
-    given = [0.0, 1 / 3, 0.34, 2 / 3, 0.7, 1.0, 1.5, -2.0, math.nan, math.inf]
+    values = [0.0, 1 / 3, 0.34, 2 / 3, 0.7, 1.0, 1.5, -2.0, math.nan, math.inf]
     expected = ["open", "open", "standard", "standard", *["strict"] * 3, "open", "strict", "strict"]
-    assert list(policy().predict([[each] for each in given])) == expected
+    assert list(policy().predict([[entry] for entry in values])) == expected
     with_margin = policy(margin=0.1).predict([[0.0], [0.3], [0.6]])
     assert with_margin == ("open", "standard", "strict")
     own = policy(concerns={"open": 0.1, "standard": 0.2, "strict": 0.3})
@@ -90,11 +90,11 @@ def test_predicted_levels_follow_the_concern_that_drives_the_texts():
     ]
     model = fit_concerns(texts[:120], concerns[:120])
     assert model.error.of_mean < 0.5
-    found = policy(predictor=model).predict(texts[120:])
-    epsilons = np.array([LEVELS[level] for level in found])
+    predictions = policy(predictor=model).predict(texts[120:])
+    epsilons = np.array([LEVELS[level] for level in predictions])
     # a correlation below -.5 among 120 by chance alone: about 1e-8
     assert np.corrcoef(epsilons, concerns[120:])[0, 1] < -0.5
-    assert set(found) == set(LEVELS)
+    assert set(predictions) == set(LEVELS)
 
 
 def test_who_declared_keeps_his_level_and_who_is_not_known_gets_the_default(vectors):
@@ -104,9 +104,9 @@ def test_who_declared_keeps_his_level_and_who_is_not_known_gets_the_default(vect
         Document("c", user="C"),
         Document("d"),
     ]
-    found = list(policy().assigned(documents, {"A": "strict", "B": "standard"}))
-    assert [(each.attributes or {}).get("consent") for each in found] == ["open", "standard", None, None]
-    assert found[1].attributes["age"] == 7
+    result = list(policy().assigned(documents, {"A": "strict", "B": "standard"}))
+    assert [(entry.attributes or {}).get("consent") for entry in result] == ["open", "standard", None, None]
+    assert result[1].attributes["age"] == 7
     with pytest.raises(ParameterError, match="one of 'standard', 'strict', 'open'") as error:
         next(policy().assigned(documents, {"A": "Hugo"}))
     assert "Hugo" not in str(error.value)
@@ -130,17 +130,20 @@ def test_from_public_features_a_level_is_as_good_as_declared(vectors, train):
     declared, predicted = train(vectors, BudgetPolicy(LEVELS)), train(vectors, policy())
     for level in LEVELS:
         assert predicted.statements_[level].guarantee == declared.statements_[level].guarantee
-    assert any("what is public about them" in each for each in predicted.statement_.assumptions)
-    assert any("volunteers for publication" in each for each in predicted.statement_.assumptions)
+    assert any("what is public about them" in assumption for assumption in predicted.statement_.assumptions)
+    assert any("volunteers for publication" in assumption for assumption in predicted.statement_.assumptions)
     assert predicted.statement_.parameters["levels_predicted_from"] == "public"
 
 
 @pytest.mark.parametrize("train", [cooccurrence, skipgram])
 def test_from_private_texts_only_the_cap_is_promised(vectors, train):
     model = train(vectors, policy("texts"))
-    assert model.statement_.epsilon == max(each.epsilon for each in model.statements_.values())
+    assert model.statement_.epsilon == max(statement.epsilon for statement in model.statements_.values())
     assert "strict" not in model.statement_.neighbours
-    assert any("no more than the largest epsilon is promised to them" in each for each in model.statement_.assumptions)
+    assert any(
+        "no more than the largest epsilon is promised to them" in assumption
+        for assumption in model.statement_.assumptions
+    )
     strict = model.statements_["strict"]
     assert strict.epsilon < model.statement_.epsilon
     assert strict.neighbours.endswith("who declared the level 'strict' themselves")
@@ -152,18 +155,20 @@ def test_a_level_that_is_drawn_on_a_device_is_counted(vectors, train):
     for level in LEVELS:
         without, having = plain.statements_[level], counted.statements_[level]
         assert having.guarantee == ApproxDP(without.guarantee.epsilon + 0.5, DELTA)
-        difference = [each.parameters["epsilon_under_substitution"] for each in (having, without)]
+        difference = [entry.parameters["epsilon_under_substitution"] for entry in (having, without)]
         assert difference[0] - difference[1] == pytest.approx(0.5, abs=0.002)
         assert "their device sends a level with and without them" in having.neighbours
     assert counted.statement_ == counted.statements_["open"]
     assert counted.statement_.parameters["epsilon_for_level"] == 0.5
-    assert any("randomised response of epsilon 0.5, once" in each for each in counted.statement_.assumptions)
+    assert any(
+        "randomised response of epsilon 0.5, once" in assumption for assumption in counted.statement_.assumptions
+    )
 
 
 def test_the_card_says_how_levels_came_about(vectors, tmp_path):
-    for source, said in (("device", "the one that was sent"), ("texts", "who chose their level themselves")):
+    for source, text in (("device", "the one that was sent"), ("texts", "who chose their level themselves")):
         cooccurrence(vectors, policy(source)).save(tmp_path / source)
-        assert said in (tmp_path / source / "README.md").read_text()
+        assert text in (tmp_path / source / "README.md").read_text()
 
 
 def hockey_stick(epsilon, p, shift, q):
@@ -204,9 +209,9 @@ def test_a_level_that_is_sent_as_it_is_tells_all():
 
 
 def test_what_a_device_sends_has_a_statement():
-    found = policy("device").statement()
-    assert found.guarantee == PureDP(0.5)
-    assert (found.unit, found.relation, found.trust) == (Unit.USER, Relation.SUBSTITUTION, Trust.LOCAL)
+    statement = policy("device").statement()
+    assert statement.guarantee == PureDP(0.5)
+    assert (statement.unit, statement.relation, statement.trust) == (Unit.USER, Relation.SUBSTITUTION, Trust.LOCAL)
     with pytest.raises(ParameterError, match="drawn on a device"):
         policy().statement()
 
@@ -218,7 +223,7 @@ def test_labels_of_users_have_to_be_public_or_promised_for(vectors):
     assert model.statement_.guarantee == ApproxDP(8.25, sum_upwards(DELTA, 1e-8))
     assert model.statements_["strict"].epsilon == 1.25
     assert model.statement_.parameters["promise_of_predictor"] == "(0.25, 1e-08)-differential privacy"
-    assert not any("for publication" in each for each in model.statement_.assumptions)
+    assert not any("for publication" in assumption for assumption in model.statement_.assumptions)
     for other in ({"unit": Unit.DOCUMENT}, {"relation": Relation.SUBSTITUTION}):
         with pytest.raises(RefusedError, match="no proved sum"):
             cooccurrence(vectors, policy(training=training_statement(**other)))
@@ -281,10 +286,10 @@ def test_levels_of_those_who_declare_none_are_read_off_attributes_or_texts():
         Document("a", user="C", attributes={"age": None}),
         Document("a", user="A", attributes={"consent": None, "age": 1.0}),  # who has declared one elsewhere
     ]
-    found = policy().levels_of(documents, features=["age"])
-    assert found == {"B": "strict", " B": "strict"}
-    given = [(each.attributes or {}).get("consent") for each in policy().assigned(documents, found)]
-    assert given == ["open", "strict", "strict", None, None]
+    result = policy().levels_of(documents, features=["age"])
+    assert result == {"B": "strict", " B": "strict"}
+    values = [(entry.attributes or {}).get("consent") for entry in policy().assigned(documents, result)]
+    assert values == ["open", "strict", "strict", None, None]
     with pytest.raises(ParameterError, match="features="):
         policy().levels_of(documents)
     with pytest.raises(DataError, match="row 2: expected a number in the column 'age'"):

@@ -22,23 +22,23 @@ def halves(rng, *, signal, chance):
 def test_the_signal_is_what_both_halves_share():
     rng = np.random.default_rng(0)
     measured = np.ones(WORDS, dtype=bool)
-    found = strengths(*halves(rng, signal=3.0, chance=0.5), measured)
-    assert sum(found.words) == WORDS
-    assert all(each.size and each[0] == pytest.approx(9.0, rel=0.35) for each in found.variances)
+    result = strengths(*halves(rng, signal=3.0, chance=0.5), measured)
+    assert sum(result.words) == WORDS
+    assert all(variance.size and variance[0] == pytest.approx(9.0, rel=0.35) for variance in result.variances)
     # chance alone is no signal, however many people it is multiplied by
-    assert not any(each.size for each in strengths(*halves(rng, signal=0.0, chance=0.5), measured).variances)
+    assert not any(variance.size for variance in strengths(*halves(rng, signal=0.0, chance=0.5), measured).variances)
 
 
 def test_more_people_let_more_through_and_half_the_noise_takes_half_the_people():
-    found = strengths(*halves(np.random.default_rng(1), signal=3.0, chance=0.2), np.ones(WORDS, dtype=bool))
-    passed = [found.passed(people, 1.0, WIDTH) for people in (0.01, 0.5, 1.0, 10.0, 1e4)]
+    result = strengths(*halves(np.random.default_rng(1), signal=3.0, chance=0.2), np.ones(WORDS, dtype=bool))
+    passed = [result.passed(people, 1.0, WIDTH) for people in (0.01, 0.5, 1.0, 10.0, 1e4)]
     assert passed == sorted(passed)
     assert passed[0] == 0
     assert passed[-1] == pytest.approx(1.0)
-    least = found.least(1.0, WIDTH)
-    assert found.passed(1.01 * least, 1.0, WIDTH) > 0
-    assert found.passed(0.99 * least, 1.0, WIDTH) == 0
-    assert found.least(0.5, WIDTH) == pytest.approx(least / 2)
+    minimum = result.least(1.0, WIDTH)
+    assert result.passed(1.01 * minimum, 1.0, WIDTH) > 0
+    assert result.passed(0.99 * minimum, 1.0, WIDTH) == 0
+    assert result.least(0.5, WIDTH) == pytest.approx(minimum / 2)
 
 
 TOPICS = (("tea", "cup", "milk", "sugar"), ("law", "court", "judge", "tax"))
@@ -61,22 +61,22 @@ def vectors():
 
 @pytest.mark.slow
 def test_a_prediction_is_what_releases_show(vectors):
-    [said] = expected_vectors(
+    [text] = expected_vectors(
         dptext.Cooccurrence(vectors, epsilon=1.0, unit="document").plan(), texts(1500, 0), people=600, epsilon=8.0
     )
-    assert said.sigma == pytest.approx(0.652936)
-    assert said.least < said.half
-    hidden, shown = (
+    assert text.sigma == pytest.approx(0.652936)
+    assert text.least < text.half
+    hidden, visible = (
         dptext.Cooccurrence(vectors, epsilon=8.0, unit="document", seed=2).fit(texts(count, 1)).doubts_
-        for count in (said.least // 3, 4 * said.half)
+        for count in (text.least // 3, 4 * text.half)
     )
     assert "noise hides all" in hidden[0]
-    assert shown == ()
+    assert visible == ()
 
 
 def test_a_prediction_reads_people_as_it_is_asked_to(vectors):
     plan = dptext.Cooccurrence(vectors, epsilon=1.0, unit="user").plan()
-    of_two = [dptext.Document(each.text, user=str(n // 2)) for n, each in enumerate(texts(600, 3))]
+    of_two = [dptext.Document(entry.text, user=str(n // 2)) for n, entry in enumerate(texts(600, 3))]
     assert len(expected_vectors(plan, of_two, people=10, unit="user")) > 3
     with pytest.raises(DataError, match="two people at least"):
         expected_vectors(plan, of_two[:2], people=10, unit="user")
@@ -88,13 +88,13 @@ def test_a_prediction_reads_people_as_it_is_asked_to(vectors):
 def test_the_noise_of_skip_gram_beside_what_people_can_add(vectors):
     pytest.importorskip("dp_accounting")
     plan = dptext.SkipGram(vectors, epsilon=8.0, steps=200, sampling_rate=0.05).plan()
-    said = plan.signal(1000)
+    text = plan.signal(1000)
     numbers = len(plan.rows) * plan.dimension
-    assert said.noise == pytest.approx(plan.participation.noise_multiplier * np.sqrt(numbers))
-    assert said.taking_part == 50
-    assert said.epoch_epsilon < said.epsilon <= 8.0
-    assert said.agreeing == pytest.approx(said.noise / 0.05 / np.sqrt(200), abs=1)
-    assert "Gradients agree only in part" in str(said)
+    assert text.noise == pytest.approx(plan.participation.noise_multiplier * np.sqrt(numbers))
+    assert text.taking_part == 50
+    assert text.epoch_epsilon < text.epsilon <= 8.0
+    assert text.agreeing == pytest.approx(text.noise / 0.05 / np.sqrt(200), abs=1)
+    assert "Gradients agree only in part" in str(text)
     silent = np.zeros((2 * len(plan.rows), plan.dimension), dtype=np.float32)
     assert "noise hides all" in plan.doubts(silent)[0]
     loud = silent.copy()

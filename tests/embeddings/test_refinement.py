@@ -28,9 +28,9 @@ def test_bands_hold_every_word_once():
 
 def test_what_the_corpus_adds_is_found():
     noisy, public, added, direction = made(0.1, news_size=0.5)
-    found = news(noisy, 0.1, public, np.ones(WORDS, dtype=bool))
-    assert np.abs(found.guess @ direction).max() < 0.2
-    assert np.corrcoef(found.guess[:500].ravel(), added[:500].ravel())[0, 1] > 0.8
+    result = news(noisy, 0.1, public, np.ones(WORDS, dtype=bool))
+    assert np.abs(result.guess @ direction).max() < 0.2
+    assert np.corrcoef(result.guess[:500].ravel(), added[:500].ravel())[0, 1] > 0.8
 
 
 def test_more_noise_makes_the_guess_smaller_never_wilder():
@@ -56,9 +56,9 @@ def test_the_filter_is_the_best_linear_guess():
     signal = generator.normal(size=(5000, 4)) * [3.0, 1.0, 0.8, 0.0]
     guess, covariance = filtered(signal + generator.normal(size=signal.shape), 1.0)
     assert np.diag(covariance) == pytest.approx([9, 1, 0.64, 0], abs=0.5)
-    wanted = signal.var(axis=0) / (signal.var(axis=0) + 1)
+    target = signal.var(axis=0) / (signal.var(axis=0) + 1)
     error = ((guess - signal) ** 2).mean(axis=0)
-    assert error[:3] == pytest.approx(wanted[:3], abs=0.05)
+    assert error[:3] == pytest.approx(target[:3], abs=0.05)
     assert error[3] < 0.01
 
 
@@ -66,8 +66,8 @@ def test_words_without_public_vectors_get_the_one_that_their_contexts_ask_for():
     noisy, public, *_ = made(0.05, news_size=0.2)
     base = public_base(public.astype(np.float32), WORDS - 1)
     known = np.delete(base, np.s_[1800:], axis=0)
-    found = improved(noisy, 0.05, known, np.ones(WORDS, dtype=bool))[1800:]
-    cosine = (found * base[1800:]).sum(axis=1) / np.linalg.norm(found, axis=1) / np.linalg.norm(base[1800:], axis=1)
+    result = improved(noisy, 0.05, known, np.ones(WORDS, dtype=bool))[1800:]
+    cosine = (result * base[1800:]).sum(axis=1) / np.linalg.norm(result, axis=1) / np.linalg.norm(base[1800:], axis=1)
     assert np.median(cosine) > 0.7
 
 

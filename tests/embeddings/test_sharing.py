@@ -31,10 +31,10 @@ def vectors():
 
 
 def documents(count=40, level=None):
-    said = ["a cup of tea", "tax and law", "cat, dog", "sun after rain"]
+    lines = ["a cup of tea", "tax and law", "cat, dog", "sun after rain"]
     for n in range(count):
         attributes = None if level is None else {"level": level[n % len(level)]}
-        yield dptext.Document(f"{said[n % 4]} {MARKER}", user=f"{MARKER}{n % 13}", attributes=attributes)
+        yield dptext.Document(f"{lines[n % 4]} {MARKER}", user=f"{MARKER}{n % 13}", attributes=attributes)
 
 
 def fitted(vectors, **options):
@@ -53,7 +53,7 @@ def levelled(vectors):
 
 
 def contents(folder):
-    return {each.name: each.read_bytes() for each in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 # -- what is in it ----------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_the_copy_for_gensim_holds_the_same_vectors(model, tmp_path, form, name)
 
 def test_no_copy_for_gensim(model, tmp_path):
     model.save(tmp_path / "shared", word2vec=None)
-    assert sorted(os.listdir(tmp_path / "shared")) == [each for each in FILES if each != "vectors.bin"]
+    assert sorted(os.listdir(tmp_path / "shared")) == [file for file in FILES if file != "vectors.bin"]
     assert "gensim" not in (tmp_path / "shared" / "README.md").read_text()
 
 
@@ -102,9 +102,9 @@ HOSTILE += ["a\nb", "\ud800", "-", "..", "strict-0123456789abcdef", "<b>", "READ
 def test_every_name_of_a_level_becomes_a_file_of_its_own(tmp_path):
     files = statement_files(HOSTILE)
     assert files["strict"] == "privacy-strict.json"
-    assert len({each.casefold() for each in files.values()}) == len(HOSTILE)
-    assert all(re.fullmatch(r"privacy-[a-z0-9_-]{1,60}\.json", each) for each in files.values())
-    assert all(sharing._is_ours(each) for each in files.values())
+    assert len({file.casefold() for file in files.values()}) == len(HOSTILE)
+    assert all(re.fullmatch(r"privacy-[a-z0-9_-]{1,60}\.json", file) for file in files.values())
+    assert all(sharing._is_ours(file) for file in files.values())
 
 
 def test_a_name_cannot_look_like_what_another_one_became():
@@ -115,17 +115,17 @@ def test_a_name_cannot_look_like_what_another_one_became():
 def test_nothing_but_the_release_is_in_the_folder(levelled, tmp_path):
     """Names, texts, paths, the machine, the time; and the same release of other people has files of the same size."""
     levelled.save(tmp_path / "shared")
-    found = contents(tmp_path / "shared")
+    result = contents(tmp_path / "shared")
     for private in (MARKER, str(tmp_path), socket.gethostname(), os.getcwd()):
-        assert not any(private.encode() in each for each in found.values())
-    words = set(re.findall(r"\w+", found["README.md"].decode() + found["config.json"].decode()))
+        assert not any(private.encode() in entry for entry in result.values())
+    words = set(re.findall(r"\w+", result["README.md"].decode() + result["config.json"].decode()))
     assert getpass.getuser() not in words
-    assert not re.search(rb"20\d\d-\d\d", b"".join(found.values()))
+    assert not re.search(rb"20\d\d-\d\d", b"".join(result.values()))
     other = dptext.Cooccurrence(levelled.vectors, epsilon=levelled.epsilon, level="level")
     other.fit(documents(3, level=["strict"])).save(tmp_path / "other")
     same = contents(tmp_path / "other")
     for name in ("README.md", "config.json", "words.txt", "privacy.json", "privacy-strict.json"):
-        mine, theirs = (re.sub(rb"[0-9a-f]{32,64}", b"", each[name]) for each in (found, same))
+        mine, theirs = (re.sub(rb"[0-9a-f]{32,64}", b"", entry[name]) for entry in (result, same))
         assert mine == theirs  # but for digests and the random name of the release
 
 
@@ -226,7 +226,7 @@ def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
     model = dptext.Cooccurrence(public, epsilon=8.0).fit(documents())
     model.save(tmp_path / "shared")
     monkeypatch.chdir(tmp_path / "shared")
-    asked = {}
+    requested = {}
 
     class KeyedVectors:  # what gensim does with the file was tried with gensim itself
         def __init__(self, vectors):
@@ -234,7 +234,7 @@ def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
 
         @classmethod
         def load_word2vec_format(cls, name, *, binary):
-            asked.update(name=name, binary=binary)
+            requested.update(name=name, binary=binary)
             return cls(dptext.load_vectors(name))
 
         def most_similar(self, word):
@@ -242,15 +242,15 @@ def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setitem(sys.modules, "gensim", types.ModuleType("gensim"))
     monkeypatch.setitem(sys.modules, "gensim.models", types.SimpleNamespace(KeyedVectors=KeyedVectors))
-    found = snippets(Path())
-    assert len(found) == 4
+    result = snippets(Path())
+    assert len(result) == 4
     spaces = []
-    for each in found:
+    for entry in result:
         spaces.append({})
-        exec(each, spaces[-1])
+        exec(entry, spaces[-1])
     own, _, plain, without = spaces
     assert own["vectors"].statement == model.statement_
-    assert asked == {"name": "vectors.bin", "binary": True}
+    assert requested == {"name": "vectors.bin", "binary": True}
     assert plain["words"] == list(model.vectors_.words)
     assert (plain["matrix"] == model.vectors_.matrix).all()
     assert (without["without"] == public_base(public.matrix, public.vocabulary.unknown_row)).all()
@@ -260,7 +260,7 @@ def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
 def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):
     model.save(tmp_path / "shared")
     card = (tmp_path / "shared" / "README.md").read_text()
-    for said in (
+    for text in (
         "a person, with everything that they wrote",
         "epsilon 8, delta 1e-06",
         "2,981 times likelier",
@@ -273,13 +273,13 @@ def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):
         "**adds up**",
         f"release {model.statement_.release_id}",
     ):
-        assert said in card
+        assert text in card
     # the loss of Gaussian noise exceeds epsilon more often than with probability delta: here 4 in 1,000,000
     sigma = model.budgets_.sigma
     assert 0.5 * math.erfc((8 * sigma - 1 / (2 * sigma)) / math.sqrt(2)) > 4e-6
     assert "plus a probability of at most 1 in 1,000,000" in card
     assert "but for a probability" not in card
-    assert all(f"- {each}" in card for each in model.statement_.assumptions)
+    assert all(f"- {assumption}" in card for assumption in model.statement_.assumptions)
     assert not re.search(r"TODO|TBD|XXX|\[your|<your|None|nan\b", card)
 
 
@@ -301,15 +301,15 @@ def test_the_card_without_public_vectors(vectors, tmp_path):
 
 def test_vectors_that_were_released_before_are_not_called_public(vectors, model, tmp_path):
     """Nor is their list of words: it may hold words that were learned from people."""
-    again = fitted(model.vectors_)
-    again.save(tmp_path / "shared")
+    repeated = fitted(model.vectors_)
+    repeated.save(tmp_path / "shared")
     card = (tmp_path / "shared" / "README.md").read_text()
     assert "ublic vectors" not in card.replace("the public vectors were not made from", "")  # taken for granted then
     assert "public ones" not in card
     assert "public beforehand" not in card
     assert "(8, 1e-06)-differential privacy" in card  # of which 16 is the sum
     assert "epsilon 16, delta 2e-06" in card
-    assert "it is public, chosen" not in " ".join(again.statement_.exposed[:1])
+    assert "it is public, chosen" not in " ".join(repeated.statement_.exposed[:1])
     fitted(vectors).save(tmp_path / "first")
     assert "It was public beforehand" in (tmp_path / "first" / "README.md").read_text()
 
@@ -349,22 +349,22 @@ def test_domain_adapted_private_text_end_to_end(model, tmp_path):
 def test_new_words_are_counted_in(vectors, tmp_path):
     pytest.importorskip("opendp")
     many = [dptext.Document(f"a cup of zyzzo{n % 2} tea", user=str(n)) for n in range(400)]
-    found = dptext.private_vocabulary(many, epsilon=2.0, delta=1e-6, words_per_user=5, known=vectors.vocabulary)
-    assert {"zyzzo0", "zyzzo1"} <= set(found.words)
-    model = dptext.Cooccurrence(vectors, epsilon=4.0, vocabulary=found).fit(many)
+    results = dptext.private_vocabulary(many, epsilon=2.0, delta=1e-6, words_per_user=5, known=vectors.vocabulary)
+    assert {"zyzzo0", "zyzzo1"} <= set(results.words)
+    model = dptext.Cooccurrence(vectors, epsilon=4.0, vocabulary=results).fit(many)
     model.save(tmp_path / "shared")
     back = dptext.load_vectors(tmp_path / "shared")
     assert back.statement.guarantee == dptext.ApproxDP(6.0, 2e-6)
     assert back.statement.parameters["new_words"] == len(back) - len(vectors)
-    assert back.words == model.vectors_.words == (*vectors.words, *found.words)  # "<unk>" before the new ones
+    assert back.words == model.vectors_.words == (*vectors.words, *results.words)  # "<unk>" before the new ones
     substituted = back.statement.parameters["epsilon_under_substitution"]
     alone = model.budgets_.guarantee(relation=Relation.SUBSTITUTION).epsilon
     assert substituted == pytest.approx(alone + 4.0, rel=1e-3)
-    assert back.statement.parameters["promise_of_vocabulary"] == str(found.statement.guarantee)
+    assert back.statement.parameters["promise_of_vocabulary"] == str(results.statement.guarantee)
     card = (tmp_path / "shared" / "README.md").read_text()
     assert f"({len(back) - len(vectors)}) are words of these people" in card
     # one that a single person wrote comes out with probability delta: nothing else would be true
-    assert f"({found.statement.guarantee})" in card
+    assert f"({results.statement.guarantee})" in card
     assert "which a given person alone wrote has a probability of at most the delta of that promise" in card
     assert "epsilon 6, delta 2e-06" in card
     mechanism = dptext.TEM(back, epsilon=1.0, document_epsilon=6.0, max_words=4)

@@ -60,8 +60,8 @@ def test_noise_for_the_check_values(vectors, epsilon, noise):
     plan = SkipGram(vectors, epsilon=epsilon, steps=1000, sampling_rate=0.05).plan()
     assert plan.participation.noise_multiplier <= noise
     assert plan.participation.noise_multiplier == pytest.approx(noise, rel=0.006)
-    stated = plan.participation.guarantee().epsilon
-    assert epsilon * 0.995 < stated <= epsilon
+    expected = plan.participation.guarantee().epsilon
+    assert epsilon * 0.995 < expected <= epsilon
 
 
 def test_what_is_promised(vectors):
@@ -72,11 +72,11 @@ def test_what_is_promised(vectors):
     assert 7.9 < statement.guarantee.epsilon <= 8.0
     assert statement.guarantee.delta == 1e-6
     assert (statement.unit, statement.relation, statement.trust) == (Unit.USER, Relation.ADD_REMOVE, Trust.CENTRAL)
-    said = statement.parameters
-    again = SampledGaussian(noise_multiplier=said["noise_multiplier"], sampling_rate=0.5, steps=10)
-    assert again.epsilon(delta=1e-6) == statement.guarantee.epsilon
-    assert said["epsilon_under_substitution"] > said["epsilon"]
-    assert any("IEEE 754" in each for each in statement.assumptions)
+    parameters = statement.parameters
+    gaussian = SampledGaussian(noise_multiplier=parameters["noise_multiplier"], sampling_rate=0.5, steps=10)
+    assert gaussian.epsilon(delta=1e-6) == statement.guarantee.epsilon
+    assert parameters["epsilon_under_substitution"] > parameters["epsilon"]
+    assert any("IEEE 754" in assumption for assumption in statement.assumptions)
     assert not statement.seeded
     assert PrivacyStatement.from_json(statement.to_json()) == statement
     assert "the presence or absence of one user" in " ".join(statement.explain().split())
@@ -115,7 +115,7 @@ def test_for_comparison_only(vectors, tmp_path, mode, reason):
 
 def test_nothing_that_is_shown_tells_how_many_users_there_are(vectors):
     few, many = (fitted(people(count), vectors) for count in (3, 300))
-    anonymous = [each.statement_.replace(release_id=None) for each in (few, many)]
+    anonymous = [entry.statement_.replace(release_id=None) for entry in (few, many)]
     assert anonymous[0] == anonymous[1]
     assert few.vectors_.source == many.vectors_.source
 
@@ -154,14 +154,14 @@ def test_learned_words_do_not_pass_for_public_ones(vectors):
 
 def test_vectors_that_were_released_before_are_composed_in(vectors):
     before = fitted(people(20), vectors)
-    again = fitted(people(20, seed=2), before.vectors_)
-    assert again.statement_.guarantee.epsilon == pytest.approx(16.0, abs=0.02)
-    assert "skip-gram + skip-gram" in again.statement_.mechanism
+    repeated = fitted(people(20, seed=2), before.vectors_)
+    assert repeated.statement_.guarantee.epsilon == pytest.approx(16.0, abs=0.02)
+    assert "skip-gram + skip-gram" in repeated.statement_.mechanism
 
 
 def test_a_participation_of_numbers_of_numpy(vectors):
-    given = {"noise_multiplier": np.float32(2), "steps": np.int64(3), "rates": {"a": np.float32(0.5)}, "default": "a"}
-    fit = fitted(people(2), vectors, epsilon=Participation(delta=1e-6, **given))
+    fields = {"noise_multiplier": np.float32(2), "steps": np.int64(3), "rates": {"a": np.float32(0.5)}, "default": "a"}
+    fit = fitted(people(2), vectors, epsilon=Participation(delta=1e-6, **fields))
     assert PrivacyStatement.from_json(fit.statement_.to_json()) == fit.statement_
 
 
@@ -169,10 +169,10 @@ def test_words_alone_of_vectors_that_were_released_before_are_counted_too(vector
     """A word that was learned from these users is in the list: that list is not public."""
     documents = [dptext.Document("kettle teabag cup", user=str(user)) for user in range(50)]
     before = fitted(documents, vectors, vocabulary=learned(("teabag",)))
-    again = fitted(documents, before.vectors_, dimension=4)
-    assert "teabag" in again.vectors_.words
-    assert again.statement_.guarantee.epsilon == pytest.approx(before.statement_.guarantee.epsilon + 8.0, abs=0.02)
-    assert again.statement_.exposed[0] == (
+    repeated = fitted(documents, before.vectors_, dimension=4)
+    assert "teabag" in repeated.vectors_.words
+    assert repeated.statement_.guarantee.epsilon == pytest.approx(before.statement_.guarantee.epsilon + 8.0, abs=0.02)
+    assert repeated.statement_.exposed[0] == (
         "the list of words that have a vector: those of vectors that were released under a promise of their own, "
         "counted in above"
     )
@@ -191,8 +191,8 @@ def test_levels_take_part_at_their_own_rates(vectors):
     expected = {
         name: SampledGaussian(noise_multiplier=2.0, sampling_rate=rate, steps=10) for name, rate in rates.items()
     }
-    assert {name: each.epsilon for name, each in fit.statements_.items()} == {
-        name: each.epsilon(delta=1e-6) for name, each in expected.items()
+    assert {name: entry.epsilon for name, entry in fit.statements_.items()} == {
+        name: entry.epsilon(delta=1e-6) for name, entry in expected.items()
     }
     assert fit.statement_ == fit.statements_["open"]
     assert levels.code(("open", "strict")) == levels.code(()) == levels.code((None,)) == 0
@@ -211,9 +211,9 @@ def test_topics_are_learned_from_enough_people_without_public_vectors():
     options = {"dimension": 4, "steps": 60, "public_users": 1000, "distance": 300.0, "sampling_rate": 0.2}
     fit = fitted(people(1000), words, **options)
     points = {word: fit.vectors_[word] / np.linalg.norm(fit.vectors_[word]) for topic in TOPICS for word in topic}
-    alike = points["tea"] @ points["cup"], points["tax"] @ points["judge"]
-    assert min(alike) > 0.8
-    assert points["tea"] @ points["tax"] < min(alike) - 0.1  # .15 to .45 less with six other seeds
+    similar = points["tea"] @ points["cup"], points["tax"] @ points["judge"]
+    assert min(similar) > 0.8
+    assert points["tea"] @ points["tax"] < min(similar) - 0.1  # .15 to .45 less with six other seeds
     assert fit.vectors_.dimension == 4
 
 
@@ -323,11 +323,11 @@ def test_a_checkpoint_holds_no_texts_no_users_no_seed_and_no_key(vectors, tmp_pa
     path = tmp_path / "run"
     interrupted(vectors, path, 8, seed=987654321)
     head, _, body = path.read_bytes().partition(b"\n")
-    said = json.loads(head)
-    assert said.keys() == {"format", "version", "secrecy", "parameters", "steps", "shape", "sha256"}
-    assert said["secrecy"].startswith("private")
+    data = json.loads(head)
+    assert data.keys() == {"format", "version", "secrecy", "parameters", "steps", "shape", "sha256"}
+    assert data["secrecy"].startswith("private")
     assert b"987654321" not in head + body
-    assert len(body) == 4 * math.prod(said["shape"])
+    assert len(body) == 4 * math.prod(data["shape"])
 
 
 OTHERS = [

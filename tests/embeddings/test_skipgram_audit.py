@@ -52,16 +52,16 @@ def canaries_heard(epsilon, *, steps, sampling_rate, mode="private", unit="user"
         one, two = np.arange(0, 2 * CANARIES, 2), np.arange(1, 2 * CANARIES, 2)
         return (moved[words + one] * start[two]).sum(axis=1) + (moved[words + two] * start[one]).sum(axis=1)
 
-    stated = plan.participation.guarantee().epsilon if mode == "private" else None
-    return canary_loss(train, score, canaries=CANARIES, delta=DELTA, error=1e-6, seed=11), stated
+    expected = plan.participation.guarantee().epsilon if mode == "private" else None
+    return canary_loss(train, score, canaries=CANARIES, delta=DELTA, error=1e-6, seed=11), expected
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("epsilon", "steps", "rate"), [(1.0, 1, 1.0), (8.0, 1, 1.0), (3.0, 20, 0.3), (8.0, 20, 0.3)])
 def test_canaries_are_not_heard_above_the_promise(epsilon, steps, rate):
     """False alarm: 1e-6, by the bound of one-run auditing."""
-    bound, stated = canaries_heard(epsilon, steps=steps, sampling_rate=rate)
-    assert bound.loss <= stated <= epsilon
+    bound, expected = canaries_heard(epsilon, steps=steps, sampling_rate=rate)
+    assert bound.loss <= expected <= epsilon
 
 
 def test_the_audit_is_alive():

@@ -29,19 +29,19 @@ def features():
 
 
 def chunk(documents):
-    rows = [np.asarray(each, dtype=np.int32) for each in documents]
-    return np.concatenate([*rows, np.empty(0, np.int32)]), np.array([len(each) for each in rows], dtype=np.int64)
+    rows = [np.asarray(document, dtype=np.int32) for document in documents]
+    return np.concatenate([*rows, np.empty(0, np.int32)]), np.array([len(row) for row in rows], dtype=np.int64)
 
 
 def total(features, users, weights=None):
-    found = UserMatrixSum(features, np.ones(40) if weights is None else weights, WINDOW)
-    found.add(users)
-    return found.cells
+    userses = UserMatrixSum(features, np.ones(40) if weights is None else weights, WINDOW)
+    userses.add(users)
+    return userses.cells
 
 
 def squared_length(cells):
     """Exactly, in Python's integers."""
-    return sum(int(each) ** 2 for each in cells.ravel())
+    return sum(int(cell) ** 2 for cell in cells.ravel())
 
 
 def by_hand(features, documents, weights, norm):
@@ -97,7 +97,7 @@ def test_nobody_moves_the_sum_by_more_than_his_norm(features, name, norm):
 )
 def test_with_and_without_a_user_the_sums_differ_by_his_matrix_exactly(documents, others, norm):
     features = random_features(WORDS, 5)
-    rest = [UserText([chunk([each])]) for each in others]
+    rest = [UserText([chunk([other])]) for other in others]
     him = UserText([chunk(documents)], norm=norm)
     difference = total(features, [*rest[:2], him, *rest[2:]]) - total(features, rest)
     assert (difference == total(features, [him])).all()
@@ -127,16 +127,16 @@ def test_chunks_batches_and_order_change_not_one_bit(features, monkeypatch):
     """A user's matrix is his own, whoever is worked on beside him: a rounding that depended on others would leak."""
     generator = np.random.default_rng(5)
     people = [[generator.integers(-1, 40, size=n).tolist() for n in generator.integers(0, 12, 5)] for _ in range(300)]
-    whole = total(features, [UserText([chunk(each)]) for each in people])
-    apart = sum(total(features, [UserText([chunk(each)])]) for each in people)
-    assert (whole == apart).all()
-    assert (total(features, [UserText([chunk(each)]) for each in reversed(people)]) == whole).all()
-    in_chunks = [UserText([chunk([one]) for one in each]) for each in people]
+    whole = total(features, [UserText([chunk(person)]) for person in people])
+    distance = sum(total(features, [UserText([chunk(person)])]) for person in people)
+    assert (whole == distance).all()
+    assert (total(features, [UserText([chunk(person)]) for person in reversed(people)]) == whole).all()
+    in_chunks = [UserText([chunk([one]) for one in person]) for person in people]
     assert (total(features, in_chunks) == whole).all()
     for name in ("_PIECE", "_BATCH"):
         monkeypatch.setattr(f"dptext.embeddings.plan.{name}", 64)
         assert (total(features, in_chunks) == whole).all()
-        assert (total(features, [UserText([chunk(each)]) for each in people]) == whole).all()
+        assert (total(features, [UserText([chunk(person)]) for person in people]) == whole).all()
 
 
 def test_a_document_longer_than_memory_is_cut_at_places_of_its_own(features, monkeypatch):
@@ -151,19 +151,19 @@ def test_a_document_longer_than_memory_is_cut_at_places_of_its_own(features, mon
 
 
 def test_documents_do_not_see_each_other(features):
-    apart = total(features, [UserText([chunk([[1, 2], [3, 4]])])])
+    distance = total(features, [UserText([chunk([[1, 2], [3, 4]])])])
     together = total(features, [UserText([chunk([[1, 2, 3, 4]])])])
-    assert (apart != together).any()
+    assert (distance != together).any()
 
 
 def test_features_are_white_public_and_silent_about_the_unknown_word():
     generator = np.random.default_rng(7)
     matrix = (generator.normal(size=(40, 6)) @ generator.normal(size=(6, 6)) + 3).astype(np.float32)
-    found = features_of_vectors(matrix, WORDS)
-    assert found.matrix.shape == (41, 6)
-    assert not found.matrix[39].any()
-    assert not found.matrix[-1].any()
-    assert found.fingerprint == features_of_vectors(matrix, WORDS).fingerprint
+    result = features_of_vectors(matrix, WORDS)
+    assert result.matrix.shape == (41, 6)
+    assert not result.matrix[39].any()
+    assert not result.matrix[-1].any()
+    assert result.fingerprint == features_of_vectors(matrix, WORDS).fingerprint
     flat = features_of_vectors(np.ones((40, 6), np.float32), WORDS)
     assert not flat.matrix.any()
 
@@ -178,5 +178,5 @@ def test_random_features_are_the_same_for_the_same_word():
 def test_what_is_no_number_says_nothing():
     rows = np.array([[np.nan, 1.0], [np.inf, 1e39], [1.0, 2.0]])
     with np.errstate(over="ignore"):
-        found = ContextFeatures.of(rows, unknown_row=2)
-    assert np.isfinite(found.matrix).all()
+        result = ContextFeatures.of(rows, unknown_row=2)
+    assert np.isfinite(result.matrix).all()

@@ -71,11 +71,11 @@ def test_distinct_n_counts_words_once():
 
 
 def test_all_measures_stand_side_by_side_and_mauve_only_if_it_is_installed():
-    found = quality.compare(["a cat", "a dog"] * 20, sample(40, seed=1), sample(40, seed=2), seed=1)
-    assert list(found) == [*quality.MEASURES][: 7 if find_spec("mauve") else 6]
-    assert found["distinct-1"] == 3 / 80
-    assert found["two-sample AUC"] == quality.two_sample_auc(sample(40, seed=1), sample(40, seed=2), seed=1)
-    assert found["Fréchet distance"] == quality.frechet_distance(sample(40, seed=1), sample(40, seed=2))
+    result = quality.compare(["a cat", "a dog"] * 20, sample(40, seed=1), sample(40, seed=2), seed=1)
+    assert list(result) == [*quality.MEASURES][: 7 if find_spec("mauve") else 6]
+    assert result["distinct-1"] == 3 / 80
+    assert result["two-sample AUC"] == quality.two_sample_auc(sample(40, seed=1), sample(40, seed=2), seed=1)
+    assert result["Fréchet distance"] == quality.frechet_distance(sample(40, seed=1), sample(40, seed=2))
     if not find_spec("mauve"):
         with pytest.raises(MissingExtraError, match=r"'mauve-text'.*dptext\[evaluation\]"):
             quality.mauve(sample(40, seed=1), sample(40, seed=2), seed=1)

@@ -20,48 +20,48 @@ class Topics:
 
     def __call__(self, texts):
         self.asked += texts
-        numbers = np.array([int(each.split()[0]) if each else 0 for each in texts])
+        numbers = np.array([int(text.split()[0]) if text else 0 for text in texts])
         noise = np.random.default_rng(0).normal(size=(len(TEXTS), 6))[numbers]
         return noise + self.told * np.eye(6)[TOPICS[numbers]]
 
 
 def compared(told=2.0, **options):
-    asked = Topics(told)
-    found = compare_epsilons(
-        CallableEncoder(asked, dimension=6), TEXTS, TOPICS.tolist(), [1.0, 12.0], seed=1, **options
+    topics = Topics(told)
+    result = compare_epsilons(
+        CallableEncoder(topics, dimension=6), TEXTS, TOPICS.tolist(), [1.0, 12.0], seed=1, **options
     )
-    return found, asked.asked
+    return result, topics.asked
 
 
 def test_texts_are_encoded_once_and_more_budget_is_more_accuracy():
-    found, asked = compared()
-    assert sorted(asked) == sorted(TEXTS)
-    few, many = found.rows
+    result, requested = compared()
+    assert sorted(requested) == sorted(TEXTS)
+    few, many = result.rows
     assert few.accuracy.score.high < many.accuracy.score.low
-    assert many.accuracy.score.value < found.clean.score.value
+    assert many.accuracy.score.value < result.clean.score.value
     # what a server learned from many noisy vectors is worth more than one noisy vector says
     assert few.learned.score.low > few.accuracy.score.high
-    assert few.learned.score.value < found.clean.score.value
-    assert found.chance == pytest.approx(1 / 3)
-    assert (found.texts, found.trained_on) == (600, 480)
+    assert few.learned.score.value < result.clean.score.value
+    assert result.chance == pytest.approx(1 / 3)
+    assert (result.texts, result.trained_on) == (600, 480)
     assert many.error == dptext.PrivUnit(epsilon=12.0).expected_squared_error(many.dimension)
-    assert "no noise" in str(found)
-    assert [each["epsilon"] for each in found.as_dict()["rows"]] == [1.0, 12.0]
+    assert "no noise" in str(result)
+    assert [entry["epsilon"] for entry in result.as_dict()["rows"]] == [1.0, 12.0]
 
 
 def test_vectors_that_tell_nothing_give_no_more_than_chance():
     # what a classifier that had seen the texts that it is tested on would not
-    found, _ = compared(told=0.0)
-    assert found.clean.score.value < 0.45
-    assert found.rows[1].accuracy.score.value < 0.45
-    assert found.rows[1].learned.score.value < 0.45
+    result, _ = compared(told=0.0)
+    assert result.clean.score.value < 0.45
+    assert result.rows[1].accuracy.score.value < 0.45
+    assert result.rows[1].learned.score.value < 0.45
 
 
 def test_labels_may_choose_directions_and_the_dimension_may_be_given():
-    found, _ = compared(projection="supervised")
-    assert [each.dimension for each in found.rows] == [2, 2]
-    given, _ = compared(dimension=4, randomizer=lambda epsilon: dptext.L2Laplace(epsilon=epsilon))
-    assert [(each.dimension, each.randomizer.name) for each in given.rows] == [(4, "L2Laplace")] * 2
+    result, _ = compared(projection="supervised")
+    assert [row.dimension for row in result.rows] == [2, 2]
+    values, _ = compared(dimension=4, randomizer=lambda epsilon: dptext.L2Laplace(epsilon=epsilon))
+    assert [(row.dimension, row.randomizer.name) for row in values.rows] == [(4, "L2Laplace")] * 2
 
 
 @pytest.mark.parametrize(

@@ -12,24 +12,24 @@ def served(generator, accuracies, people=100, rows=5):
     """Predictions for groups of people, right as often as said, people differing a little."""
     groups = np.repeat(np.arange(len(accuracies)), people)
     skill = np.clip(np.array(accuracies)[groups] + 0.05 * generator.normal(size=groups.size), 0, 1)
-    whose = np.repeat(np.arange(groups.size), rows)
-    true = generator.integers(0, 2, size=whose.size)
-    predicted = np.where(generator.random(whose.size) < skill[whose], true, 1 - true)
-    return true, predicted, np.array([f"group {each}" for each in groups])[whose], whose
+    owners = np.repeat(np.arange(groups.size), rows)
+    true = generator.integers(0, 2, size=owners.size)
+    predicted = np.where(generator.random(owners.size) < skill[owners], true, 1 - true)
+    return true, predicted, np.array([f"group {group}" for group in groups])[owners], owners
 
 
 @pytest.mark.parametrize("measure", ["accuracy", "macro-F1"])
 def test_planted_unfairness_is_found(measure):
     true, predicted, groups, people = served(np.random.default_rng(1), [0.9, 0.88, 0.7])
-    found = fairness(true, predicted, groups, people=people, measure=measure)
-    assert [each.group for each in found.groups] == ["group 0", "group 1", "group 2"]
-    assert {each.people for each in found.groups} == {100}
-    assert all(each.score.of == "people" and 0.45 < each.baseline < 0.56 for each in found.groups)
-    assert (found.largest.better, found.largest.worse) == ("group 0", "group 2")
-    assert found.largest.gap.low < 0.2 < found.largest.gap.high
-    assert [gap.is_shown for gap in found.gaps] == [True, True, False]
-    assert found.is_unequal
-    assert "largest gap: group 0 above group 2 by 0." in str(found)
+    result = fairness(true, predicted, groups, people=people, measure=measure)
+    assert [group.group for group in result.groups] == ["group 0", "group 1", "group 2"]
+    assert {group.people for group in result.groups} == {100}
+    assert all(group.score.of == "people" and 0.45 < group.baseline < 0.56 for group in result.groups)
+    assert (result.largest.better, result.largest.worse) == ("group 0", "group 2")
+    assert result.largest.gap.low < 0.2 < result.largest.gap.high
+    assert [gap.is_shown for gap in result.gaps] == [True, True, False]
+    assert result.is_unequal
+    assert "largest gap: group 0 above group 2 by 0." in str(result)
 
 
 def test_equal_groups_are_seldom_told_apart():
@@ -67,11 +67,13 @@ def test_a_small_group_that_is_all_right_is_not_shown_to_be_served_better(rows):
     groups = np.repeat(["small", "large"], [30, 1000])
     for _ in range(trials):
         right = generator.random(1030) < 0.95
-        true, whose = np.zeros(1030 * rows, dtype=int), np.repeat(np.arange(1030), rows)
-        found = fairness(true, ~right[whose], groups[whose], people=whose)
-        alarms += found.is_unequal
-        drawn = [generator.binomial(n, each.mean(), size=200) / n for each, n in ((right[:30], 30), (right[30:], 1000))]
-        low, high = np.percentile(drawn[0] - drawn[1], [2.5, 97.5])
+        true, owners = np.zeros(1030 * rows, dtype=int), np.repeat(np.arange(1030), rows)
+        result = fairness(true, ~right[owners], groups[owners], people=owners)
+        alarms += result.is_unequal
+        draws = [
+            generator.binomial(n, entry.mean(), size=200) / n for entry, n in ((right[:30], 30), (right[30:], 1000))
+        ]
+        low, high = np.percentile(draws[0] - draws[1], [2.5, 97.5])
         twin += low > 0 or high < 0
     assert stats.binomtest(alarms, trials, 0.05, alternative="greater").pvalue > 1e-6
     assert stats.binomtest(twin, trials, 0.05, alternative="greater").pvalue < 1e-6
@@ -79,9 +81,9 @@ def test_a_small_group_that_is_all_right_is_not_shown_to_be_served_better(rows):
 
 def test_what_fisher_s_test_does_not_show_is_not_shown():
     assert stats.fisher_exact([[26, 4], [30, 0]]).pvalue > 0.1
-    found = fairness(*counted([26, 30], [30, 30]))
-    assert found.largest.better == "y"
-    assert not found.is_unequal
+    result = fairness(*counted([26, 30], [30, 30]))
+    assert result.largest.better == "y"
+    assert not result.is_unequal
     assert fairness(*counted([20, 30], [30, 30])).is_unequal  # Fisher: .0004
 
 
@@ -91,9 +93,9 @@ def test_two_groups_that_are_all_right_may_still_differ():
     assert gap.low < -0.005
     assert gap.high > 0.005
     assert gap.high - gap.low > 0.1  # what 30 people leave open
-    whose = np.repeat(np.arange(80), 10)
-    found = fairness(np.zeros(800), np.zeros(800), np.repeat(["x", "y"], 400), people=whose).largest.gap
-    assert (found.low, found.high) == pytest.approx((-0.0881, 0.0881), abs=1e-3)  # 40 people each, not 400 rows
+    owners = np.repeat(np.arange(80), 10)
+    result = fairness(np.zeros(800), np.zeros(800), np.repeat(["x", "y"], 400), people=owners).largest.gap
+    assert (result.low, result.high) == pytest.approx((-0.0881, 0.0881), abs=1e-3)  # 40 people each, not 400 rows
 
 
 def test_intervals_of_gaps_cover_them_together():
@@ -102,8 +104,8 @@ def test_intervals_of_gaps_cover_them_together():
     rates, sizes = np.array([0.99, 0.9, 0.8]), np.array([30, 100, 300])
     for _ in range(trials):
         right = generator.random(430) < np.repeat(rates, sizes)
-        found = fairness(np.zeros(430, dtype=int), (~right).astype(int), np.repeat(["0", "1", "2"], sizes))
-        gaps = [(gap.gap, rates[int(gap.better)] - rates[int(gap.worse)]) for gap in found.gaps]
+        result = fairness(np.zeros(430, dtype=int), (~right).astype(int), np.repeat(["0", "1", "2"], sizes))
+        gaps = [(gap.gap, rates[int(gap.better)] - rates[int(gap.worse)]) for gap in result.gaps]
         missed += any(not gap.low <= truth <= gap.high for gap, truth in gaps)
     assert stats.binomtest(missed, trials, 0.05, alternative="greater").pvalue > 1e-6
 
@@ -112,14 +114,14 @@ def test_many_groups_are_answered_and_not_told_apart_by_chance():
     """300 pairs of groups that are served alike but for one."""
     generator = np.random.default_rng(8)
     many = served(generator, [*[0.8] * 24, 0.2], people=40, rows=1)
-    found = fairness(*many[:3], people=many[3])
-    shown = [{gap.better, gap.worse} for gap in found.gaps if gap.is_shown]
-    assert len(shown) > 12
-    assert all("group 24" in each for each in shown)  # by the choice of the seed: 5% of them have another
+    result = fairness(*many[:3], people=many[3])
+    visible = [{gap.better, gap.worse} for gap in result.gaps if gap.is_shown]
+    assert len(visible) > 12
+    assert all("group 24" in entry for entry in visible)  # by the choice of the seed: 5% of them have another
     # the broken twin takes each pair as if it were the only one
-    errors = [gap.gap.high - gap.gap.low for gap in found.gaps]
+    errors = [gap.gap.high - gap.gap.low for gap in result.gaps]
     reach = stats.norm.isf(0.025) / stats.norm.isf(0.025 / 300)
-    twin = [gap for gap, width in zip(found.gaps, errors, strict=True) if gap.gap.value > reach * width / 2]
+    twin = [gap for gap, width in zip(result.gaps, errors, strict=True) if gap.gap.value > reach * width / 2]
     assert any("group 24" not in {gap.better, gap.worse} for gap in twin)
 
 
@@ -129,13 +131,13 @@ def test_a_gap_of_authors_needs_authors_not_rows():
     skill = np.where(np.arange(60) % 3 == 0, 0.2, 0.9)
     generator.shuffle(skill)
     skill[0] = 0.5
-    whose = np.repeat(np.arange(60), 200)
-    right = generator.random(whose.size) < skill[whose]
-    groups = np.array(["x", "y"])[(whose % 2)]
-    true = np.arange(whose.size) % 2
-    by_people = fairness(true, np.where(right, true, 1 - true), groups, people=whose)
+    owners = np.repeat(np.arange(60), 200)
+    right = generator.random(owners.size) < skill[owners]
+    groups = np.array(["x", "y"])[(owners % 2)]
+    true = np.arange(owners.size) % 2
+    by_people = fairness(true, np.where(right, true, 1 - true), groups, people=owners)
     by_row = fairness(true, np.where(right, true, 1 - true), groups)
-    wide, narrow = (each.largest.gap.high - each.largest.gap.low for each in (by_people, by_row))
+    wide, narrow = (person.largest.gap.high - person.largest.gap.low for person in (by_people, by_row))
     assert wide > 5 * narrow
     assert not by_people.is_unequal
 
@@ -143,9 +145,9 @@ def test_a_gap_of_authors_needs_authors_not_rows():
 def test_the_baseline_is_that_of_the_group():
     true = [0] * 90 + [1] * 10 + [0, 1] * 50
     predicted = [0] * 100 + [0, 1] * 50
-    found = fairness(true, predicted, ["a"] * 100 + ["b"] * 100)
-    assert [each.baseline for each in found.groups] == [0.9, 0.5]
-    assert [each.score.value for each in found.groups] == [0.9, 1.0]
+    result = fairness(true, predicted, ["a"] * 100 + ["b"] * 100)
+    assert [group.baseline for group in result.groups] == [0.9, 0.5]
+    assert [group.score.value for group in result.groups] == [0.9, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_the_baseline_is_that_of_the_group():
     ],
 )
 def test_bad_input_is_named(change, says):
-    given = {"true": [0, 1] * 40, "predicted": [0, 1] * 40, "groups": ["a"] * 40 + ["b"] * 40} | change
-    arrays = [given.pop(name) for name in ("true", "predicted", "groups")]
+    values = {"true": [0, 1] * 40, "predicted": [0, 1] * 40, "groups": ["a"] * 40 + ["b"] * 40} | change
+    arrays = [values.pop(name) for name in ("true", "predicted", "groups")]
     with pytest.raises(ParameterError, match=says):
-        fairness(*arrays, **given)
+        fairness(*arrays, **values)

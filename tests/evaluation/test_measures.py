@@ -22,8 +22,8 @@ def test_measures_are_those_of_scikit_learn():
     true, predicted = generator.integers(0, 3, size=(2, 200))
     x, y = generator.normal(size=(2, 200))
     few = {"resamples": 20, "seed": 1}
-    found = {name: measure(name, true, predicted, **few) for name in ("accuracy", "macro-F1")}
-    found |= {name: measure(name, x, y, **few) for name in ("RMSE", "MAE")}
+    result = {name: measure(name, true, predicted, **few) for name in ("accuracy", "macro-F1")}
+    result |= {name: measure(name, x, y, **few) for name in ("RMSE", "MAE")}
     expected = {
         "accuracy": metrics.accuracy_score(true, predicted),
         "macro-F1": metrics.f1_score(true, predicted, average="macro"),
@@ -36,11 +36,11 @@ def test_measures_are_those_of_scikit_learn():
         "RMSE": x.std(),
         "MAE": np.abs(x - np.median(x)).mean(),
     }
-    for name, each in found.items():
-        assert each.score.value == pytest.approx(expected[name])
-        assert each.baseline == pytest.approx(baselines[name])
+    for name, entry in result.items():
+        assert entry.score.value == pytest.approx(expected[name])
+        assert entry.baseline == pytest.approx(baselines[name])
         sign = -1 if name in ("RMSE", "MAE") else 1
-        assert each.gain.value == pytest.approx(sign * (expected[name] - baselines[name]))
+        assert entry.gain.value == pytest.approx(sign * (expected[name] - baselines[name]))
 
 
 def test_no_blind_guess_has_a_better_macro_f1_than_the_baseline():
@@ -49,15 +49,15 @@ def test_no_blind_guess_has_a_better_macro_f1_than_the_baseline():
     generator = np.random.default_rng(2)
     true = generator.choice(3, size=rows, p=shares)
     guesses = [shares, np.ones(3) / 3, [1, 0, 0], [0.8, 0.2, 0.0], [0.6, 0.25, 0.15]]
-    found = [metrics.f1_score(true, generator.choice(3, size=rows, p=guess), average="macro") for guess in guesses]
-    assert max(found) < 1 / 3 + 0.005
-    assert found[0] == pytest.approx(1 / 3, abs=0.005)
-    assert found[2] < 0.28  # the majority class, which would flatter every model
+    results = [metrics.f1_score(true, generator.choice(3, size=rows, p=guess), average="macro") for guess in guesses]
+    assert max(results) < 1 / 3 + 0.005
+    assert results[0] == pytest.approx(1 / 3, abs=0.005)
+    assert results[2] < 0.28  # the majority class, which would flatter every model
 
 
 def test_labels_may_be_texts_of_any_length_and_answers_outside_are_wrong():
-    found = measure("accuracy", ["a", "bbb", "a", "bbb"], ["a", "a", "a", "cccc"], resamples=20, seed=1)
-    assert found.score.value == 0.5
+    result = measure("accuracy", ["a", "bbb", "a", "bbb"], ["a", "a", "a", "cccc"], resamples=20, seed=1)
+    assert result.score.value == 0.5
     assert measure("macro-F1", ["a", "b"] * 20, ["a", "c"] * 20, resamples=20, seed=1).score.value == 0.5
 
 
@@ -74,19 +74,19 @@ def test_intervals_over_people_cover_and_over_rows_do_not(name):
     trials = 80
 
     def sample(people):
-        whose, skill = _people(generator, people)
-        true = generator.integers(0, 2, size=whose.size)
-        predicted = np.where(generator.random(whose.size) < skill, true, 1 - true)
+        owners, skill = _people(generator, people)
+        true = generator.integers(0, 2, size=owners.size)
+        predicted = np.where(generator.random(owners.size) < skill, true, 1 - true)
         if name == "RMSE":
-            return whose, true.astype(float), true + generator.normal(size=whose.size) * (2 - skill * 1.9)
-        return whose, true, predicted
+            return owners, true.astype(float), true + generator.normal(size=owners.size) * (2 - skill * 1.9)
+        return owners, true, predicted
 
-    whose, true, predicted = sample(10_000)
+    owners, true, predicted = sample(10_000)
     whole = measure(name, true, predicted, resamples=2, seed=1).score.value
     over = {"people": 0, "rows": 0}
     for _ in range(trials):
-        whose, true, predicted = sample(60)
-        kinds = {"people": whose} if name == "RMSE" else {"people": whose, "rows": np.arange(whose.size)}
+        owners, true, predicted = sample(60)
+        kinds = {"people": owners} if name == "RMSE" else {"people": owners, "rows": np.arange(owners.size)}
         for kind, people in kinds.items():
             score = measure(name, true, predicted, people=people, resamples=100, seed=1).score
             over[kind] += score.low <= whole <= score.high

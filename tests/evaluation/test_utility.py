@@ -30,8 +30,8 @@ def test_rows_of_a_person_never_train_and_test(authors):
     assert by_person.score.low < 0.5 < by_person.score.high
     assert not by_person.above_baseline
     assert by_person.score.of == "people"
-    found = predictions(vectors, labels, people=people, seed=1)
-    assert np.sort(found.rows).tolist() == list(range(400))
+    result = predictions(vectors, labels, people=people, seed=1)
+    assert np.sort(result.rows).tolist() == list(range(400))
     with pytest.raises(ParameterError, match="people on both sides"):
         utility(vectors, labels, people=people, folds=[Fold(np.arange(395), np.arange(395, 400))], **QUICK)
 
@@ -45,8 +45,8 @@ def test_features_learn_from_the_rows_that_train_only(authors):
             learnt.append({tuple(row) for row in train})
             return super().fitted(train)
 
-    found = predictions(vectors, labels, people=people, features=Watched(), folds=4, seed=1)
-    tested = np.split(found.rows, 4)
+    result = predictions(vectors, labels, people=people, features=Watched(), folds=4, seed=1)
+    tested = np.split(result.rows, 4)
     for seen, rows in zip(learnt, tested, strict=True):
         assert len(seen) == 300
         assert not seen & {tuple(row) for row in vectors[rows]}
@@ -57,11 +57,11 @@ def test_signal_is_found_and_noise_is_not(model):
     generator = np.random.default_rng(2)
     noise = generator.normal(size=(200, 5))
     labels = np.array(["no", "yes"])[(noise[:, 0] + 0.3 * generator.normal(size=200) > 0).astype(int)]
-    found = utility(noise, labels, model=model, **QUICK)
-    assert found.above_baseline
-    assert found.score.value > 0.8
-    assert found.baseline == pytest.approx(max(np.mean(labels == "yes"), np.mean(labels == "no")))
-    assert found.baseline_name == "majority class"
+    result = utility(noise, labels, model=model, **QUICK)
+    assert result.above_baseline
+    assert result.score.value > 0.8
+    assert result.baseline == pytest.approx(max(np.mean(labels == "yes"), np.mean(labels == "no")))
+    assert result.baseline_name == "majority class"
     assert not utility(noise[:, 1:], labels, model=model, **QUICK).above_baseline
     predicted = predictions(noise, labels, model=model, seed=1)
     assert set(predicted.predicted) <= {"no", "yes"}
@@ -73,12 +73,12 @@ def test_numbers_are_predicted_beside_their_mean(model):
     generator = np.random.default_rng(3)
     vectors = generator.normal(size=(200, 4))
     ages = 30 + 8 * vectors[:, 0] + 2 * generator.normal(size=200)
-    found = utility(vectors, ages, measure="RMSE", model=model, **QUICK)
-    assert found.lower_is_better
-    assert found.above_baseline
-    assert found.score.value < 4 < found.baseline
-    assert found.baseline == pytest.approx(ages.std())
-    assert "(mean)" in str(found)
+    result = utility(vectors, ages, measure="RMSE", model=model, **QUICK)
+    assert result.lower_is_better
+    assert result.above_baseline
+    assert result.score.value < 4 < result.baseline
+    assert result.baseline == pytest.approx(ages.std())
+    assert "(mean)" in str(result)
     nothing = utility(generator.normal(size=(200, 4)), ages, measure="MAE", model=model, **QUICK)
     assert not nothing.above_baseline
 
@@ -103,15 +103,15 @@ def test_trained_on_private_and_tested_on_either():
 
 def test_texts_may_be_documents_or_missing():
     texts = [Document("good film"), Document("bad film"), "good", "bad", None] * 8
-    found = utility(texts, [1, 0, 1, 0, 0] * 8, **QUICK)
-    assert found.score.value == 1.0
-    assert found.features == "bag of words (65,536 buckets, tf-idf)"
+    result = utility(texts, [1, 0, 1, 0, 0] * 8, **QUICK)
+    assert result.score.value == 1.0
+    assert result.features == "bag of words (65,536 buckets, tf-idf)"
 
 
 def test_a_fixed_test_set_is_one_fold():
     texts, labels = ["good", "bad"] * 20, [1, 0] * 20
-    found = utility(texts, labels, folds=[Fold(np.arange(30), np.arange(30, 40))], **QUICK)
-    assert (found.rows, found.folds, found.score.value) == (10, 1, 1.0)
+    result = utility(texts, labels, folds=[Fold(np.arange(30), np.arange(30, 40))], **QUICK)
+    assert (result.rows, result.folds, result.score.value) == (10, 1, 1.0)
 
 
 def test_bags_count_public_words_or_buckets():
@@ -135,13 +135,13 @@ def test_models_of_the_caller_get_word_ids_and_a_seed():
 
         def fit(self, ids, labels):
             self.counts = np.ones((3, 2))
-            for each, label in zip(ids, labels, strict=True):
-                assert each.dtype == np.int64
-                np.add.at(self.counts[:, label], each, 1)
+            for entry, label in zip(ids, labels, strict=True):
+                assert entry.dtype == np.int64
+                np.add.at(self.counts[:, label], entry, 1)
 
         def predict_proba(self, ids):
             logs = np.log(self.counts / self.counts.sum(axis=0))
-            odds = np.exp([logs[each].sum(axis=0) for each in ids])
+            odds = np.exp([logs[entry].sum(axis=0) for entry in ids])
             return odds / odds.sum(axis=1, keepdims=True)
 
     class WordIds:
@@ -159,9 +159,9 @@ def test_models_of_the_caller_get_word_ids_and_a_seed():
             return list
 
     options = {"features": WordIds(), "model": Counting, "folds": 4}
-    found = utility(["good film", "bad"] * 20, ["+", "-"] * 20, **options, **QUICK)
-    assert found.score.value == 1.0
-    assert found.model == "Counting"
+    result = utility(["good film", "bad"] * 20, ["+", "-"] * 20, **options, **QUICK)
+    assert result.score.value == 1.0
+    assert result.model == "Counting"
     assert len(set(seeds)) == 4
 
 

@@ -50,30 +50,28 @@ def main() -> int:
     write_vectors(folder / "vectors.txt")
     if arguments.twins:
         return _all_twins(folder, arguments)
-    scenarios = [each for each in SCENARIOS if arguments.only in each.name]
+    scenarios = [scenario for scenario in SCENARIOS if arguments.only in scenario.name]
     if arguments.twin:
         twin = TWINS[arguments.twin]
-        scenarios, arguments.at = [each for each in SCENARIOS if each.name == twin.scenario], twin.at
+        scenarios, arguments.at = [scenario for scenario in SCENARIOS if scenario.name == twin.scenario], twin.at
         twin.apply()
     if arguments.list:
         adopt_orphans()
         trial = Trial(scenarios[0], _place(folder, 0), Injection())
-        for each in trial.operations:
-            print(each.number, each.kind, each.what)
+        for operation in trial.operations:
+            print(operation.number, operation.kind, operation.what)
         return 0
     start = time.perf_counter()
     wrong = count = 0
     scenes: dict[str, list[float]] = {}
-    for found in _in_processes(folder, scenarios, arguments):
+    for run in _in_processes(folder, scenarios, arguments):
         count += 1
-        scene = scenes.setdefault(found["scenario"], [0, 0, 0.0])
-        for place, value in enumerate((1, bool(found["problems"]), found["seconds"])):
+        scene = scenes.setdefault(run["scenario"], [0, 0, 0.0])
+        for place, value in enumerate((1, bool(run["problems"]), run["seconds"])):
             scene[place] += value
-        if found["problems"]:
+        if run["problems"]:
             wrong += 1
-            print(
-                f"{found['scenario']} | {found['how']}:{found['at']} {found['what']} | {'; '.join(found['problems'])}"
-            )
+            print(f"{run['scenario']} | {run['how']}:{run['at']} {run['what']} | {'; '.join(run['problems'])}")
             sys.stdout.flush()
     for name, (points, faulty, seconds) in scenes.items():
         print(f"{name}: {points} points, {faulty} of them wrong, {seconds:.1f} s")
@@ -86,10 +84,10 @@ def _all_twins(folder: Path, arguments: argparse.Namespace) -> int:
     from faults.scenarios import SCENARIOS
     from faults.twins import TWINS
 
-    _warm(folder, [each for each in SCENARIOS if each.name in {twin.scenario for twin in TWINS.values()}])
+    _warm(folder, [scenario for scenario in SCENARIOS if scenario.name in {twin.scenario for twin in TWINS.values()}])
     missed = 0
     for name, twin in TWINS.items():
-        scenarios = [each for each in SCENARIOS if each.name == twin.scenario]
+        scenarios = [scenario for scenario in SCENARIOS if scenario.name == twin.scenario]
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
@@ -97,9 +95,9 @@ def _all_twins(folder: Path, arguments: argparse.Namespace) -> int:
             with suppress(BaseException):
                 twin.apply()
                 arguments.at = twin.at
-                found = list(_in_processes(folder, scenarios, arguments, warm=False))
-                wrong = sum(bool(each["problems"]) for each in found)
-                print(f"{name}: {len(found)} points, {wrong} of them wrong", flush=True)
+                result = list(_in_processes(folder, scenarios, arguments, warm=False))
+                wrong = sum(bool(entry["problems"]) for entry in result)
+                print(f"{name}: {len(result)} points, {wrong} of them wrong", flush=True)
                 code = 0 if wrong else 1
             os._exit(code)
         missed += os.waitpid(child, 0)[1] != 0
@@ -158,8 +156,8 @@ def _warm(folder: Path, scenarios: Sequence[Scenario]) -> None:
     """Import here what the runs import, once for all of them."""
     import_module("dptext.cli")
     injection = Injection()
-    for each in scenarios:
-        for module in imports_of(each, _place(folder, 0), injection):
+    for scenario in scenarios:
+        for module in imports_of(scenario, _place(folder, 0), injection):
             if module not in sys.modules:
                 with suppress(ImportError):
                     import_module(module)
@@ -167,8 +165,8 @@ def _warm(folder: Path, scenarios: Sequence[Scenario]) -> None:
     command = typer.main.get_command(import_module("dptext.cli.app").program())
     typer.main.get_command = lambda _app: command
     root = command.make_context("dptext", [], resilient_parsing=True)
-    for each in scenarios:  # and what their options take is worked out when they are first read
-        name, *options = each.arguments
+    for scenario in scenarios:  # and what their options take is worked out when they are first read
+        name, *options = scenario.arguments
         with suppress(Exception):
             command.commands[name].make_context(name, options, parent=root)
     gc.collect()
@@ -184,15 +182,15 @@ def _work(folder: Path, scenarios: Sequence[Scenario], job: int, arguments: argp
         for point in _chosen(list(trial.points()), arguments)[job :: arguments.jobs]:
             start = time.perf_counter()
             problems = trial.problems(point)
-            found = asdict(point) | {"problems": problems, "seconds": time.perf_counter() - start}
-            out.write(json.dumps(found) + "\n")
+            result = asdict(point) | {"problems": problems, "seconds": time.perf_counter() - start}
+            out.write(json.dumps(result) + "\n")
             out.flush()
 
 
 def _chosen(points: list[Point], arguments: argparse.Namespace) -> list[Point]:
     if arguments.at:
-        how, _, what = arguments.at.partition(":")
-        return [each for each in points if each.how == how and (what in each.what or what == str(each.at))]
+        settings, _, label = arguments.at.partition(":")
+        return [point for point in points if point.how == settings and (label in point.what or label == str(point.at))]
     step = max(1, len(points) // arguments.sample) if arguments.sample else 1
     return points[(step // 2 + arguments.start) % step :: step]
 

@@ -86,8 +86,8 @@ def compiled(folder: Path) -> Path | None:
     library = folder / "faults.so"
     source = Path(__file__).with_name("preload.c")
     command = [program, "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"]
-    made = subprocess.run(command, capture_output=True, check=False)
-    return library if made.returncode == 0 else None
+    output = subprocess.run(command, capture_output=True, check=False)
+    return library if output.returncode == 0 else None
 
 
 class Injection:
@@ -125,8 +125,8 @@ class Injection:
         count = self._state.count
         if count > _OPERATIONS:
             raise ValueError(f"a run made {count} operations, there is room for {_OPERATIONS}: make it shorter")
-        found = self._state.operations[:count]
-        return [Operation(number, os.fsdecode(each.what), each.kind) for number, each in enumerate(found, 1)]
+        operation = self._state.operations[:count]
+        return [Operation(number, os.fsdecode(entry.what), entry.kind) for number, entry in enumerate(operation, 1)]
 
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
         name = _AUDITED.get(event)
@@ -141,22 +141,22 @@ class Injection:
             return
         kind = _CHANGES
         if event == "open":
-            made = isinstance(arguments[2], int) and arguments[2] & os.O_CREAT and not os.path.lexists(path)
-            kind = _CHANGES | _NEEDS_SPACE if made else 0
+            output = isinstance(arguments[2], int) and arguments[2] & os.O_CREAT and not os.path.lexists(path)
+            kind = _CHANGES | _NEEDS_SPACE if output else 0
         elif event == "os.mkdir":
             kind = _CHANGES | _NEEDS_SPACE
         self._state.count = number = self._state.count + 1
         if number <= _OPERATIONS:
             self._state.operations[number - 1].kind = kind
             self._state.operations[number - 1].what = os.fsencode(f"{name} {path[len(root) :]}")[: _LONGEST - 1]
-        how = self._state.how
-        if how == How.FULL and number >= self._state.at and kind & _NEEDS_SPACE:
+        settings = self._state.how
+        if settings == How.FULL and number >= self._state.at and kind & _NEEDS_SPACE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        if number == self._state.at and how == How.FAIL:
+        if number == self._state.at and settings == How.FAIL:
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        if number == self._state.at and how == How.KILL:
+        if number == self._state.at and settings == How.KILL:
             os.kill(os.getpid(), signal.SIGKILL)
-        if number == self._state.at and how == How.INTERRUPT:
+        if number == self._state.at and settings == How.INTERRUPT:
             os.kill(self._state.group, signal.SIGINT)
 
 

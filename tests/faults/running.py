@@ -169,12 +169,12 @@ def _wait(child: int) -> int | None:
     pause, ended = 0.0005, False
     while True:
         try:
-            found, status = os.waitpid(-child, os.WNOHANG)
+            result, status = os.waitpid(-child, os.WNOHANG)
         except ChildProcessError:
             return None if ended else code
-        if found == child:
+        if result == child:
             code = os.waitstatus_to_exitcode(status)
-        if found == 0:
+        if result == 0:
             if time.monotonic() > deadline and not ended:
                 ended = True
                 os.killpg(child, signal.SIGKILL)

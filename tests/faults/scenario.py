@@ -133,9 +133,9 @@ class Trial:
             self._ends[secret] = self._end()
             assert not scenario.stopped or self._first() == self._old_first, "another release was made"
         first = self._ends[_SECRETS[0]]
-        assert all(each.modes == first.modes and each.spent == first.spent for each in self._ends.values())
+        assert all(end.modes == first.modes and end.spent == first.spent for end in self._ends.values())
         if scenario.stopped and scenario.first is None:
-            assert all(each.content == first.content for each in self._ends.values()), "nothing was done to go on with"
+            assert all(end.content == first.content for end in self._ends.values()), "nothing was done to go on with"
         assert not any(name.startswith("tmp/") for name in first.modes), f"left behind: {sorted(first.modes)}"
 
     def _stop_in_the_middle(self) -> None:
@@ -143,13 +143,20 @@ class Trial:
         saved = self._template
         shutil.copytree(self._root, saved)
         operations = self._undisturbed(self._arguments, _SECRETS[0]).operations
-        at = 2 * len(operations) // 3
+        position = 2 * len(operations) // 3
         if self.scenario.first is not None:
-            at = next(each.number for each in operations if each.what == f"rename /work/{self.scenario.first}") + 1
+            position = (
+                next(
+                    operation.number
+                    for operation in operations
+                    if operation.what == f"rename /work/{self.scenario.first}"
+                )
+                + 1
+            )
         shutil.rmtree(self._root)
         shutil.copytree(saved, self._root)
         shutil.rmtree(saved)
-        run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=How.KILL, at=at)
+        run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=How.KILL, at=position)
         self._arguments = (*self._arguments, "--resume")
 
     def _undisturbed(self, arguments: Sequence[str], secret: str) -> Outcome:
@@ -169,25 +176,25 @@ class Trial:
 
         An interrupt is heard when control is back with Python, so that one among them stands for all.
         """
-        for how in (How.FAIL, How.FULL, How.KILL, How.INTERRUPT):
-            for _, alike in groupby(filter(lambda each: each.can(how), self.operations), lambda each: each.what):
-                first, *more = alike
-                for each in (first, *more[-1:]) if how is not How.INTERRUPT else (first,):
-                    yield Point(self.scenario.name, how.name, each.number, each.what)
+        for settings in (How.FAIL, How.FULL, How.KILL, How.INTERRUPT):
+            for _, similar in groupby(filter(lambda each: each.can(settings), self.operations), lambda each: each.what):
+                first, *more = similar
+                for entry in (first, *more[-1:]) if settings is not How.INTERRUPT else (first,):
+                    yield Point(self.scenario.name, settings.name, entry.number, entry.what)
 
     def problems(self, point: Point) -> list[str]:
         """What is wrong after it has happened; empty if all is well."""
         self._begin()
-        how = How[point.how]
-        outcome = run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=how, at=point.at)
+        settings = How[point.how]
+        outcome = run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=settings, at=point.at)
         if not outcome.happened:
             return [f"it never came to this: the run is not the same twice (exit code {outcome.code})"]
-        found = [*self._of_the_run(outcome, how), *self._of_the_files(), *self._of_the_first(outcome)]
+        result = [*self._of_the_run(outcome, settings), *self._of_the_files(), *self._of_the_first(outcome)]
         if outcome.code != 0:
-            found += self._of_going_on(outcome)
+            result += self._of_going_on(outcome)
         # what could not be removed, or was cut off, stays until the same output is written again
-        excused = how is How.FAIL and _REMOVAL.match(point.what) is not None
-        return found or list(self._of_the_end(outcome, excused or (how is How.KILL and not self._went_on)))
+        excused = settings is How.FAIL and _REMOVAL.match(point.what) is not None
+        return result or list(self._of_the_end(outcome, excused or (settings is How.KILL and not self._went_on)))
 
     def _of_the_run(self, outcome: Outcome, how: How) -> Iterator[str]:
         if outcome.code is None:
@@ -234,9 +241,9 @@ class Trial:
             if outcome.code == 0:
                 return
             yield from _of_the_words(outcome)
-            said = " ".join(line for line in before.err.splitlines() if "Run the same command again" in line)
-            if said:
-                yield f"said {said!r}, and then: {outcome.err.strip()!r}"
+            text = " ".join(line for line in before.err.splitlines() if "Run the same command again" in line)
+            if text:
+                yield f"said {text!r}, and then: {outcome.err.strip()!r}"
                 return
             is_last = resume or "--resume" not in outcome.err
             if is_last and "is there already" in outcome.err and self._is_done():
@@ -265,7 +272,7 @@ class Trial:
         if counted is not None and self._old_counted is not None:
             if name is not None and name not in counted:
                 yield "a release that the ledger does not count"
-            is_pending = any(counted[each] != RELEASED for each in counted.keys() - self._old_counted.keys())
+            is_pending = any(counted[entry] != RELEASED for entry in counted.keys() - self._old_counted.keys())
             if is_pending and outcome.code not in (0, -9) and "dptext ledger " not in outcome.err and not at_the_end:
                 yield "a release that stays charged, and no message says so"
             if at_the_end and name is not None and counted.get(name) != RELEASED:
@@ -280,7 +287,7 @@ class Trial:
     def _of_the_end(self, outcome: Outcome, excused: bool) -> Iterator[str]:
         yield from self._of_the_first(outcome, at_the_end=True)
         end, first = self._end(), self._ends[_SECRETS[0]]
-        allowed = {name: [each.content[name] for each in self._ends.values()] for name in first.content}
+        allowed = {name: [entry.content[name] for entry in self._ends.values()] for name in first.content}
         if "rows are done and kept" in outcome.err and not self.scenario.apart:
             allowed = {name: [digest] for name, digest in first.content.items()}
         if self.scenario.repeats and self.scenario.first is None:
@@ -307,7 +314,7 @@ class Trial:
     def _has_its_rights(self, name: str, end: _End, first: _End) -> bool:
         """What was published a moment before is its owner's alone, where nobody goes on with it: a folder, and what is
         made of one, without a job."""
-        inside = {str(Path(each).parent) for each in first.modes}
+        inside = {str(Path(mode).parent) for mode in first.modes}
         is_alone = name in inside or str(Path(name).parent) != "work"
         is_alone |= self.scenario.first is not None and not self._went_on
         return end.modes[name] == first.modes[name] or (is_alone and end.modes[name] == first.modes[name] & 0o700)
@@ -331,27 +338,30 @@ class Trial:
         """The releases that the ledger counts, and how."""
         if self.scenario.ledger is None or self.scenario.first is None:
             return None
-        return {each.release_id: each.state for each in Ledger(self._root / "work" / self.scenario.ledger).releases()}
+        return {
+            release.release_id: release.state
+            for release in Ledger(self._root / "work" / self.scenario.ledger).releases()
+        }
 
     def _listing(self) -> dict[str, int]:
         """Modes, by name; what lies in a folder for its owner alone is out of reach, and stands as it is."""
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for top, folders, files in os.walk(self._root):
             here = Path(top)
             for name in (*folders, *files):
                 path = here / name
                 inside = path.relative_to(self._root)
-                closed = any(found.get(str(each), 0o077) & 0o077 == 0 for each in list(inside.parents)[:-2])
+                closed = any(result.get(str(parent), 0o077) & 0o077 == 0 for parent in list(inside.parents)[:-2])
                 mode = stat.S_IMODE(path.lstat().st_mode)
-                found[str(inside)] = mode & 0o700 if closed else mode
-        return {name: mode for name, mode in found.items() if Path(name).parts[0] != "cache" and "/" in name}
+                result[str(inside)] = mode & 0o700 if closed else mode
+        return {name: mode for name, mode in result.items() if Path(name).parts[0] != "cache" and "/" in name}
 
     def _published(self) -> dict[str, str]:
         """Digests of the output, a file or all of a folder."""
         out = self._root / "work" / self.scenario.out
         inside = sorted(out.rglob("[!.]*")) if out.is_dir() else [out]
-        files = [each for each in inside if not each.is_dir()]
-        return {str(each.relative_to(out.parent)): file_digest(each) for each in files if each.exists()}
+        files = [entry for entry in inside if not entry.is_dir()]
+        return {str(file.relative_to(out.parent)): file_digest(file) for file in files if file.exists()}
 
     def _is_done(self) -> bool:
         """Whether the output is there as the first run makes it; or, of what comes first, as its statement says."""
@@ -360,11 +370,11 @@ class Trial:
             beside = statement_path(out)
             if not out.exists() or not beside.exists():
                 return False
-            said = json.loads(beside.read_text())
+            data = json.loads(beside.read_text())
             is_new = (
                 "--force" not in self._arguments or "--resume" in self._arguments or self._first() != self._old_first
             )
-            return is_new and said["data_sha256"] == file_digest(out) and said["release_id"] == self._first()
+            return is_new and data["data_sha256"] == file_digest(out) and data["release_id"] == self._first()
         return self._content() == self._ends[_SECRETS[0]].content
 
     def _content(self) -> dict[str, str]:
@@ -375,7 +385,7 @@ class Trial:
         work = self._root / "work"
         statements = {}
         for path in sorted(work.rglob("*privacy*.json")):
-            if any(each.startswith(".") for each in path.relative_to(work).parts):
+            if any(part.startswith(".") for part in path.relative_to(work).parts):
                 continue
             read = json.loads(path.read_text())
             statements[str(path.relative_to(work))] = {key: read[key] for key in read if key not in _VARIES}
@@ -395,14 +405,14 @@ _LINE = re.compile(r"dptext: \S.*")
 
 def _of_the_words(outcome: Outcome) -> Iterator[str]:
     """Lines for a person, and nothing of the texts."""
-    said = outcome.err.strip()
-    lines = said.splitlines()
+    text = outcome.err.strip()
+    lines = text.splitlines()
     is_ours = len(lines) <= 4 and all(_LINE.fullmatch(line) or "ledger void" in line for line in lines)
     if MARKER in outcome.err + outcome.out:
         yield "a message holds a text"
-    if not is_ours or any(word in said for word in ("Traceback", "Exception ignored", "Warning", "Error:")):
-        yield f"not a line for people: {said[-600:]!r}"
+    if not is_ours or any(word in text for word in ("Traceback", "Exception ignored", "Warning", "Error:")):
+        yield f"not a line for people: {text[-600:]!r}"
     elif outcome.code is not None and outcome.code > 0 and not lines:
         yield f"exit code {outcome.code} without a word"
-    elif outcome.code == 0 and lines and "ledger void" not in said:
-        yield f"all is well, but it said {said!r}"
+    elif outcome.code == 0 and lines and "ledger void" not in text:
+        yield f"all is well, but it said {text!r}"

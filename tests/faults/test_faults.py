@@ -30,7 +30,7 @@ def test_a_run_that_is_stopped_anywhere_leaves_nothing_wrong():
     """One or two points of each scenario; `make faults` has all of them."""
     done = faults("--sample", "1", "--jobs", "1")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert set(re.findall(r"^(.*): \d+ points", done.stdout, re.MULTILINE)) == {each.name for each in SCENARIOS}
+    assert set(re.findall(r"^(.*): \d+ points", done.stdout, re.MULTILINE)) == {scenario.name for scenario in SCENARIOS}
 
 
 @pytest.mark.skipif(compiler() is None, reason="without a compiler, few of the operations are seen")

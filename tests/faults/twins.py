@@ -49,10 +49,10 @@ def _texts_before_their_statement() -> None:
     def late(*given: Any) -> Any:
         statements: list[tuple[Any, ...]] = []
         corpus.write_statement = lambda *each: statements.append(each)  # type: ignore[assignment]
-        made = write(*given)
-        for each in statements:
-            write_statement(*each)
-        return made
+        output = write(*given)
+        for statement in statements:
+            write_statement(*statement)
+        return output
 
     corpus.write_corpus = late
 

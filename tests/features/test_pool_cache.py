@@ -26,9 +26,9 @@ class Counted(CallableEncoder):
         super().__init__(lambda texts: [[factor * len(text), 1.0, text.count("a")] for text in texts], name="counted")
 
     def encode(self, texts, *, progress=None):
-        given = list(texts)
-        self.calls.append(len(given))
-        return super().encode(given, progress=progress)
+        values = list(texts)
+        self.calls.append(len(values))
+        return super().encode(values, progress=progress)
 
     def parameters(self):
         return {**super().parameters(), **({"encoder_sha256": "5"} if self.known else {})}
@@ -45,11 +45,11 @@ def test_a_pool_is_encoded_once_in_all(tmp_path: Path, known: bool) -> None:
     features = fit_features(encoder, POOL, cache=tmp_path, progress=heard.append)
     assert encoder.calls == [50] and heard == [50]
     units = encoded_pool(features, POOL, cache=tmp_path)
-    again = encoded_pool(features, POOL, cache=tmp_path)
+    repeated = encoded_pool(features, POOL, cache=tmp_path)
     assert encoder.calls == [50]
     np.testing.assert_array_equal(units, features.units(POOL))
-    np.testing.assert_array_equal(again, units)
-    assert isinstance(again, np.memmap) and not again.flags.writeable
+    np.testing.assert_array_equal(repeated, units)
+    assert isinstance(repeated, np.memmap) and not repeated.flags.writeable
     encoder.calls.clear()
     assert fit_features(encoder, POOL, cache=tmp_path) == features
     assert encoder.calls == ([] if known else [50])  # who a caller's function is, nobody knows before it answers
@@ -78,7 +78,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(tmp_path: Path, mon
 
 def test_another_pool_and_another_function_are_encoded(tmp_path: Path) -> None:
     encoder, other = Counted(known=False), Counted(2.0, known=False)
-    features, different = (fit_features(each, POOL, cache=tmp_path) for each in (encoder, other))
+    features, different = (fit_features(entry, POOL, cache=tmp_path) for entry in (encoder, other))
     assert features != different
     np.testing.assert_array_equal(encoded_pool(different, POOL, cache=tmp_path), different.units(POOL))
     np.testing.assert_array_equal(encoded_pool(features, POOL[::-1], cache=tmp_path), features.units(POOL[::-1]))
@@ -133,11 +133,11 @@ def test_a_file_that_is_broken_or_foreign_is_made_anew_or_left_alone(tmp_path: P
             (other,) = set(files(tmp_path)) - {file}
             other.replace(file)
     assert cache.get("one", (4, 3), np.int32) is None
-    made = cache.put("one", (4, 3), np.int32, lambda: [array])
+    output = cache.put("one", (4, 3), np.int32, lambda: [array])
     if what in ("link", "folder", "pipe"):
-        assert made is None
+        assert output is None
     else:
-        np.testing.assert_array_equal(made, array)
+        np.testing.assert_array_equal(output, array)
     for shape, dtype in (((3, 4), np.int32), ((4, 3), np.float32)):
         assert cache.get("one", shape, dtype) is None
 
@@ -150,13 +150,13 @@ def test_where_nothing_can_be_written_everything_works(tmp_path: Path) -> None:
 
 def test_processes_may_share_a_folder(tmp_path: Path) -> None:
     features = fit_features(Counted(), POOL, cache=False)
-    found: list[np.ndarray] = []
-    threads = [Thread(target=lambda: found.append(encoded_pool(features, POOL, cache=tmp_path))) for _ in range(8)]
+    result: list[np.ndarray] = []
+    threads = [Thread(target=lambda: result.append(encoded_pool(features, POOL, cache=tmp_path))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 8 and all((each == found[0]).all() for each in found)
+    assert len(result) == 8 and all((entry == result[0]).all() for entry in result)
     assert all(file.suffix == ".npy" for file in files(tmp_path))
 
 
@@ -178,4 +178,4 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_two_lists_of_texts_share_a_digest() -> None:
     lists = [[], [""], ["", ""], ["ab"], ["a", "b"], ["1:a"], ["a", "1:"], ["\ud800"]]
-    assert len({digest_of_texts(each) for each in lists}) == len(lists)
+    assert len({digest_of_texts(entry) for entry in lists}) == len(lists)

@@ -140,14 +140,14 @@ def signatures() -> str:
     """Every public name with its parameters, and those of its methods."""
     lines = []
     for name in sorted({*dptext.__all__, *(n for n in dir(dptext) if n[0].isupper())}):
-        found = getattr(dptext, name)
-        if not callable(found):
-            lines.append(f"{name} = {type(found).__name__}")
+        result = getattr(dptext, name)
+        if not callable(result):
+            lines.append(f"{name} = {type(result).__name__}")
             continue
-        lines.append(f"{name}{_signature(found)}")
-        if inspect.isclass(found):
-            for method in sorted(dir(found)):
-                if method.startswith("_") or not (value := inspect.getattr_static(found, method)):
+        lines.append(f"{name}{_signature(result)}")
+        if inspect.isclass(result):
+            for method in sorted(dir(result)):
+                if method.startswith("_") or not (value := inspect.getattr_static(result, method)):
                     continue
                 if not (getattr(value, "__module__", None) or "builtins").startswith("dptext") and not isinstance(
                     value, property | classmethod | staticmethod
@@ -155,8 +155,8 @@ def signatures() -> str:
                     continue  # scikit-learn's own, or Python's
                 if isinstance(value, property):
                     lines.append(f"    .{method}")
-                elif callable(getattr(found, method)):
-                    lines.append(f"    .{method}{_signature(getattr(found, method))}")
+                elif callable(getattr(result, method)):
+                    lines.append(f"    .{method}{_signature(getattr(result, method))}")
     return _stable("\n".join(lines))
 
 
@@ -235,7 +235,7 @@ def _inputs() -> None:
         }
         for number in range(60)
     ]
-    Path("in.jsonl").write_text("\n".join(json.dumps(each) for each in rows) + "\n")
+    Path("in.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n")
     Path("in.txt").write_text("\n".join(TEXTS) + "\n")
     pairs = zip(glove.words[10:130:20], glove.words[150:270:20], strict=True)
     Path("pairs.csv").write_text("\n".join(["name,secret", *map(",".join, pairs)]) + "\n")
@@ -319,7 +319,7 @@ FILLED = {
 PAGES = (
     *("page.html", "page.md", "owner.html", "owner.md", "vectors.html", "tem.txt.privacy.json"),
     *("bank.html", "bank.md", "bank/README.md"),
-    *(f"{each}/README.md" for each in ("shared", "levels", "learnt", "skip")),
+    *(f"{entry}/README.md" for entry in ("shared", "levels", "learnt", "skip")),
     "shared/config.json",
 )
 
@@ -352,10 +352,10 @@ def _all_commands() -> tuple[str, str]:
     try:
         _inputs()
         with _on_any_processor():
-            printed = "\n".join(run(*each.format(**FILLED).split()) for each in COMMANDS)
-        found = sorted(str(each) for each in Path().rglob("*") if each.is_file())
-        printed += "\n=== files\n" + "\n".join(found)
-        pages = "\n".join(f"=== {each}\n{Path(each).read_text('utf-8')}" for each in PAGES if Path(each).exists())
+            printed = "\n".join(run(*command.format(**FILLED).split()) for command in COMMANDS)
+        result = sorted(str(path) for path in Path().rglob("*") if path.is_file())
+        printed += "\n=== files\n" + "\n".join(result)
+        pages = "\n".join(f"=== {page}\n{Path(page).read_text('utf-8')}" for page in PAGES if Path(page).exists())
     finally:
         os.chdir(before)
         shutil.rmtree(folder)

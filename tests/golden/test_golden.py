@@ -14,8 +14,8 @@ NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name fo
 @pytest.mark.filterwarnings("ignore:delta")
 @pytest.mark.parametrize("name", NAMES)
 def test_what_people_read_is_what_it_was(name):
-    kept, made = ((text.splitlines()) for text in ((HERE / name).read_text("utf-8"), FILES[name]()))
-    changes = list(difflib.unified_diff(kept, made, "kept", "made", lineterm="", n=1))
+    kept, output = ((text.splitlines()) for text in ((HERE / name).read_text("utf-8"), FILES[name]()))
+    changes = list(difflib.unified_diff(kept, output, "kept", "made", lineterm="", n=1))
     assert not changes, "\n".join(
         [*changes[:60], "meant so? cd tests && python -m golden, and say it in the changelog"]
     )

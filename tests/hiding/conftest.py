@@ -31,8 +31,8 @@ def made_vectors():
 @pytest.fixture(scope="session")
 def made_texts():
     """Topics to be kept, groups to be hidden."""
-    made, topic, group = texts()
-    return Made(made, topic, {"group": group})
+    output, topic, group = texts()
+    return Made(output, topic, {"group": group})
 
 
 def vectors(rows=5000, seed=0):
@@ -54,10 +54,10 @@ def texts(rows=400, seed=0):
     draw = np.random.default_rng(seed)
     topic, group = draw.integers(0, 2, rows), draw.integers(0, 2, rows)
     words = [["ship", "sea", "sail"], ["wheat", "field", "plough"]], [["she", "her"], ["he", "his"]]
-    made = []
+    output = []
     for one, other in zip(topic, group, strict=True):
         chosen = [*draw.choice(words[0][one], 4), *draw.choice(words[1][other], 2)]
         chosen += [f"word{number}" for number in draw.integers(0, 40, 4)]
         draw.shuffle(chosen)
-        made.append(" ".join(chosen))
-    return made, topic.tolist(), ["f" if each else "m" for each in group]
+        output.append(" ".join(chosen))
+    return output, topic.tolist(), ["f" if entry else "m" for entry in group]

@@ -91,11 +91,11 @@ def test_where_held_out_rows_tell_nothing_the_last_epoch_is_kept_and_a_file_hold
     """One person in ten is held out, and he has one label only."""
     people = [row // 6 for row in range(64)]
     labels = {"task": [person % 2 for person in people], "attributes": LABELS["attributes"]}
-    found = hiding(encoder=LENGTHS, dimension=2, epochs=4, patience=1, checkpoint=tmp_path / "run")
+    result = hiding(encoder=LENGTHS, dimension=2, epochs=4, patience=1, checkpoint=tmp_path / "run")
     for _ in range(2):  # the second time from the file
-        found.fit(WORDS, user=people, **labels)
-        assert found.best_ == 4
-        assert np.isnan(found.epochs_[-1].held_out.task)
+        result.fit(WORDS, user=people, **labels)
+        assert result.best_ == 4
+        assert np.isnan(result.epochs_[-1].held_out.task)
 
 
 def test_torch_is_asked_for_with_its_install_line(monkeypatch):

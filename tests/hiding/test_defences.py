@@ -15,9 +15,9 @@ from dptext.hiding.game import denial, pushed_apart  # noqa: E402
 def test_denial_is_the_log_of_what_is_left_to_the_other_classes():
     answers = torch.tensor([[2.0, 0.0, -1.0], [0.5, 0.5, 3.0], [9.0, 9.0, 9.0]], dtype=torch.float64)
     shares = torch.softmax(answers, dim=1)
-    found = denial(torch, answers, torch.tensor([0, 2, 1]), torch.tensor([1.0, 3.0, 0.0], dtype=torch.float64))
-    wanted = -(torch.log(1 - shares[0, 0]) + 3 * torch.log(1 - shares[1, 2])) / 4
-    assert float(found) == pytest.approx(float(wanted))
+    result = denial(torch, answers, torch.tensor([0, 2, 1]), torch.tensor([1.0, 3.0, 0.0], dtype=torch.float64))
+    target = -(torch.log(1 - shares[0, 0]) + 3 * torch.log(1 - shares[1, 2])) / 4
+    assert float(result) == pytest.approx(float(target))
     sure = denial(torch, torch.tensor([[200.0, 0.0]]), torch.tensor([0]), torch.ones(1))
     assert float(sure) == pytest.approx(200.0)  # no overflow where the adversary is sure
     nobody = denial(torch, answers, torch.tensor([0, 0, 0]), torch.zeros(3, dtype=torch.float64))
@@ -60,30 +60,30 @@ def test_an_adversary_hides_what_is_told_otherwise(rows, options):
     pytest.importorskip("sklearn")
     _, task, group = rows
     assert told(trained(rows, alpha=0.0)[1], group) > 0.75
-    _, found = trained(rows, **options)
-    assert told(found, task) > 0.85
-    assert told(found, group) < 0.7
+    _, result = trained(rows, **options)
+    assert told(result, task) > 0.85
+    assert told(result, group) < 0.7
 
 
 def test_declustering_keeps_the_task_and_spreads_documents(rows):
     pytest.importorskip("sklearn")
     _, task, _ = rows
-    _, found = trained(rows, aim="decluster")
-    assert told(found, task) > 0.85
-    assert np.linalg.norm(found.mean(axis=0)) < 0.2  # on the sphere: as far apart as can be
+    _, result = trained(rows, aim="decluster")
+    assert told(result, task) > 0.85
+    assert np.linalg.norm(result.mean(axis=0)) < 0.2  # on the sphere: as far apart as can be
 
 
 def test_federate_learns_through_its_own_noise(rows):
     pytest.importorskip("sklearn")
     _, task, _ = rows
-    hiding, found = trained(rows, NormalisedLaplace(epsilon=20.0), game="reversal", dimension=2)
-    assert told(found, task) > 0.7
+    hiding, result = trained(rows, NormalisedLaplace(epsilon=20.0), game="reversal", dimension=2)
+    assert told(result, task) > 0.7
     assert hiding.statement_.epsilon == 20.0
     assert hiding.statement_.mechanism == "NormalisedLaplace"
 
 
 def test_dptext_as_published_trains_and_promises_nothing(rows):
-    hiding, found = trained(rows, DPText(epsilon=5.0, unsafe_as_published=True), epochs=2)
+    hiding, result = trained(rows, DPText(epsilon=5.0, unsafe_as_published=True), epochs=2)
     assert np.isinf(hiding.statement_.epsilon)
     assert hiding.statement_.claimed_epsilon == 5.0
-    assert (found >= hiding.clean(rows[0]) - 1e-6).all()
+    assert (result >= hiding.clean(rows[0]) - 1e-6).all()

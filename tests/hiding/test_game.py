@@ -33,9 +33,9 @@ def test_heads_see_what_the_release_sends():
 def test_the_gradient_goes_through_the_noise_as_if_it_did_not_hang_on_the_vector(randomizer):
     noise = loop(randomizer)
     bounded = torch.full((3, 4), 0.5).requires_grad_()
-    wanted = torch.arange(12.0).reshape(3, 4)
-    (noise.add(bounded) * wanted).sum().backward()
-    np.testing.assert_allclose(bounded.grad.numpy(), wanted.numpy())
+    target = torch.arange(12.0).reshape(3, 4)
+    (noise.add(bounded) * target).sum().backward()
+    np.testing.assert_allclose(bounded.grad.numpy(), target.numpy())
 
 
 def test_a_learnt_budget_scales_the_noise_of_the_cap_and_has_a_gradient():

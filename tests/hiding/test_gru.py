@@ -77,7 +77,7 @@ def test_numpy_writes_what_torch_would(trained, made_texts):
             scores = parts["project"](out[:, 0]) @ parts["embedding"].weight.T + parts["words_bias"].weight[:, 0]
             word = scores.argmax(dim=1, keepdim=True)
             rows.append(word[:, 0].tolist())
-    expected = [trained.text_encoder_.table.text(each) for each in zip(*rows, strict=True)]
+    expected = [trained.text_encoder_.table.text(entry) for entry in zip(*rows, strict=True)]
     assert trained.decode(z.numpy()) == expected
 
 
@@ -88,14 +88,14 @@ def test_the_sampled_choice_is_the_whole_one_in_the_mean():
         torch.manual_seed(2)
         body = GruBody(torch, table, ["w1"], AutoEncoderOptions(units=8, dimension=4))
         parts = body.module.parts
-        queries, wanted = torch.empty(200, 8).normal_(std=2.0), torch.arange(200) % table.size
+        queries, target = torch.empty(200, 8).normal_(std=2.0), torch.arange(200) % table.size
         parts["words_bias"].weight.data.normal_()
         with torch.no_grad():
-            sampled = float(np.mean([float(body._choice(queries, wanted)) for _ in range(60)]))
+            sampled = float(np.mean([float(body._choice(queries, target)) for _ in range(60)]))
             scores = queries @ parts["embedding"].weight.T + parts["words_bias"].weight[:, 0]
-            whole = float(torch.nn.functional.cross_entropy(scores, wanted))
+            whole = float(torch.nn.functional.cross_entropy(scores, target))
             body._corrections = torch.zeros(table.size)
-            uncorrected = float(np.mean([float(body._choice(queries, wanted)) for _ in range(60)]))
+            uncorrected = float(np.mean([float(body._choice(queries, target)) for _ in range(60)]))
     assert sampled == pytest.approx(whole, rel=0.02)
     assert abs(uncorrected - whole) > 0.2  # the broken twin
 
@@ -112,21 +112,21 @@ def test_every_text_has_a_vector_that_hangs_on_it_alone(trained):
         others = ["sea ship " * place, text, "field"]
         assert encoder.encode(others)[1].tolist() == encoder.encode(["", text, "a " * 9])[1].tolist()
     assert together[0].tolist() == together[1].tolist()
-    again = pickle.loads(pickle.dumps(encoder))
-    assert again.parameters() == encoder.parameters()
-    assert again.encode(ODD).tolist() == together.tolist()
+    repeated = pickle.loads(pickle.dumps(encoder))
+    assert repeated.parameters() == encoder.parameters()
+    assert repeated.encode(ODD).tolist() == together.tolist()
     with pytest.raises(AttributeError, match="frozen"):
         encoder.pooling = "last"
 
 
 def test_no_text_raises_whatever_numpy_was_told_to_raise_at(trained):
     encoder = trained.text_encoder_
-    shrunk = {name: each * 1e-20 for name, each in encoder.arrays.items()}
+    shrunk = {name: entry * 1e-20 for name, entry in encoder.arrays.items()}
     tiny = GruEncoder(encoder.table, shrunk | {"out_bias": shrunk["out_bias"] * 0})
     with np.errstate(all="raise"):
-        for each in ODD:
-            assert np.isfinite(tiny.encode([each])).all()
-            assert np.isfinite(encoder.encode([each])).all()
+        for entry in ODD:
+            assert np.isfinite(tiny.encode([entry])).all()
+            assert np.isfinite(encoder.encode([entry])).all()
 
 
 def test_a_trained_auto_encoder_writes_the_topic_again(trained, made_texts):
@@ -144,7 +144,7 @@ def test_arrays_that_do_not_fit_are_refused(trained):
         with pytest.raises(ParameterError, match="fit together"):
             GruEncoder(encoder.table, {**encoder.arrays, name: encoder.arrays[name][:-1]})
     for name in decoder.arrays:
-        lacking = {key: each for key, each in decoder.arrays.items() if key != name}
+        lacking = {key: entry for key, entry in decoder.arrays.items() if key != name}
         with pytest.raises(ParameterError, match="fit together"):
             GruDecoder(decoder.table, lacking)
     with pytest.raises(ParameterError, match="pooling as one of"):
@@ -181,7 +181,7 @@ def test_what_the_auto_encoder_showed_is_hidden_and_the_topic_stays(trained, mad
 @pytest.mark.slow
 def test_it_is_released_written_and_saved(made_texts, tmp_path):
     hidden = fitted(made_texts, auto(), randomizer=dptext.PrivUnit(epsilon=12.0), epochs=1)
-    assert [each.phase for each in hidden.epochs_] == ["rebuild", "rebuild", "hide"]
+    assert [epoch.phase for epoch in hidden.epochs_] == ["rebuild", "rebuild", "hide"]
     texts = hidden.decode(hidden.transform(["the sea", ""]))
     assert len(texts) == 2
     assert hidden.statement_.epsilon == 12.0
@@ -245,7 +245,7 @@ def test_bad_arguments_have_one_error_each(made_texts, tmp_path):
         )
     with pytest.raises(ParameterError, match="only a recurrent encoder has a decoder"):
         dptext.HidingEncoder(
-            lambda texts: [[len(each), 1.0] for each in texts], epsilon=8.0, dimension=2, epochs=1
+            lambda texts: [[len(text), 1.0] for text in texts], epsilon=8.0, dimension=2, epochs=1
         ).fit(made_texts.rows, **made_texts.labels).decode([[1.0, 0.0]])
     auto(checkpoint=tmp_path / "run").fit(made_texts.rows)
     with pytest.raises(RefusedError, match="another training"):

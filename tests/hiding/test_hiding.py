@@ -54,13 +54,13 @@ def small(**options):
 def attacked(vectors, labels):
     """The better of two fresh attackers, on rows that neither they nor the encoder were trained on."""
     half = len(vectors) // 2
-    found = []
+    result = []
     for attacker in (LogisticRegression(max_iter=200), MLPClassifier((64,), max_iter=20, random_state=0)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # it has learnt enough
             attacker.fit(vectors[:half], labels[:half])
-        found.append(balanced_accuracy_score(labels[half:], attacker.predict(vectors[half:])))
-    return max(found)
+        result.append(balanced_accuracy_score(labels[half:], attacker.predict(vectors[half:])))
+    return max(result)
 
 
 # -- what it is for -----------------------------------------------------------------------------------------------
@@ -72,18 +72,18 @@ def test_fresh_attackers_find_what_was_there_and_not_what_was_hidden(made_vector
     rows = 3000
     labels = {
         "task": made_vectors.task[:rows],
-        "attributes": {name: each[:rows] for name, each in made_vectors.attributes.items()},
+        "attributes": {name: entry[:rows] for name, entry in made_vectors.attributes.items()},
     }
     rest = made_vectors.rows[rows:]
     task, one = made_vectors.task[rows:], made_vectors.attributes["one"][rows:]
-    found = {}
+    result = {}
     for alpha in (0.0, 1.0):
         clean = hiding(alpha=alpha, epochs=8).fit(made_vectors.rows[:rows], **labels).clean(rest)
-        found[alpha] = attacked(clean, task), attacked(clean, one)
+        result[alpha] = attacked(clean, task), attacked(clean, one)
     assert attacked(rest, one) > 0.85
-    assert found[0.0][1] > 0.63
-    assert found[1.0][1] < 0.57
-    assert found[1.0][0] > found[0.0][0] - 0.03
+    assert result[0.0][1] > 0.63
+    assert result[1.0][1] < 0.57
+    assert result[1.0][0] > result[0.0][0] - 0.03
 
 
 @pytest.mark.slow
@@ -96,9 +96,9 @@ def test_game_and_aim_are_chosen(made_vectors):
 
 
 def test_rows_without_labels_count_where_they_have_one(made_vectors):
-    task = [None if row % 2 else each for row, each in enumerate(made_vectors.task.tolist())]
-    one = ["" if row % 3 else each for row, each in enumerate(made_vectors.attributes["one"].tolist())]
-    one = [each if isinstance(each, str) else str(each) for each in one]
+    task = [None if row % 2 else entry for row, entry in enumerate(made_vectors.task.tolist())]
+    one = ["" if row % 3 else entry for row, entry in enumerate(made_vectors.attributes["one"].tolist())]
+    one = [entry if isinstance(entry, str) else str(entry) for entry in one]
     trained = hiding(epochs=3).fit(made_vectors.rows, task=task, attributes={"one": one})
     assert trained.epochs_[-1].held_out.task > 0.4
 
@@ -115,7 +115,10 @@ def test_the_promise_is_that_of_the_noise_for_a_public_encoder():
     assert statement.neighbours == "any two texts"
     assert statement.parameters["encoder_hides"] == "group"
     assert statement.parameters["base_encoder"] == "lengths"
-    assert any("'made-up words' (64 texts" in each and "declared public" in each for each in statement.assumptions)
+    assert any(
+        "'made-up words' (64 texts" in assumption and "declared public" in assumption
+        for assumption in statement.assumptions
+    )
     assert statement.replace(release_id=None) == trained.release_.statement
     trained.transform(["a text"])
     assert trained.statement_.release_id != statement.release_id  # each call is a release of its own
@@ -131,8 +134,11 @@ def test_a_training_on_texts_that_are_not_public_is_said_loudly():
     assert not dptext.AutoEncoder().options.public
     statement = small(public=False).release_.statement
     assert statement.neighbours == "any two texts, the trained encoder staying the same"
-    assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in statement.exposed)
-    assert any("without protection: the promise holds at the release only" in each for each in statement.assumptions)
+    assert any("ARE NOT PROTECTED BY ITS TRAINING" in entry for entry in statement.exposed)
+    assert any(
+        "without protection: the promise holds at the release only" in assumption
+        for assumption in statement.assumptions
+    )
     assert "ARE NOT PROTECTED" in " ".join(statement.explain().split())
 
 
@@ -145,7 +151,7 @@ def test_who_is_not_protected_is_not_forgotten_when_layers_stand_on_layers(tmp_p
     inside = dptext.PrivateEncoder(top, dptext.PrivUnit(epsilon=6.0), projection=None).fit(WORDS)
     further = hiding(encoder=auto, dimension=4, **public).fit(WORDS, **LABELS)
     for release in (middle.release_, top.release_, inside.release_, further.release_):
-        assert sum("ARE NOT PROTECTED BY ITS TRAINING" in each for each in release.statement.exposed) == 1
+        assert sum("ARE NOT PROTECTED BY ITS TRAINING" in entry for entry in release.statement.exposed) == 1
         assert release.statement.neighbours.endswith("the trained encoder staying the same")
     assert top.exposed() == top.text_encoder_.exposed() != ()
     top.save(tmp_path / "device")
@@ -156,11 +162,11 @@ def test_who_is_not_protected_is_not_forgotten_when_layers_stand_on_layers(tmp_p
 
 def test_an_auto_encoder_that_is_trained_on_the_way_keeps_what_it_declares():
     auto = dptext.AutoEncoder(dimension=4, units=5, epochs=1, seed=1, public=False, public_name="letters")
-    found = hiding(encoder=auto, randomizer=dptext.PrivUnit(epsilon=6.0), dimension=4, epochs=1).fit(WORDS, **LABELS)
-    told = found.statement().parameters
+    fitted = hiding(encoder=auto, randomizer=dptext.PrivUnit(epsilon=6.0), dimension=4, epochs=1).fit(WORDS, **LABELS)
+    told = fitted.statement().parameters
     assert told["encoder_trained_on_public"] is False
     assert (told["encoder_trained_on"], told["encoder_trained_texts"]) == ("letters", len(WORDS))
-    assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in found.statement().exposed)
+    assert any("ARE NOT PROTECTED BY ITS TRAINING" in entry for entry in fitted.statement().exposed)
 
 
 def test_one_seed_gives_other_vectors_other_noise(made_vectors):
@@ -168,9 +174,11 @@ def test_one_seed_gives_other_vectors_other_noise(made_vectors):
     trained = hiding(epochs=1, randomizer=dptext.L2Laplace(epsilon=9.0)).fit(made_vectors.rows, **made_vectors.labels)
     one, other = made_vectors.rows[:50], made_vectors.rows[50:100]
     assert trained.transform(one, seed=5).tolist() == trained.transform(one, seed=5).tolist()
-    noise = [trained.transform(each, seed=5) - trained.clean(each) for each in (one, other)]
+    noise = [trained.transform(entry, seed=5) - trained.clean(entry) for entry in (one, other)]
     assert np.abs(noise[0] - noise[1]).max() > 0.01
-    twin = [trained.randomizer_.randomize(trained.clean(each), seed=5) - trained.clean(each) for each in (one, other)]
+    twin = [
+        trained.randomizer_.randomize(trained.clean(entry), seed=5) - trained.clean(entry) for entry in (one, other)
+    ]
     assert np.abs(twin[0] - twin[1]).max() < 0.01
 
 
@@ -209,21 +217,21 @@ def test_the_published_form_learns_too_and_promises_nothing(made_vectors, tmp_pa
     claimed = DPText(epsilon=400.0, unsafe_as_published=True)
     trained = hiding(epochs=2, randomizer=claimed, learn_epsilon=True, checkpoint=tmp_path / "run")
     trained.fit(made_vectors.rows[:600], task=made_vectors.task[:600], attributes=firsts(made_vectors, 600))
-    said = trained.statement()
-    assert said.claimed_epsilon == 400.0  # the cap, whatever was learnt below it
-    assert said.epsilon == np.inf
-    assert said.parameters["share"] == trained.randomizer_.share == trained.epochs_[-1].budget.share != 1
-    assert "never negative" in str(said.parameters["reason"])
+    statement = trained.statement()
+    assert statement.claimed_epsilon == 400.0  # the cap, whatever was learnt below it
+    assert statement.epsilon == np.inf
+    assert statement.parameters["share"] == trained.randomizer_.share == trained.epochs_[-1].budget.share != 1
+    assert "never negative" in str(statement.parameters["reason"])
     assert trained.transform(made_vectors.rows[:3]).shape == (3, 6)
-    again = hiding(epochs=2, randomizer=claimed, learn_epsilon=True, checkpoint=tmp_path / "run")
-    again.fit(made_vectors.rows[:600], task=made_vectors.task[:600], attributes=firsts(made_vectors, 600))
-    assert again.epochs_ == trained.epochs_  # the file keeps what was learnt
+    repeated = hiding(epochs=2, randomizer=claimed, learn_epsilon=True, checkpoint=tmp_path / "run")
+    repeated.fit(made_vectors.rows[:600], task=made_vectors.task[:600], attributes=firsts(made_vectors, 600))
+    assert repeated.epochs_ == trained.epochs_  # the file keeps what was learnt
     with pytest.raises(RefusedError, match="unsafe_as_published"):
         hiding(randomizer=DPText(epsilon=0.1), learn_epsilon=True)
 
 
 def firsts(made, rows):
-    return {name: each[:rows] for name, each in made.attributes.items()}
+    return {name: entry[:rows] for name, entry in made.attributes.items()}
 
 
 @pytest.mark.parametrize(("alpha", "sign"), [(0.0, 1), (30.0, -1)])
@@ -232,7 +240,7 @@ def test_the_task_asks_for_less_noise_and_the_adversaries_for_more(made_vectors,
     noise = dptext.L2Laplace(epsilon=20.0, domain="unit sphere")
     trained = hiding(alpha=alpha, batch_size=64, epochs=4, randomizer=noise, learn_epsilon=True)
     trained.fit(made_vectors.rows[:1000], task=made_vectors.task[:1000], attributes=firsts(made_vectors, 1000))
-    budgets = [each.budget for each in trained.epochs_]
+    budgets = [epoch.budget for epoch in trained.epochs_]
     assert sign * (budgets[-1].share - budgets[0].share) > 0
     assert budgets[-1].task < 0
     assert budgets[-1].attributes >= 0
@@ -259,10 +267,10 @@ def test_it_goes_into_other_encoders_and_comes_back_from_a_folder(glove, tmp_pat
     assert inside.release_.clean(odd).tolist() == before.tolist()
     inside.save(tmp_path / "inside")
     assert DeviceEncoder.load(tmp_path / "inside").statement == inside.release_.statement
-    again = pickle.loads(pickle.dumps(trained.text_encoder_))
-    assert again.parameters() == trained.text_encoder_.parameters()
+    repeated = pickle.loads(pickle.dumps(trained.text_encoder_))
+    assert repeated.parameters() == trained.text_encoder_.parameters()
     with pytest.raises(AttributeError, match="frozen"):
-        again.layers = None
+        repeated.layers = None
 
 
 def test_what_was_learnt_is_frozen_and_stays_when_it_is_trained_again():
@@ -299,8 +307,8 @@ def test_a_caller_s_function_underneath_is_given_again(tmp_path):
     trained.save(tmp_path / "device")
     with pytest.raises(DataError, match="caller's, which no folder holds"):
         DeviceEncoder.load(tmp_path / "device")
-    for given in (LENGTHS, trained.text_encoder_):
-        loaded = DeviceEncoder.load(tmp_path / "device", given)
+    for length in (LENGTHS, trained.text_encoder_):
+        loaded = DeviceEncoder.load(tmp_path / "device", length)
         assert loaded.encode(["a"], seed=1).tolist() == trained.release_.encode(["a"], seed=1).tolist()
     other = small(seed=2).text_encoder_
     with pytest.raises(ParameterError, match="not the one that was saved: encoder_layers_sha256 differ"):
@@ -365,7 +373,7 @@ def test_going_on_equals_no_interruption(tmp_path, seed):
     assert file.stat().st_mode & 0o077 == 0
     copy = tmp_path / "copy"
     copy.write_bytes(file.read_bytes())
-    one, two = (small(epochs=4, seed=seed, checkpoint=each) for each in (file, copy))
+    one, two = (small(epochs=4, seed=seed, checkpoint=entry) for entry in (file, copy))
     assert one.layers_.sha256 == two.layers_.sha256
     assert len(one.epochs_) == 4
     if seed is not None:
@@ -405,7 +413,7 @@ def test_early_stopping_keeps_the_best_epoch_and_whole_groups_are_held_out(made_
     from dptext.hiding.inputs import checked_targets, parted
 
     trained = hiding(epochs=9, patience=1, learning_rate=0.05).fit(made_vectors.rows, **made_vectors.labels)
-    scores = [each.held_out.score for each in trained.epochs_]
+    scores = [epoch.held_out.score for epoch in trained.epochs_]
     assert trained.best_ == 1 + int(np.argmax(scores))
     assert len(scores) < 9
     rows = len(made_vectors.rows)

@@ -44,15 +44,15 @@ def raw(header, data=b""):
 
 
 def test_what_is_written_is_read_and_cannot_be_changed(read):
-    found, metadata = read(tensor_bytes(ARRAYS, {"format": "np"}))
+    result, metadata = read(tensor_bytes(ARRAYS, {"format": "np"}))
     assert metadata == {"format": "np"}
-    assert found.keys() == ARRAYS.keys()
+    assert result.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
-        assert found[name].dtype == array.dtype
-        assert found[name].shape == array.shape
-        np.testing.assert_array_equal(found[name], array)
+        assert result[name].dtype == array.dtype
+        assert result[name].shape == array.shape
+        np.testing.assert_array_equal(result[name], array)
     with pytest.raises(ValueError, match="read-only"):
-        found["mean"][0] = 1.0
+        result["mean"][0] = 1.0
     assert read(tensor_bytes({})) == ({}, {})
 
 
@@ -67,8 +67,8 @@ def test_what_is_written_is_read_and_cannot_be_changed(read):
     ids=["transposed", "backwards", "broadcast", "big-endian"],
 )
 def test_an_array_is_written_as_what_it_holds_however_it_lies(read, array):
-    found, _ = read(tensor_bytes({"a": array}))
-    np.testing.assert_array_equal(found["a"], array)
+    result, _ = read(tensor_bytes({"a": array}))
+    np.testing.assert_array_equal(result["a"], array)
 
 
 @pytest.mark.parametrize("array", [np.array(["text"]), np.array([1j]), np.array([None]), np.array([True])])

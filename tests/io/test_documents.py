@@ -67,8 +67,8 @@ def test_files_follow_each_other_and_count_their_own_rows(tmp_path):
 def test_rows_that_cannot_be_read_are_left_out_in_order_and_listed(tmp_path):
     lines = ['{"text": "a"}', MARKER, MARKER, "", '{"text": "b"}', "5"]
     path = raw(tmp_path / "a.jsonl", "\n".join(lines) + "\n")
-    found, rejects = rows_and_rejects([path, put(tmp_path / "b.txt", ["c"])])
-    assert found == ["a", "b", "c"]
+    result, rejects = rows_and_rejects([path, put(tmp_path / "b.txt", ["c"])])
+    assert result == ["a", "b", "c"]
     assert [(name, first, last) for name, first, last, _ in rejects] == [
         ("a.jsonl", 2, 3),
         ("a.jsonl", 4, 4),
@@ -209,9 +209,9 @@ def test_the_columns_that_there_are_stand_in_the_error_the_nearest_first():
     ],
 )
 def test_a_first_line_that_may_hold_values_is_not_shown(values):
-    found = describe_columns("text", values)
-    assert "qsecretq" not in found
-    assert found.startswith(f"none among its {len(values)} (not shown")
+    result = describe_columns("text", values)
+    assert "qsecretq" not in result
+    assert result.startswith(f"none among its {len(values)} (not shown")
 
 
 def test_a_column_that_was_asked_for_says_that_it_is_a_header():

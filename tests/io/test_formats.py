@@ -93,8 +93,8 @@ def test_a_sheet_is_read_with_its_types(tmp_path):
 
     rows = [["text", "n", "at"], ["one", 1, datetime.datetime(2020, 1, 2)], [], [None, 2.5, datetime.time(1, 2)]]
     path = book(tmp_path / "a.xlsx", [], rows)
-    found = list(read_documents(path, keep=("n", "at")))
-    assert [(row.text, row.attributes) for row in found] == [
+    result = list(read_documents(path, keep=("n", "at")))
+    assert [(row.text, row.attributes) for row in result] == [
         ("one", {"n": 1, "at": "2020-01-02"}),
         (None, {"n": 2.5, "at": "01:02:00"}),
     ]
@@ -304,8 +304,8 @@ def test_bad_input_is_named_by_its_row_and_skipped_where_the_next_row_is_certain
     if left is None:
         assert_error(DataError, lambda: rows_and_rejects(path), message)
     else:
-        found, rejects = rows_and_rejects(path)
-        assert found == left
+        result, rejects = rows_and_rejects(path)
+        assert result == left
         assert [(first, last) for _, first, last, _ in rejects] == [(row, row) for row in rejected]
         assert all(MARKER not in reason and "review" not in reason for *_, reason in rejects)
 

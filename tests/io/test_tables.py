@@ -29,7 +29,7 @@ def carried(source, out, *, keep, text="text", rename=None):
     writer = DocumentWriter(out, text=rename or text, keep=keep)
     row, parts = 1, []
     for block in read_documents(source, text=text, keep=keep).batches():
-        upper = [None if each is None else each.upper() for each in block.texts]
+        upper = [None if entry is None else entry.upper() for entry in block.texts]
         parts.append(writer.encode(upper, block.columns, row=row, first=not parts))
         row += len(upper)
     joined(out, writer, parts)
@@ -204,14 +204,14 @@ def test_row_groups_have_a_fixed_size_wherever_a_batch_ended(tmp_path, monkeypat
 @settings(max_examples=300, deadline=None)
 def test_a_column_is_rebuilt_from_its_values_alone(table):
     values = table.column("kept")
-    made = rebuilt_column(values, "kept")
-    made.validate(full=True)
-    assert made.to_pylist() == values.to_pylist()
+    output = rebuilt_column(values, "kept")
+    output.validate(full=True)
+    assert output.to_pylist() == values.to_pylist()
     # again, from the values by themselves, as Python has them
-    assert MARKER not in str(made.type)
-    again = pa.chunked_array([pa.array(values.to_pylist(), made.type)])
-    assert pickle.dumps(rebuilt_column(again, "kept")) == pickle.dumps(made)
-    assert pickle.dumps(rebuilt_column(made, "kept")) == pickle.dumps(made)
+    assert MARKER not in str(output.type)
+    repeated = pa.chunked_array([pa.array(values.to_pylist(), output.type)])
+    assert pickle.dumps(rebuilt_column(repeated, "kept")) == pickle.dumps(output)
+    assert pickle.dumps(rebuilt_column(output, "kept")) == pickle.dumps(output)
 
 
 @pytest.mark.parametrize("leaf", LEAVES)
@@ -225,13 +225,13 @@ def test_the_entries_of_a_dictionary_stand_in_the_order_of_their_use_unless_they
     codes, entries = pa.array([2, None, 0, 2, 3], pa.int8()), pa.array(["z", "unused", "a", "z", None])
     for ordered, expected in ((False, ["a", "z"]), (True, ["z", "a"])):
         array = pa.DictionaryArray.from_arrays(codes, entries, ordered=ordered)
-        made = rebuilt_column(array, "kept")
-        assert made.type == array.type
-        assert made.chunk(0).dictionary.to_pylist() == expected
-        assert made.to_pylist() == ["a", None, "z", "a", "z"]
+        output = rebuilt_column(array, "kept")
+        assert output.type == array.type
+        assert output.chunk(0).dictionary.to_pylist() == expected
+        assert output.to_pylist() == ["a", None, "z", "a", "z"]
     by_block = rebuilt_column(array, "kept", ordered=False)
     assert not by_block.type.ordered
-    assert by_block.to_pylist() == made.to_pylist()
+    assert by_block.to_pylist() == output.to_pylist()
 
 
 def test_what_is_not_known_is_refused_by_the_name_of_its_type():
@@ -251,10 +251,10 @@ def test_objects_are_rebuilt_or_refused_by_their_type():
         pass
 
     nested = [{"a": [1, (2.5, {"b"}, None)]}, "x", b"y"]
-    made = rebuilt_values(nested, "kept")
-    assert made == nested
-    assert made[0] is not nested[0]
-    assert made[0]["a"] is not nested[0]["a"]
+    output = rebuilt_values(nested, "kept")
+    assert output == nested
+    assert output[0] is not nested[0]
+    assert output[0]["a"] is not nested[0]["a"]
     endless = []
     endless.append(endless)
     for value, kind in ((Text(MARKER), "Text"), ([{1: Text(MARKER)}], "Text"), (lambda: MARKER, "function")):
@@ -270,6 +270,6 @@ def test_null_structs_with_dictionaries_are_rebuilt_as_valid_arrays(values):
         ([values], pa.list_(kind)),
         ([[("k", values[0])]], pa.map_(pa.string(), kind)),
     ):
-        made = rebuilt_column(pa.chunked_array([pa.array(wrapped, outer)]), "kept")
-        made.validate(full=True)
-        assert (made.type, made.to_pylist()) == (outer, wrapped)
+        output = rebuilt_column(pa.chunked_array([pa.array(wrapped, outer)]), "kept")
+        output.validate(full=True)
+        assert (output.type, output.to_pylist()) == (outer, wrapped)

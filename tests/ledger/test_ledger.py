@@ -81,7 +81,7 @@ def test_epsilons_add_up_and_the_one_too_many_is_refused_whole(make):
         "this release costs 5, so 0 is left for some); nothing was released"
     )
     assert ledger.left("z").spent == 0
-    assert [each.release_id for each in ledger.releases()] == ["a", "b"]
+    assert [release.release_id for release in ledger.releases()] == ["a", "b"]
     assert reserve(ledger, "c", PureDP(5), ["z"]).units == 1
     with pytest.raises(RefusedError, match=r"nothing was released .1 pending: .* until it is settled or you void it"):
         reserve(ledger, "d", PureDP(5), ["x"])
@@ -134,13 +134,13 @@ def test_a_delta_needs_a_ledger_with_a_delta(make):
 
 def test_zcdp_is_limited_by_the_epsilon_of_its_sum(make):
     ledger = make(epsilon=2, delta=1e-6)
-    most = Limits(epsilon=2, delta=1e-6).ceiling(Currency.RHO).cost
-    assert approx_from_zcdp(ZCDP(most), delta=1e-6).epsilon <= 2
-    assert approx_from_zcdp(ZCDP(most * (1 + 1e-9)), delta=1e-6).epsilon > 2
+    cost = Limits(epsilon=2, delta=1e-6).ceiling(Currency.RHO).cost
+    assert approx_from_zcdp(ZCDP(cost), delta=1e-6).epsilon <= 2
+    assert approx_from_zcdp(ZCDP(cost * (1 + 1e-9)), delta=1e-6).epsilon > 2
     for n in range(4):
-        reserve(ledger, f"r{n}", ZCDP(most / 4), ["x"])
+        reserve(ledger, f"r{n}", ZCDP(cost / 4), ["x"])
     with pytest.raises(RefusedError, match=r"limit: rho 0.067"):
-        reserve(ledger, "more", ZCDP(most / 1000), ["x"])
+        reserve(ledger, "more", ZCDP(cost / 1000), ["x"])
 
 
 def test_metric_guarantees_add_up_whatever_their_largest_distance(make):
@@ -428,7 +428,7 @@ def test_the_file_shows_no_text_and_equal_texts_look_different_in_two_ledgers(ma
         with contextlib.closing(sqlite3.connect(ledger.path)) as connection:
             units += connection.execute("SELECT unit FROM charge").fetchone()
     assert units[0] != units[1]
-    assert [len(each) for each in units] == [16, 16]
+    assert [len(unit) for unit in units] == [16, 16]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such modes there")
@@ -465,12 +465,12 @@ def test_a_release_passes_if_and_only_if_the_exact_sums_fit(limit, count, by, re
         for number, (epsilon, units, then) in enumerate(releases):
             times = {unit: 1 if by == TEXT else units.count(unit) for unit in units}
             after = {unit: [*spent.get(unit, []), k * Fraction(epsilon)] for unit, k in times.items()}
-            fits = all(sum(each) <= Fraction(limit) and len(each) <= (count or 99) for each in after.values())
+            fits = all(sum(entry) <= Fraction(limit) and len(entry) <= (count or 99) for entry in after.values())
             try:
                 got = reserve(ledger, f"r{number}", PureDP(float(epsilon)), map(str, units), by=by)
             except RefusedError as refusal:
                 assert not fits
-                over = [u for u, each in after.items() if sum(each) > Fraction(limit) or len(each) > (count or 99)]
+                over = [u for u, entry in after.items() if sum(entry) > Fraction(limit) or len(entry) > (count or 99)]
                 assert f"{len(over)} of {len(times)} " in str(refusal)
                 continue
             assert fits
@@ -716,10 +716,10 @@ def test_threads_may_share_a_ledger(make):
             won.append(reserve(ledger, f"t{number}", PureDP(1), ["x"]))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(won) == 3
 
 
@@ -827,8 +827,8 @@ def test_a_release_that_cannot_be_read_is_damage(make):
 
 def change(ledger, *statements):
     with contextlib.closing(sqlite3.connect(ledger.path)) as connection:
-        for each in statements:
-            connection.execute(*each) if isinstance(each, tuple) else connection.execute(each)
+        for statement in statements:
+            connection.execute(*statement) if isinstance(statement, tuple) else connection.execute(statement)
         connection.commit()
 
 

@@ -71,8 +71,8 @@ def advise(toy):
         question = (id(source), text, user, label, id(public), *sorted(answers.items()))
         if question not in kept:
             data = look(source, text=text, user=user, labels=label)
-            found = compare(AdviceInput(data, Requirements(**answers), public))
-            kept[question] = found, source, public  # an id is another's when its object is gone
+            result = compare(AdviceInput(data, Requirements(**answers), public))
+            kept[question] = result, source, public  # an id is another's when its object is gone
         return kept[question][0]
 
     return call

@@ -25,18 +25,18 @@ def single():
 @pytest.fixture(scope="module")
 def unlabelled():
     """The same without a column but the text."""
-    return [{"note": each["note"]} for each in made_up_rows(people=300, each=1)]
+    return [{"note": row["note"]} for row in made_up_rows(people=300, each=1)]
 
 
 def fits(found):
-    return {each.name: each.fit for each in found.methods}
+    return {method.name: method.fit for method in found.methods}
 
 
 def test_without_answers_no_method_is_excluded_and_none_is_recommended(advise, rows):
-    found = advise(rows)
-    assert fits(found) == dict.fromkeys(METHODS, Fit.POSSIBLE)
-    assert found.recommended is None
-    assert "No recommendation yet" in found.recommendation
+    advice = advise(rows)
+    assert fits(advice) == dict.fromkeys(METHODS, Fit.POSSIBLE)
+    assert advice.recommended is None
+    assert "No recommendation yet" in advice.recommendation
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,14 @@ def test_without_answers_no_method_is_excluded_and_none_is_recommended(advise, r
     ],
 )
 def test_purpose_and_trust_decide(advise, single, purpose, trust, recommended):
-    found = advise(single, purpose=purpose, trust=trust, recipient="partner")
-    assert (None if found.recommended is None else found.recommended.name) == recommended
-    assert found.recommendation.count(". ") == 1, "two sentences"
+    advice = advise(single, purpose=purpose, trust=trust, recipient="partner")
+    assert (None if advice.recommended is None else advice.recommended.name) == recommended
+    assert advice.recommendation.count(". ") == 1, "two sentences"
     if trust == "local":
-        assert fits(found)["synthetic corpus"] is fits(found)["shared word vectors"] is Fit.UNSUITABLE
-    assert [each.fit for each in found.methods] == sorted((each.fit for each in found.methods), key=list(Fit).index)
+        assert fits(advice)["synthetic corpus"] is fits(advice)["shared word vectors"] is Fit.UNSUITABLE
+    assert [method.fit for method in advice.methods] == sorted(
+        (method.fit for method in advice.methods), key=list(Fit).index
+    )
 
 
 def test_a_purpose_rules_out_what_does_not_serve_it(advise, single):
@@ -69,20 +71,20 @@ def test_a_purpose_rules_out_what_does_not_serve_it(advise, single):
 
 
 def test_for_anybody_to_have_a_bound_that_does_not_protect_is_ruled_out(advise, single):
-    kept, shared = (fits(advise(single, purpose="read", recipient=each)) for each in ("colleagues", "public"))
+    kept, shared = (fits(advise(single, purpose="read", recipient=entry)) for entry in ("colleagues", "public"))
     assert kept["words"] is Fit.POSSIBLE
     assert shared["words"] is Fit.UNSUITABLE
     assert shared["texts of a bank"] is not Fit.UNSUITABLE
 
 
 def test_a_person_with_many_texts_pays_for_each_under_a_local_promise(advise, rows):
-    found = advise(rows, purpose="read", recipient="public", trust="local")
-    bank = found.method("texts of a bank")
+    advice = advise(rows, purpose="read", recipient="public", trust="local")
+    bank = advice.method("texts of a bank")
     assert (bank.texts, bank.statement.epsilon, bank.person.epsilon) == (5, PROTECTING, 5 * PROTECTING)
     assert bank.fit is Fit.UNSUITABLE
     assert "A person with 5 texts: epsilon 15." in bank.guarantee
-    assert found.recommended is None
-    assert found.method("synthetic corpus").person is None  # its unit is the person
+    assert advice.recommended is None
+    assert advice.method("synthetic corpus").person is None  # its unit is the person
 
 
 def test_too_few_people_is_said_with_a_number_that_would_do(advise):
@@ -97,30 +99,30 @@ def test_too_few_people_is_said_with_a_number_that_would_do(advise):
 
 
 def test_without_a_column_of_people_single_texts_are_protected(advise, unlabelled):
-    found = advise(unlabelled, purpose="read", trust="central")
-    assert str(found.method("synthetic corpus").statement.unit) == "document"
-    assert "--unit document" in found.method("synthetic corpus").assessment.commands[0]
-    assert "--user" in " ".join(found.method("synthetic corpus").reasons)
+    advice = advise(unlabelled, purpose="read", trust="central")
+    assert str(advice.method("synthetic corpus").statement.unit) == "document"
+    assert "--unit document" in advice.method("synthetic corpus").assessment.commands[0]
+    assert "--user" in " ".join(advice.method("synthetic corpus").reasons)
 
 
 def test_for_a_classifier_the_release_itself_comes_first(advise, single):
     way = advise(single, purpose="classify", trust="central", recipient="partner").method("synthetic corpus")
-    made, labelled = way.assessment.commands[-2:]
-    assert made.startswith("dptext synthesize ")
+    output, labelled = way.assessment.commands[-2:]
+    assert output.startswith("dptext synthesize ")
     assert labelled.startswith("dptext classify NEW.jsonl --distribution ")
-    place = made.partition("-o ")[2].split()[0]
+    place = output.partition("-o ")[2].split()[0]
     assert f"--distribution {place}.distribution " in labelled.replace("\\\n", " ")
     assert "--text note" in labelled
-    assert any("try the release itself first" in each for each in way.reasons)
+    assert any("try the release itself first" in reason for reason in way.reasons)
     for purpose in (None, "read"):
         other = advise(single, purpose=purpose, trust="central").method("synthetic corpus")
-        assert not any("classif" in each for each in (*other.assessment.commands, *other.reasons))
+        assert not any("classif" in command for command in (*other.assessment.commands, *other.reasons))
 
 
 def test_a_classifier_needs_labels(advise, unlabelled):
-    found = advise(unlabelled, purpose="classify", trust="central")
-    assert found.recommended is None
-    assert "--label" in " ".join(found.method("synthetic corpus").reasons)
+    advice = advise(unlabelled, purpose="classify", trust="central")
+    assert advice.recommended is None
+    assert "--label" in " ".join(advice.method("synthetic corpus").reasons)
 
 
 def test_each_way_that_can_protect_has_an_epsilon_that_does_and_the_other_says_that_it_does_not(advise, single):
@@ -131,12 +133,12 @@ def test_each_way_that_can_protect_has_an_epsilon_that_does_and_the_other_says_t
 
 
 def test_promises_are_those_of_the_real_statements(advise, single):
-    found = advise(single)
-    assert str(found.method("synthetic corpus").statement.guarantee) == "(1, 1e-06)-differential privacy"
-    assert found.method("shared word vectors").statement.unit == "user"
-    assert found.method("texts of a bank").statement.mechanism == "BankRewriter"
-    assert found.method("private vectors").statement.guarantee == dptext.PureDP(PROTECTING)
-    assert found.method("words").statement.guarantee.kind == "metric"
+    advice = advise(single)
+    assert str(advice.method("synthetic corpus").statement.guarantee) == "(1, 1e-06)-differential privacy"
+    assert advice.method("shared word vectors").statement.unit == "user"
+    assert advice.method("texts of a bank").statement.mechanism == "BankRewriter"
+    assert advice.method("private vectors").statement.guarantee == dptext.PureDP(PROTECTING)
+    assert advice.method("words").statement.guarantee.kind == "metric"
 
 
 def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(advise, single, toy):
@@ -145,14 +147,14 @@ def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(a
         def vectors(self):
             raise MissingExtraError('the vectors need the package; install it with: pip install "dptext[glove]"')
 
-    bare = Bare(**{each.name: getattr(toy, each.name) for each in dataclasses.fields(toy)})
-    found = advise(single, public=bare, purpose="read", trust="central", recipient="public")
-    assert len(found.methods) == len(METHODS)
-    assert 'pip install "dptext[glove]"' in found.method("words").assessment.commands
-    assert found.method("words").statement is None
-    without = {way.name for way in found.methods if way.assessment.commands[0] != 'pip install "dptext[glove]"'}
+    bare = Bare(**{field.name: getattr(toy, field.name) for field in dataclasses.fields(toy)})
+    advice = advise(single, public=bare, purpose="read", trust="central", recipient="public")
+    assert len(advice.methods) == len(METHODS)
+    assert 'pip install "dptext[glove]"' in advice.method("words").assessment.commands
+    assert advice.method("words").statement is None
+    without = {way.name for way in advice.methods if way.assessment.commands[0] != 'pip install "dptext[glove]"'}
     assert without == {"synthetic corpus", "texts of a bank"}  # the vectors in the package are enough for these
-    for way in found.methods:
+    for way in advice.methods:
         if way.name != "words":
             with_all = advise(single).method(way.name).statement
             assert (way.statement.guarantee, way.statement.unit) == (with_all.guarantee, with_all.unit)
@@ -161,26 +163,26 @@ def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(a
 
 def test_the_number_of_people_enters_no_command(advise):
     for people in (37, 1234):
-        found = advise(made_up_rows(people=people, each=1))
+        advice = advise(made_up_rows(people=people, each=1))
         assert not any(
-            str(people) in line or f"{people:,}" in line for way in found.methods for line in way.assessment.commands
+            str(people) in line or f"{people:,}" in line for way in advice.methods for line in way.assessment.commands
         )
-        assert "-n 5000" in found.method("synthetic corpus").assessment.commands[0]
+        assert "-n 5000" in advice.method("synthetic corpus").assessment.commands[0]
 
 
 @pytest.mark.parametrize("answers", [{}, {"purpose": "read", "recipient": "public", "trust": "local"}])
 def test_no_value_of_the_rows_is_anywhere(advise, rows, answers):
-    found = advise(rows, **answers)
-    for shown in (str(found), repr(found), found._repr_html_(), json.dumps(found.as_dict()), str(found.methods)):
-        assert SECRET not in shown
-        assert "nobody spoke" not in shown
+    advice = advise(rows, **answers)
+    for dump in (str(advice), repr(advice), advice._repr_html_(), json.dumps(advice.as_dict()), str(advice.methods)):
+        assert SECRET not in dump
+        assert "nobody spoke" not in dump
 
 
 def test_columns_that_may_identify_are_named(advise, rows):
-    found = advise(rows)
-    assert {each.name for each in found.columns if each.reasons} >= {"author", "mail", "day"}
-    assert "mail " in str(found)
-    assert "<code>mail</code>" in found._repr_html_()
+    advice = advise(rows)
+    assert {column.name for column in advice.columns if column.reasons} >= {"author", "mail", "day"}
+    assert "mail " in str(advice)
+    assert "<code>mail</code>" in advice._repr_html_()
 
 
 def test_the_page_is_eighty_columns_wide_and_says_whose_it_is(advise, rows):
@@ -210,9 +212,9 @@ def test_previews_are_of_public_texts_five_of_each_and_the_same_again(advise, ro
         pairs = first.method(name).assessment.preview.pairs
         assert [before for before, _ in pairs] == list(toy.shown)
         assert pairs == second.method(name).assessment.preview.pairs
-    made = first.method("synthetic corpus").assessment.preview.pairs
-    assert len(made) == 5
-    assert {text for _, text in made} <= set(toy.texts)
+    output = first.method("synthetic corpus").assessment.preview.pairs
+    assert len(output) == 5
+    assert {text for _, text in output} <= set(toy.texts)
 
 
 def test_html_is_escaped(advise):

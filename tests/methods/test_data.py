@@ -28,9 +28,9 @@ def rows_of(text, user, label, count=120):
 
 @pytest.mark.parametrize("names", NAMES)
 def test_columns_are_guessed_by_their_names_and_values(names):
-    found = looked(rows_of(*names)).roles
-    assert (found.text, found.user, *found.labels) == names
-    assert found.guessed == {"text", "user", "labels"}
+    roles = looked(rows_of(*names)).roles
+    assert (roles.text, roles.user, *roles.labels) == names
+    assert roles.guessed == {"text", "user", "labels"}
 
 
 def test_short_texts_are_found_too_and_no_key_is_taken_for_one():
@@ -45,8 +45,8 @@ def test_columns_without_telling_names_are_guessed_by_what_they_hold():
         {"a": f"long text of many words that differ from all of the others here {n}", "b": "xyz"[n % 3], "c": n * 1.5}
         for n in range(200)
     ]
-    found = looked(rows).roles
-    assert (found.text, found.user, found.labels) == ("a", None, ("b",))
+    roles = looked(rows).roles
+    assert (roles.text, roles.user, roles.labels) == ("a", None, ("b",))
 
 
 def test_a_column_of_which_each_row_has_a_value_of_its_own_is_not_taken_for_the_person():
@@ -60,15 +60,15 @@ def test_a_person_is_not_taken_for_a_label_nor_an_identifier():
 
 
 def test_what_the_caller_says_is_no_guess(rows):
-    found = looked(rows, text="note", user="mail", labels=("stars",)).roles
-    assert (found.text, found.user, found.labels, found.guessed) == ("note", "mail", ("stars",), frozenset())
+    roles = looked(rows, text="note", user="mail", labels=("stars",)).roles
+    assert (roles.text, roles.user, roles.labels, roles.guessed) == ("note", "mail", ("stars",), frozenset())
     assert looked(rows, labels=()).roles.labels == ()
 
 
 def test_counts(rows):
-    found = looked(rows)
-    assert (found.rows, found.people, found.most_texts, found.classes, found.empty) == (200, 40, 5, 3, 0)
-    assert found.protected == 40
+    result = looked(rows)
+    assert (result.rows, result.people, result.most_texts, result.classes, result.empty) == (200, 40, 5, 3, 0)
+    assert result.protected == 40
     assert looked([{"text": f"a text {n}"} for n in range(30)]).protected == 30
 
 
@@ -76,16 +76,18 @@ def test_files_tables_and_rows_say_the_same(rows, notes, tmp_path):
     frame = pandas.DataFrame(rows)
     csv = tmp_path / "notes.csv"
     frame.to_csv(csv, index=False)
-    found = [looked(each) for each in (rows, notes, [notes], csv, frame)]
-    counted = [(each.rows, each.people, each.most_texts, each.classes, each.words, each.roles) for each in found]
+    results = [looked(row) for row in (rows, notes, [notes], csv, frame)]
+    counted = [
+        (entry.rows, entry.people, entry.most_texts, entry.classes, entry.words, entry.roles) for entry in results
+    ]
     assert counted == counted[:1] * 5
-    assert [len(each.files) for each in found] == [0, 1, 1, 1, 0]
+    assert [len(entry.files) for entry in results] == [0, 1, 1, 1, 0]
 
 
 def test_documents_and_texts():
     documents = [dptext.Document(f"a text {n}", user=f"u{n % 4}", label="ab"[n % 2]) for n in range(40)]
-    found = looked(documents)
-    assert (found.roles.text, found.roles.user, found.people, found.classes) == ("text", "user", 4, 2)
+    result = looked(documents)
+    assert (result.roles.text, result.roles.user, result.people, result.classes) == ("text", "user", 4, 2)
     assert looked(["one text", None, "another"]).empty == 1
 
 

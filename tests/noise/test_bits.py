@@ -102,7 +102,7 @@ def test_packed_coins_have_their_chances_and_wrong_ones_are_rejected(width, alik
     heads = np.unpackbits(packed, axis=1)
     assert not heads[:, width:].any()
     counts = heads[:, :width].sum(axis=0)
-    assert all(is_the_chance(*each, tests=width) for each in zip(counts, [rows] * width, chances, strict=True))
+    assert all(is_the_chance(*entry, tests=width) for entry in zip(counts, [rows] * width, chances, strict=True))
     assert not is_the_chance(counts.sum(), rows * width, chances.mean() / 1.5)
 
 
@@ -190,17 +190,17 @@ def test_a_coin_is_a_comparison_of_64_bits(seed):
     code = rng.random((rows, width)) < 0.5
     sent = np.unpackbits(uneven_bits(Given(words, more), np.packbits(code, axis=1), one, zero), axis=1)[:, :width]
 
-    coarse = [(each >> np.uint64(48)).astype(int) for each in (one, zero)]
-    used, wanted = 0, np.empty((rows, width), dtype=bool)
+    coarse = [(entry >> np.uint64(48)).astype(int) for entry in (one, zero)]
+    used, target = 0, np.empty((rows, width), dtype=bool)
     for row in range(rows):
         for column in range(width):
             word, rest = int(words[row, column]), 0
             if word in (coarse[0][column], coarse[1][column]):
                 rest = int(more[used]) >> 16
                 used += 1
-            wanted[row, column] = (word << 48) + rest < int((one if code[row, column] else zero)[column])
+            target[row, column] = (word << 48) + rest < int((one if code[row, column] else zero)[column])
     assert used > 100
-    assert (sent.astype(bool) == wanted).all()
+    assert (sent.astype(bool) == target).all()
 
 
 def test_unused_bits_are_0_and_no_rows_are_no_rows():
@@ -226,7 +226,7 @@ def test_a_chance_that_16_bits_do_not_hold_comes_as_often_as_it_should():
 def test_ones_and_zeros_follow_their_own_law_and_twins_with_one_and_a_half_times_the_odds_are_rejected():
     draws = 200_000
     for code, chance in ((255, 0.3), (0, 0.1)):
-        one, zero = (np.full(8, fine_threshold(each), dtype=np.uint64) for each in (0.3, 0.1))
+        one, zero = (np.full(8, fine_threshold(entry), dtype=np.uint64) for entry in (0.3, 0.1))
         sent = uneven_bits(RandomBits(3), np.full((draws, 1), code, dtype=np.uint8), one, zero)
         counts = np.bincount(sent[:, 0], minlength=256)
         places = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1)
@@ -244,11 +244,11 @@ def test_losses_are_those_of_exact_fractions():
         p, q = Fraction(one, FINE_SCALE), Fraction(zero, FINE_SCALE)
         up, down = losses_of_a_bit(one, zero)
         ratios = {True: (p / q, (1 - p) / (1 - q)), False: (q / p, (1 - q) / (1 - p))}
-        for found, side in ((up, True), (down, False)):
+        for result, side in ((up, True), (down, False)):
             worst = max(ratios[side])
             # ln(1 + x) = 2 artanh(x / (2 + x)), in fractions up to the last step
-            wanted = 2 * math.atanh(float((worst - 1) / (worst + 1)))
-            assert found == pytest.approx(wanted, rel=1e-9)
+            target = 2 * math.atanh(float((worst - 1) / (worst + 1)))
+            assert result == pytest.approx(target, rel=1e-9)
     assert losses_of_a_bit(2**40, 2**40) == (0.0, 0.0)
     assert log_ratio(3, 5) == -log_ratio(5, 3) == pytest.approx(math.log(0.6))
 

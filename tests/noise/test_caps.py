@@ -26,7 +26,7 @@ def test_the_moments_of_a_cap_are_its_integrals(dimension, height):
     tail = sphere_tail(dimension, height)
     # t = cos(angle): the density of the angle has no pole
     constant = math.exp(math.lgamma(dimension / 2) - math.lgamma((dimension - 1) / 2)) / math.sqrt(math.pi)
-    for power, found in enumerate((tail.mass, tail.first, tail.second)):
+    for power, result in enumerate((tail.mass, tail.first, tail.second)):
         value, _ = integrate.quad(
             lambda angle, power=power: math.cos(angle) ** power * math.sin(angle) ** (dimension - 2) * constant,
             0,
@@ -34,7 +34,7 @@ def test_the_moments_of_a_cap_are_its_integrals(dimension, height):
             epsabs=0,
             epsrel=1e-11,
         )
-        assert found == pytest.approx(value, rel=1e-9, abs=1e-250)
+        assert result == pytest.approx(value, rel=1e-9, abs=1e-250)
 
 
 def test_the_moments_of_a_normal_tail_are_those_of_scipy():
@@ -61,18 +61,18 @@ def _cap_law(dimension, height):
 @pytest.mark.parametrize("dimension", [2, 3, 64])
 @pytest.mark.parametrize("height", [0.0, 0.4])
 def test_heights_follow_the_law_of_the_cap(dimension, height):
-    drawn = tail_heights(RandomBits(1), COUNT, dimension, height, sphere=True)
-    assert drawn.min() >= height
-    assert _furthest(drawn, _cap_law(dimension, height)) < FURTHEST
+    draws = tail_heights(RandomBits(1), COUNT, dimension, height, sphere=True)
+    assert draws.min() >= height
+    assert _furthest(draws, _cap_law(dimension, height)) < FURTHEST
 
 
 @pytest.mark.parametrize("height", [0.0, 0.05, 0.4])
 def test_heights_follow_the_normal_tail(height):
-    drawn = tail_heights(RandomBits(1), COUNT, 64, height, sphere=False)
+    draws = tail_heights(RandomBits(1), COUNT, 64, height, sphere=False)
     ideal = stats.norm(scale=1 / 8)
-    assert _furthest(drawn, lambda t: 1 - ideal.sf(t) / ideal.sf(height)) < FURTHEST
+    assert _furthest(draws, lambda t: 1 - ideal.sf(t) / ideal.sf(height)) < FURTHEST
 
 
 def test_a_law_of_one_dimension_more_is_told_apart():
-    drawn = tail_heights(RandomBits(1), COUNT, 65, 0.05, sphere=True)
-    assert _furthest(drawn, _cap_law(60, 0.05)) > FURTHEST
+    draws = tail_heights(RandomBits(1), COUNT, 65, 0.05, sphere=True)
+    assert _furthest(draws, _cap_law(60, 0.05)) > FURTHEST

@@ -24,9 +24,9 @@ def test_the_ratio_of_what_is_drawn_is_never_above_the_promise(categories, epsil
 
 def test_the_audit_finds_the_whole_promise_and_refutes_a_wrong_chance():
     response = RandomizedResponse(3, 1.0)
-    found = exact_loss(np.log(response.probabilities), allowed=1.0)
-    assert found.excess <= 0
-    assert found.loss == pytest.approx(1.0, rel=1e-9)
+    result = exact_loss(np.log(response.probabilities), allowed=1.0)
+    assert result.excess <= 0
+    assert result.loss == pytest.approx(1.0, rel=1e-9)
     # Warner's chance for two categories, taken for three
     truth = np.e / (1 + np.e)
     wrong = np.full((3, 3), (1 - truth) / 2)

@@ -10,7 +10,7 @@ from dptext.noise.gaussian_sums import CELL, _allowed, clipped_matrices
 
 def squared_length(cells):
     """Exactly, in Python's integers."""
-    return sum(int(each) ** 2 for each in cells.ravel())
+    return sum(int(cell) ** 2 for cell in cells.ravel())
 
 
 def test_a_matrix_is_scaled_to_its_norm_as_a_whole_and_by_itself():

@@ -48,20 +48,20 @@ KINDS = [laplace, gaussian, l2_laplace]
 )
 def test_the_probabilities_of_the_grid_are_those_of_the_rounded_real_number(kind, law, step):
     """Two thirds and three halves of the scale are rejected, and so are borders at another place."""
-    draws, at, scale = 200_000, 0.33, 1.3
-    cells = kind(RandomBits(1), np.full((draws, 1), at), scale, step)[:, 0]
+    draws, position, scale = 200_000, 0.33, 1.3
+    cells = kind(RandomBits(1), np.full((draws, 1), position), scale, step)[:, 0]
     assert np.array_equal(cells, np.rint(cells))
     counts = np.bincount(cells.astype(int) + 60, minlength=121)[:121]
 
     def fits(scale, shift=0.5):
-        borders = (np.arange(-60, 62) - shift) * step - at
+        borders = (np.arange(-60, 62) - shift) * step - position
         expected = np.diff(law.cdf(borders / scale)) * draws
         rare = expected < 10
-        observed, wanted = (
+        observed, target = (
             np.append(counts[~rare], counts[rare].sum()),
             np.append(expected[~rare], expected[rare].sum()),
         )
-        return stats.chisquare(observed, wanted, sum_check=False).pvalue > FALSE_ALARM
+        return stats.chisquare(observed, target, sum_check=False).pvalue > FALSE_ALARM
 
     assert fits(scale)
     assert not fits(scale * 2 / 3)
@@ -131,7 +131,7 @@ LEADS = [0, 1, 2, 3, 1000, 2**30, 2**53 - 1, 2**61, 2**62, 2**62 + 1, 2**63 - 2*
 
 def test_doubles_are_as_near_as_the_bound_says():
     """Elementary functions of this machine, over random numbers and the ends of the range."""
-    random = [int(each) >> 1 for each in RandomBits(7).integers(600)]
+    random = [int(integer) >> 1 for integer in RandomBits(7).integers(600)]
     ones = np.array([*LEADS[1:], *random[:300]], dtype=np.int64)
     twos = np.array([*LEADS[:0:-1], *random[300:]], dtype=np.int64)
     for start in range(0, len(ones), 7):
@@ -245,7 +245,7 @@ def test_the_error_of_a_normal_pair_holds():
     with localcontext(prec=60):
         rest = Decimal(2) ** -20
         for one, two in [(3, 0), (1, 5), (2**20 - 1, 2**19), (2**10, 2**20 - 1), (2**19, 12_345)]:
-            middle = [(Decimal(each) + Decimal("0.5")) * rest for each in (one, two)]
+            middle = [(Decimal(entry) + Decimal("0.5")) * rest for entry in (one, two)]
             known, error = normal_pair(middle, rest)
             for a in ("0.001", "0.5", "0.999"):
                 for b in ("0.001", "0.999"):

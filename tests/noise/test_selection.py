@@ -97,10 +97,10 @@ def test_bounds_change_neither_the_weights_nor_the_law_of_the_draws(points):
     rows = np.repeat(np.arange(5), 200_000)
     np.testing.assert_array_equal(plain.weights(np.arange(5)), bounded.weights(np.arange(5)))
     for selection, seed in ((plain, 1), (bounded, 2)):
-        drawn = selection.sample(rows, RandomBits(seed))
+        sample = selection.sample(rows, RandomBits(seed))
         for row, weights in enumerate(plain.weights(np.arange(5))):
             shares = weights / weights.sum()
-            counts = np.bincount(drawn[rows == row], minlength=shares.size)
+            counts = np.bincount(sample[rows == row], minlength=shares.size)
             often = shares * 200_000 >= 10
             observed = np.append(counts[often], counts[~often].sum())
             expected = np.append(shares[often], shares[~often].sum()) * 200_000
@@ -132,8 +132,8 @@ def test_every_number_below_the_sum_belongs_to_the_candidate_whose_interval_hold
             return self.numbers
 
     for first_or_last in (edges - weights, edges - np.uint64(1)):
-        drawn = selection.sample(np.full(weights.size, row), Given(first_or_last))
-        np.testing.assert_array_equal(drawn, np.arange(weights.size))
+        sample = selection.sample(np.full(weights.size, row), Given(first_or_last))
+        np.testing.assert_array_equal(sample, np.arange(weights.size))
     # what a block's bound has beyond its true sum belongs to nobody: the round starts again
     beyond = starts + inside[:, -1]
     beyond = beyond[inside[:, -1] < bounds]
@@ -212,8 +212,8 @@ def test_bisection_counts_like_a_search():
         table = np.cumsum(generator.integers(0, 3, size=(20, width)), axis=1)
         rows = generator.integers(0, 20, size=500)
         values = generator.integers(-1, table.max() + 2, size=500)
-        wanted = [np.searchsorted(table[row], value, side="right") for row, value in zip(rows, values, strict=True)]
-        np.testing.assert_array_equal(count_at_most(table, rows, values), wanted)
+        target = [np.searchsorted(table[row], value, side="right") for row, value in zip(rows, values, strict=True)]
+        np.testing.assert_array_equal(count_at_most(table, rows, values), target)
 
 
 def test_threads_that_share_a_selection_do_not_disturb_each_other(points):
@@ -235,7 +235,7 @@ def test_bounds_of_a_row_do_not_depend_on_the_rows_beside_it(points, size, with_
     fine, coarse = ExactDistances(points[:size]), ExactDistances(points[:size], dtype=np.float32)
     selection = TruncatedExponential(fine, rate=3.0, threshold=6.0, coarse=coarse if with_coarse else None)
     rows = np.arange(0, size, max(1, size // 300))
-    alone = np.concatenate([selection._block_bounds(rows[at : at + 1]) for at in range(rows.size)])
+    alone = np.concatenate([selection._block_bounds(rows[index : index + 1]) for index in range(rows.size)])
     for batch in (2, 3, 4, 5, 6, 7, 17, 100, 255, 256, 257, 300):
         np.testing.assert_array_equal(selection._block_bounds(rows[:batch]), alone[:batch])
         np.testing.assert_array_equal(selection._block_bounds(rows[batch // 2 :]), alone[batch // 2 :])
@@ -243,7 +243,7 @@ def test_bounds_of_a_row_do_not_depend_on_the_rows_beside_it(points, size, with_
 
 def test_float32_sums_by_a_matrix_product_may_depend_on_their_neighbours_ours_do_not():
     weights = np.random.default_rng(6).random((259, 512), dtype=np.float32) ** 8
-    alone = np.concatenate([_block_sums(weights[at : at + 1]) for at in range(259)])
+    alone = np.concatenate([_block_sums(weights[index : index + 1]) for index in range(259)])
     for batch in range(1, 260):
         np.testing.assert_array_equal(_block_sums(weights[:batch]), alone[:batch])
         # another start in memory, so another alignment
@@ -274,13 +274,13 @@ def test_draws_do_not_depend_on_the_cache_or_the_cores(points, size, monkeypatch
         return TruncatedExponential(fine, rate=1.0, threshold=12.0, coarse=coarse)
 
     rows = np.random.default_rng(8).integers(0, size, 3_000)
-    wanted = build().sample(rows, RandomBits(1))
+    sample = build().sample(rows, RandomBits(1))
     for batch in (1, 2, 3, 7, 64, 1_000):
         used = build()
         for start in range(0, min(rows.size, 60 * batch), batch):
             used.sample(rows[::-1][start : start + batch], RandomBits(2))
-        np.testing.assert_array_equal(used.sample(rows, RandomBits(1)), wanted)
+        np.testing.assert_array_equal(used.sample(rows, RandomBits(1)), sample)
     for cores in (1, 3, 8):
         monkeypatch.setattr("dptext.noise.selection.available_cores", lambda cores=cores: cores)
         monkeypatch.setattr("dptext.threads.available_cores", lambda cores=cores: cores)
-        np.testing.assert_array_equal(build().sample(rows, RandomBits(1)), wanted)
+        np.testing.assert_array_equal(build().sample(rows, RandomBits(1)), sample)

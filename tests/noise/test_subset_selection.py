@@ -52,9 +52,9 @@ def test_the_loss_between_any_two_sets_is_epsilon(size, epsilon):
     selection = SubsetSelection(5, size, epsilon)
     shares = selection.distributions(every_set(5, size))
     assert shares.sum(axis=1) == pytest.approx(1.0, rel=1e-12)
-    found = exact_loss(np.log(shares), allowed=epsilon)
-    assert found.excess <= 1e-12
-    assert found.loss == pytest.approx(epsilon, rel=1e-9)
+    result = exact_loss(np.log(shares), allowed=epsilon)
+    assert result.excess <= 1e-12
+    assert result.loss == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_the_audit_refutes_one_and_a_half_times_the_ratio():
@@ -66,10 +66,10 @@ def test_every_number_that_is_drawn_gives_each_candidate_its_whole_weight(monkey
     """The partition of 0 .. T - 1 itself, with weights small enough to try every number."""
     selection = SubsetSelection(5, 2, 1.0)
     selection.__dict__.update(low=3, high=8)  # T = 2 * 8 + 3 * 3
-    drawn = np.arange(selection.total, dtype=np.uint64)
-    monkeypatch.setattr(RandomBits, "below", lambda _bits, bounds: drawn % bounds)
+    draws = np.arange(selection.total, dtype=np.uint64)
+    monkeypatch.setattr(RandomBits, "below", lambda _bits, bounds: draws % bounds)
     for chosen in every_set(5, 2):
-        came = selection.draw(RandomBits(), np.tile(chosen, (drawn.size, 1)))
+        came = selection.draw(RandomBits(), np.tile(chosen, (draws.size, 1)))
         weights = np.bincount(came, minlength=5)
         expected = np.full(5, 3)
         expected[chosen] = 8
@@ -94,14 +94,14 @@ def test_the_same_bits_are_drawn_for_any_sets_and_before_any_is_known():
     selection = SubsetSelection(50, 7, 3.0)
     sets = np.sort(np.argsort(np.random.default_rng(0).random((200, 50)), axis=1)[:, :7], axis=1)
     one, other = RandomBits(3), RandomBits(3)
-    drawn = selection.draw(one, sets)
+    draws = selection.draw(one, sets)
     rows, places = selection.choose(other, 200)
     assert one.take(16) == other.take(16)
     assert ((rows < 0) == (places >= 0)).all()
     inside = places >= 0
     assert 0 < inside.sum() < 200
-    assert (drawn[~inside] == rows[~inside]).all()
-    assert (drawn[inside] == sets[inside, places[inside]]).all()
+    assert (draws[~inside] == rows[~inside]).all()
+    assert (draws[inside] == sets[inside, places[inside]]).all()
 
 
 def test_an_epsilon_too_small_for_two_weights_is_uniform():
@@ -161,7 +161,7 @@ def test_no_weights_by_rank_are_better_than_the_best_two_levels(epsilon, seed):
     # shares p = w / sum(w) and s = 1 / sum(w): s <= p <= s e^epsilon, a linear program (Charnes and Cooper 1962)
     identity = np.eye(9)
     limits = np.block([[identity, np.full((9, 1), -top)], [-identity, np.ones((9, 1))]])
-    found = linprog(
+    result = linprog(
         np.append(-use, 0.0),
         A_ub=limits,
         b_ub=np.zeros(18),
@@ -169,7 +169,7 @@ def test_no_weights_by_rank_are_better_than_the_best_two_levels(epsilon, seed):
         b_eq=[1.0],
         bounds=[(0, None)] * 10,
     )
-    assert -found.fun == pytest.approx(best, rel=1e-7)
+    assert -result.fun == pytest.approx(best, rel=1e-7)
 
 
 def test_some_ranks_are_enough():
@@ -211,8 +211,8 @@ def test_a_profile_cannot_be_changed():
     profile = Profile(np.array([1, 4]), np.array([1.0, 2.0]), candidates=4)
     with pytest.raises(ValueError, match="read-only"):
         profile.cumulative[0] = 5.0
-    again = pickle.loads(pickle.dumps(profile))
-    assert again.cumulative.tolist() == [1.0, 2.0]
+    repeated = pickle.loads(pickle.dumps(profile))
+    assert repeated.cumulative.tolist() == [1.0, 2.0]
 
 
 # -- what an attacker gets ---------------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def _chance_of_naming(selection, people_sets):
     """(people, parts, size) sets -> the best attacker's chance, over all outputs of all parts."""
     shares = np.ones((len(people_sets), 1))
     for part in range(people_sets.shape[1]):
-        drawn = selection.distributions(people_sets[:, part])
-        shares = (shares[:, :, None] * drawn[:, None, :]).reshape(len(people_sets), -1)
+        draws = selection.distributions(people_sets[:, part])
+        shares = (shares[:, :, None] * draws[:, None, :]).reshape(len(people_sets), -1)
     return shares.max(axis=0).sum() / len(people_sets)
 
 
@@ -255,13 +255,13 @@ def test_no_attacker_on_several_parts_exceeds_the_bound(epsilon, people, parts, 
     generator = np.random.default_rng(people)
     shape = (200, people, parts, 6)
     sets = np.sort(np.argsort(generator.random(shape), axis=-1)[..., :size], axis=-1)
-    found = [_chance_of_naming(selection, each) for each in sets]
-    apart = (np.arange(people * size) % 6).reshape(people, 1, size)
-    found.append(_chance_of_naming(selection, np.sort(np.repeat(apart, parts, axis=1), axis=-1)))
-    assert max(found) <= bound * (1 + 1e-12)
+    results = [_chance_of_naming(selection, entry) for entry in sets]
+    distance = (np.arange(people * size) % 6).reshape(people, 1, size)
+    results.append(_chance_of_naming(selection, np.sort(np.repeat(distance, parts, axis=1), axis=-1)))
+    assert max(results) <= bound * (1 + 1e-12)
     assert bound <= rate_at_most(epsilon * parts, people) * (1 + 1e-12)
     # the chance of one part alone is exceeded, so a bound that forgets the others is none
-    assert parts == 2 or max(found) > selection.relinking(people) * (1 + 1e-9)
+    assert parts == 2 or max(results) > selection.relinking(people) * (1 + 1e-9)
 
 
 def test_the_bound_on_many_parts_is_a_chance():

@@ -36,12 +36,12 @@ def exact_tail(noise, scale, least):
 
 @pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 2.5, 10.0, 47.3])
 def test_the_tails_bound_the_exact_ones_from_above_and_closely(scale):
-    for least in {1, 2, 3, 5, *(math.ceil(factor * scale) for factor in (1, 1.6, 3, 5, 6))}:
-        exact = exact_tail("laplace", scale, least)
-        assert exact <= laplace_tail(scale, least) <= exact * (1 + 1e-8) + 1e-300
-        exact, bound = exact_tail("gaussian", scale, least), gaussian_tail(scale, least)
+    for minimum in {1, 2, 3, 5, *(math.ceil(factor * scale) for factor in (1, 1.6, 3, 5, 6))}:
+        exact = exact_tail("laplace", scale, minimum)
+        assert exact <= laplace_tail(scale, minimum) <= exact * (1 + 1e-8) + 1e-300
+        exact, bound = exact_tail("gaussian", scale, minimum), gaussian_tail(scale, minimum)
         assert bound >= exact
-        if least - 0.5 >= scale >= 10:
+        if minimum - 0.5 >= scale >= 10:
             assert bound <= 1.1 * exact
 
 
@@ -58,7 +58,7 @@ def test_what_only_one_user_has_comes_out_with_less_than_delta(epsilon, delta, k
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "delta", "keys"), [each for each in GRID if each[1] < 0.1])
+@pytest.mark.parametrize(("epsilon", "delta", "keys"), [entry for entry in GRID if entry[1] < 0.1])
 def test_the_noise_covers_epsilon(epsilon, delta, keys):
     """Against other formulas than the ones of the search: pure for Laplace, zCDP's old conversion for Gaussian."""
     mechanism = mechanism_for(epsilon, delta, keys)
@@ -108,14 +108,14 @@ def test_the_noise_has_the_announced_scale_and_a_smaller_one_is_caught(noise):
     mechanism = NOISES[noise]()
 
     def is_noise(other, scale):
-        drawn = np.array(list(other.release(dict.fromkeys(range(DRAWS), 1000)).values())) - 1000
-        assert drawn.size == DRAWS
+        draws = np.array(list(other.release(dict.fromkeys(range(DRAWS), 1000)).values())) - 1000
+        assert draws.size == DRAWS
         reach = np.arange(-400, 401)
         weights = np.exp(-np.abs(reach) / scale if noise == "laplace" else -(reach**2) / (2 * scale**2))
         edges = [reach[0] - 1, -2, -1, 0, 1, 2, reach[-1]]
         cells = [slice(*np.searchsorted(reach, [low + 1, high + 1])) for low, high in pairwise(edges)]
         expected = DRAWS * np.array([weights[cell].sum() for cell in cells]) / weights.sum()
-        seen = np.histogram(drawn, bins=np.array(edges) + 0.5)[0]
+        seen = np.histogram(draws, bins=np.array(edges) + 0.5)[0]
         return ((seen - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM, len(expected) - 1)
 
     assert is_noise(mechanism, mechanism.scale)

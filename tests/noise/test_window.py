@@ -22,8 +22,8 @@ WINDOWS = [(1, 0), (4, 0), (4, 1), (4, 5), (7, 3)]
 @pytest.mark.parametrize("epsilon", [0.1, 12.0])
 def test_the_loss_of_all_pairs_is_the_stated_epsilon(steps, half, epsilon):
     window = window_within(epsilon, steps, half)
-    found = exact_loss(np.log(window.distributions()), allowed=epsilon)
-    assert found.largest == pytest.approx(window.epsilon, abs=1e-11)
+    result = exact_loss(np.log(window.distributions()), allowed=epsilon)
+    assert result.largest == pytest.approx(window.epsilon, abs=1e-11)
     assert 0.99 * epsilon < window.epsilon <= epsilon
 
 
@@ -87,7 +87,7 @@ ROWS = 60_000
 def test_every_subset_is_as_likely(of, size):
     subsets = np.sort(uniform_subsets(RandomBits(1), ROWS, of=of, size=size), axis=1)
     every = list(combinations(range(of), size))
-    counts = np.array([(subsets == each).all(axis=1).sum() for each in every])
+    counts = np.array([(subsets == entry).all(axis=1).sum() for entry in every])
     assert counts.sum() == ROWS
     if len(every) > 1:
         assert stats.chisquare(counts).pvalue > FALSE_ALARM
@@ -97,7 +97,7 @@ def test_runs_of_neighbours_are_not_uniform_subsets():
     """The positive control of the test above."""
     starts = np.random.default_rng(1).integers(0, 6, ROWS)
     subsets = np.sort((starts[:, None] + np.arange(3)) % 6, axis=1)
-    counts = np.array([(subsets == each).all(axis=1).sum() for each in combinations(range(6), 3)])
+    counts = np.array([(subsets == combination).all(axis=1).sum() for combination in combinations(range(6), 3)])
     assert stats.chisquare(counts).pvalue < FALSE_ALARM
 
 

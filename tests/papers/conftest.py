@@ -27,8 +27,8 @@ def check_settings():
     """A check that settings of a part of an experiment are distinct, with the same names."""
 
     def check(settings):
-        assert len({json.dumps(each, sort_keys=True) for each in settings}) == len(settings)
-        assert len({frozenset(each) for each in settings}) == 1
+        assert len({json.dumps(setting, sort_keys=True) for setting in settings}) == len(settings)
+        assert len({frozenset(setting) for setting in settings}) == 1
 
     return check
 

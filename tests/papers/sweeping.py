@@ -17,7 +17,7 @@ def threads(settings, seed):
     from threadpoolctl import threadpool_info
 
     np.ones((4, 4)) @ np.ones((4, 4))
-    return {"threads": max(each["num_threads"] for each in threadpool_info())}
+    return {"threads": max(entry["num_threads"] for entry in threadpool_info())}
 
 
 def stumbling(settings, seed):

@@ -134,9 +134,9 @@ def test_masks_take_the_ngrams_that_masked_words_stand_in(papers):
     for mu in (0.0, 0.4, 1.0):
         kept = iter(RandomBits(3).uniform(int(((hashed.lengths + 1) // 2).sum())) > mu)
         words = [[word if next(kept) else None for word in ngrams.words_of(text)] for text in texts]
-        found, expected = papers.corpus.masked(hashed, mu, RandomBits(3)), ngrams.of_words(words)
-        assert found.values.tolist() == expected.values.tolist()
-        assert found.starts.tolist() == expected.starts.tolist()
+        result, expected = papers.corpus.masked(hashed, mu, RandomBits(3)), ngrams.of_words(words)
+        assert result.values.tolist() == expected.values.tolist()
+        assert result.starts.tolist() == expected.starts.tolist()
 
 
 def test_true_epsilons(papers):
@@ -175,8 +175,8 @@ def test_a_decision_by_randomised_response(papers):
             chances /= chances.sum(axis=1, keepdims=True)
             decisions = np.full((4, 4), (1 - accuracy) / 3) + np.eye(4) * (accuracy - (1 - accuracy) / 3)
             expected = np.trace(decisions @ chances) / 4
-            found = papers.results.decided(Estimate(accuracy, 0, 1, 5, "runs"), epsilon, 4)
-            assert found == pytest.approx(expected)
+            result = papers.results.decided(Estimate(accuracy, 0, 1, 5, "runs"), epsilon, 4)
+            assert result == pytest.approx(expected)
 
 
 @pytest.fixture(scope="module")
@@ -196,8 +196,8 @@ def test_it_runs_and_says_what_it_found(out):
     rows = [json.loads(line) for line in (out / "study AG News.jsonl").read_text().splitlines()]
     assert {row["settings"]["training"] for row in rows[1:]} == {"plain", "robust", "adaptive"}
     assert list(rows[1]["numbers"]) == ["clean", "epsilon 1", "epsilon 4", "mu 0.3"]
-    again = (out / "printed AG News.jsonl").read_text().splitlines()
-    assert json.loads(again[1])["numbers"].keys() == rows[1]["numbers"].keys()
+    repeated = (out / "printed AG News.jsonl").read_text().splitlines()
+    assert json.loads(repeated[1])["numbers"].keys() == rows[1]["numbers"].keys()
 
 
 def test_servers_that_mask_words_stand_beside_those_that_do_not(out):
@@ -243,9 +243,9 @@ def test_it_goes_on_where_it_stopped(papers, data, out, capsys):
     path.write_text("".join(before.splitlines(keepends=True)[:-2]))
     arguments = ["--data", str(data), "--sets", "AG News", "--quick", "--out", str(out), "--parts", "ours"]
     papers.experiment.main(arguments)
-    again = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    repeated = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     first = [json.loads(line) for line in before.splitlines()[1:]]
-    assert [(row["settings"], row["seed"], row["numbers"]) for row in again] == [
+    assert [(row["settings"], row["seed"], row["numbers"]) for row in repeated] == [
         (row["settings"], row["seed"], row["numbers"]) for row in first
     ]
     assert capsys.readouterr().out.count(" of 18") == 2

@@ -70,13 +70,13 @@ def test_posts_are_drawn_of_people_whose_industry_is_known(papers, people, posts
     assert len(posts.texts) == 2 * 72
     assert np.bincount(posts.people).tolist() == [2] * 72
     assert "too short" not in posts.texts
-    again = papers.blogs_posts.posts_for("industry", people, most=2, smallest=5)
-    assert again.texts == posts.texts
+    repeated = papers.blogs_posts.posts_for("industry", people, most=2, smallest=5)
+    assert repeated.texts == posts.texts
     assert set(posts.age) == set(papers.blogs_posts.AGES)
-    known = [each for each in people if each.industry != "indUnk"]
-    for text, whose, gender in zip(posts.texts, posts.people, posts.gender, strict=True):
-        assert text in known[whose].posts
-        assert gender == known[whose].gender
+    known = [person for person in people if person.industry != "indUnk"]
+    for text, owners, gender in zip(posts.texts, posts.people, posts.gender, strict=True):
+        assert text in known[owners].posts
+        assert gender == known[owners].gender
     without = papers.blogs_posts.posts_for(papers.blogs_posts.NO_STUDENT, people, most=2, smallest=5)
     assert set(without.labels) == {"Arts", "Law"}
     assert without.facts["bloggers"] == 48
@@ -85,10 +85,10 @@ def test_posts_are_drawn_of_people_whose_industry_is_known(papers, people, posts
 
 
 def test_labels_that_few_have_are_left_out(papers, people):
-    few = [each for each in people if each.industry != "Law"] + [blogger(papers, 2)]
-    found = papers.blogs_posts.posts_for("industry", few, most=2, smallest=5)
-    assert set(found.labels) == {"Student", "Arts"}
-    assert found.people.max() + 1 == len(set(found.people)) == 48
+    few = [person for person in people if person.industry != "Law"] + [blogger(papers, 2)]
+    result = papers.blogs_posts.posts_for("industry", few, most=2, smallest=5)
+    assert set(result.labels) == {"Student", "Arts"}
+    assert result.people.max() + 1 == len(set(result.people)) == 48
     with pytest.raises(DataError, match="two labels of at least 30 bloggers"):
         papers.blogs_posts.posts_for("industry", people, most=2, smallest=30)
     with pytest.raises(DataError, match="no blogger for the task") as caught:
@@ -120,10 +120,10 @@ def test_blogs_with_topics_are_of_the_young_and_the_old(papers, people, monkeypa
     monkeypatch.setattr(
         papers.blogs_posts, "_topics", lambda texts, _: np.array(["a", "b", "b", ""] * len(texts))[: len(texts)]
     )
-    found = papers.blogs_posts.posts_for("topic", people, most=1, smallest=5)
-    assert set(found.age) == {"13-17", "33-48"}
-    assert len(found.texts) == 2 * 48 * 3 // 4  # two posts each, one in four without a topic
-    assert np.bincount(found.people).min() > 0
+    result = papers.blogs_posts.posts_for("topic", people, most=1, smallest=5)
+    assert set(result.age) == {"13-17", "33-48"}
+    assert len(result.texts) == 2 * 48 * 3 // 4  # two posts each, one in four without a topic
+    assert np.bincount(result.people).min() > 0
 
 
 def cell(mechanism, epsilon=None, mu=0.0):
@@ -226,12 +226,12 @@ def test_it_runs_and_says_what_it_found(papers, out):
     assert "0.9707" not in text
     assert "0.971" in text  # printed, to three digits
     assert "printed: adversarial" in text
-    found = {(row["settings"]["mechanism"], row["settings"]["mu"]): row["numbers"] for row in rows_of(out, "industry")}
-    clean = found["no noise", 0.0]
+    result = {(row["settings"]["mechanism"], row["settings"]["mu"]): row["numbers"] for row in rows_of(out, "industry")}
+    clean = result["no noise", 0.0]
     assert clean["task accuracy"] > 0.9
     assert clean["gender linear low"] > clean["gender linear blind"]  # the attack is alive
-    assert found["DPNR, one scalar", 0.0]["task accuracy"] == pytest.approx(clean["task accuracy"], abs=0.01)
-    assert found["DPNR, one scalar", 0.0]["largest change"] < 1e-5
+    assert result["DPNR, one scalar", 0.0]["task accuracy"] == pytest.approx(clean["task accuracy"], abs=0.01)
+    assert result["DPNR, one scalar", 0.0]["largest change"] < 1e-5
     gap = clean["gender male"] - clean["gender female"]
     assert clean["gender gap male less female"] == pytest.approx(gap)
     for name, value in clean.items():
@@ -242,9 +242,9 @@ def test_it_runs_and_says_what_it_found(papers, out):
 def test_nobody_is_shown(out, people, capsys):
     kept = "".join(file.read_text(errors="ignore") for file in out.iterdir() if file.suffix in (".md", ".jsonl"))
     printed = capsys.readouterr()
-    for said in (kept, printed.out, printed.err):
-        assert "900000" not in said
-        assert not any(word in said.split() for word in people[0].posts[0].split())
+    for text in (kept, printed.out, printed.err):
+        assert "900000" not in text
+        assert not any(word in text.split() for word in people[0].posts[0].split())
 
 
 def test_it_goes_on_where_it_stopped(papers, out, capsys):
@@ -254,9 +254,9 @@ def test_it_goes_on_where_it_stopped(papers, out, capsys):
     first = rows_of(out, "industry")
     papers.blogs.main(["--quick", "--out", str(out)])
     assert capsys.readouterr().out.count(" of 8") == 1
-    again = rows_of(out, "industry")
-    assert again[:-1] == first
-    assert again[-1]["numbers"] == json.loads(before.splitlines()[-1])["numbers"]
+    repeated = rows_of(out, "industry")
+    assert repeated[:-1] == first
+    assert repeated[-1]["numbers"] == json.loads(before.splitlines()[-1])["numbers"]
 
 
 def test_the_figure(papers, out, tmp_path):
@@ -271,15 +271,15 @@ def test_the_readme_has_room_for_the_tables(papers, out, tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{papers.blogs_report.START}\nold\n{papers.blogs_report.END}\nafter\n")
     papers.blogs_report.write_report(out, readme=readme)
-    said = readme.read_text()
-    assert said.startswith("before\n")
-    assert said.endswith("\nafter\n")
-    assert "old" not in said.split()
-    assert said.count("### Task: ") == 1  # the one with printed numbers; the file has all
+    text = readme.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "old" not in text.split()
+    assert text.count("### Task: ") == 1  # the one with printed numbers; the file has all
     assert (out / "blogs.md").read_text().count("### Task: ") == 2
-    assert "| printed: adversarial, not run |" in said
+    assert "| printed: adversarial, not run |" in text
     assert "macro-F1" in (out / "blogs.md").read_text()
-    assert "macro-F1" not in said
+    assert "macro-F1" not in text
 
 
 def test_nothing_to_report_is_said(papers, tmp_path):

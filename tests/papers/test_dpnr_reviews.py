@@ -31,12 +31,12 @@ def trustpilot(tmp_path_factory):
 
 
 def test_tp_us_are_the_young_and_the_old_of_the_united_states(papers, trustpilot, tmp_path):
-    found = papers.reviews.tp_us(trustpilot)
-    assert set(found.attributes) == {"gender", "age"}
-    assert set(found.attributes["age"]) == {"under 35", "over 45"}
-    assert set(found.attributes["gender"]) == {"female", "male"}
-    assert set(found.labels) == {"1", "5"}
-    assert len(found.texts) == len(found.people) == found.people.max() + 1 == 60
+    result = papers.reviews.tp_us(trustpilot)
+    assert set(result.attributes) == {"gender", "age"}
+    assert set(result.attributes["age"]) == {"under 35", "over 45"}
+    assert set(result.attributes["gender"]) == {"female", "male"}
+    assert set(result.labels) == {"1", "5"}
+    assert len(result.texts) == len(result.people) == result.people.max() + 1 == 60
     danish = tmp_path / "danish.csv"
     danish.write_text(trustpilot.read_text().replace(",US", ",DK"))
     with pytest.raises(DataError, match="0 of the countries United States have an English review"):

@@ -45,7 +45,7 @@ def blogger(papers, place, posts=3):
     who = (("Arts", "Law")[place % 2], ("female", "male")[place // 2 % 2], (15, 40)[place // 4 % 2])
     texts = [
         " ".join(
-            word for each, count in zip(who, (12, 8, 8), strict=True) for word in rng.choice(WORDS[OF[each]], count)
+            word for entry, count in zip(who, (12, 8, 8), strict=True) for word in rng.choice(WORDS[OF[entry]], count)
         )
         for _ in range(posts)
     ]
@@ -91,9 +91,9 @@ def test_a_blogger_is_public_or_a_sender_or_tested(papers, posts):
     parts = papers.cells.split(posts, 3, 1)
     assert sorted(np.concatenate([tested for _, _, tested in parts]).tolist()) == list(range(len(posts.texts)))
     for sides in parts:
-        whose = [set(posts.people[rows].tolist()) for rows in sides]
-        assert [len(each) for each in whose] == [32, 32, 32]
-        assert len(set.union(*whose)) == 96
+        owners = [set(posts.people[rows].tolist()) for rows in sides]
+        assert [len(entry) for entry in owners] == [32, 32, 32]
+        assert len(set.union(*owners)) == 96
 
 
 def send(papers, labelled, name, epsilon=None, alpha=1.0, seed=1):
@@ -107,10 +107,10 @@ def test_every_method_sends_as_many_numbers_as_it_says(papers, labelled):
         if name in methods.OF_PRINT.values():
             continue  # another weight of the regulariser
         noisy = method.noise is not None
-        found, _, private = send(papers, labelled, name, 16.0 if noisy else None)
+        result, _, private = send(papers, labelled, name, 16.0 if noisy else None)
         width = {methods.LABEL: 2, methods.DECISION: 2}.get(name, method.dimension or 12)
-        assert found.shape == (144, width), name
-        assert np.isfinite(found).all()
+        assert result.shape == (144, width), name
+        assert np.isfinite(result).all()
         assert len(private.vectors) == 144
 
 
@@ -140,9 +140,9 @@ def test_the_decision_is_kept_as_often_as_randomised_response_says(papers, label
     epsilon, draws, kept = 1.0, 60, 0
     sure, _, _ = send(papers, labelled, papers.methods.DECISION, 50.0)
     for seed in range(draws):
-        found, _, _ = send(papers, labelled, papers.methods.DECISION, epsilon, seed=seed)
-        assert (found.sum(axis=1) == 1).all()
-        kept += int((found.argmax(axis=1) == sure.argmax(axis=1)).sum())
+        result, _, _ = send(papers, labelled, papers.methods.DECISION, epsilon, seed=seed)
+        assert (result.sum(axis=1) == 1).all()
+        kept += int((result.argmax(axis=1) == sure.argmax(axis=1)).sum())
     chance = math.exp(epsilon) / (math.exp(epsilon) + 1)
     assert stats.binomtest(kept, draws * 144, chance).pvalue > FALSE_ALARM
     assert stats.binomtest(kept, draws * 144, 1 - chance).pvalue < FALSE_ALARM
@@ -162,17 +162,17 @@ def setting(papers, posts, labelled):
 
 
 def test_a_cell_says_what_is_learnt_and_what_is_told(papers, setting):
-    found = papers.cells.measure({"method": "ORIGINAL", "epsilon": None, "alpha": None}, 1, setting=setting)
-    assert found["task accuracy"] > 0.9
-    assert found["gender linear accuracy low"] > found["gender linear accuracy blind"]  # the attack is alive
-    assert found["gender best"] == found["gender linear accuracy"]
-    assert found["age best blind"] == 0.5
-    assert found["authors low"] <= found["authors"] <= found["authors high"]
-    gap = found["gender male"] - found["gender female"]
-    assert found["gender gap male less female"] == pytest.approx(gap)
-    for name, value in found.items():
+    result = papers.cells.measure({"method": "ORIGINAL", "epsilon": None, "alpha": None}, 1, setting=setting)
+    assert result["task accuracy"] > 0.9
+    assert result["gender linear accuracy low"] > result["gender linear accuracy blind"]  # the attack is alive
+    assert result["gender best"] == result["gender linear accuracy"]
+    assert result["age best blind"] == 0.5
+    assert result["authors low"] <= result["authors"] <= result["authors high"]
+    gap = result["gender male"] - result["gender female"]
+    assert result["gender gap male less female"] == pytest.approx(gap)
+    for name, value in result.items():
         if name.endswith(" low"):
-            assert value <= found[name.removesuffix(" low")] <= found[name.removesuffix("low") + "high"]
+            assert value <= result[name.removesuffix(" low")] <= result[name.removesuffix("low") + "high"]
 
 
 def test_a_copy_of_a_setting_is_known_again(setting):
@@ -184,9 +184,9 @@ def test_a_copy_of_a_setting_is_known_again(setting):
 
 
 def test_the_reference_does_not_differ_from_itself(papers, setting):
-    found = papers.cells.measure(dict(papers.cells.REFERENCE), 1, setting=setting)
+    result = papers.cells.measure(dict(papers.cells.REFERENCE), 1, setting=setting)
     for name in ("task", "gender", "age"):
-        assert found[f"{name} less ADV-ALL"] == found[f"{name} less ADV-ALL low"] == 0.0
+        assert result[f"{name} less ADV-ALL"] == result[f"{name} less ADV-ALL low"] == 0.0
 
 
 def small(papers):
@@ -234,7 +234,7 @@ def test_it_runs_and_says_what_it_found(papers, out):
 
 def test_what_was_asked_for_needs_both_attributes_and_the_task(papers):
     numbers = {"task less ADV-ALL low": -0.02}
-    numbers |= {f"{each} less ADV-ALL high": -0.01 for each in ("gender", "age")}
+    numbers |= {f"{entry} less ADV-ALL high": -0.01 for entry in ("gender", "age")}
     assert papers.rows.reaches(SimpleNamespace(numbers=numbers))
     for name, value in (("task less ADV-ALL low", -0.04), ("age less ADV-ALL high", 0.01)):
         assert not papers.rows.reaches(SimpleNamespace(numbers=numbers | {name: value}))
@@ -243,9 +243,9 @@ def test_what_was_asked_for_needs_both_attributes_and_the_task(papers):
 def test_nobody_is_shown(out, people, capsys):
     kept = "".join(path.read_text() for path in out.iterdir() if path.suffix in (".md", ".jsonl", ".html"))
     printed = capsys.readouterr()
-    for said in (kept, printed.out, printed.err):
-        assert "900000" not in said
-        assert not any(word in said.split() for word in people[0].posts[0].split())
+    for text in (kept, printed.out, printed.err):
+        assert "900000" not in text
+        assert not any(word in text.split() for word in people[0].posts[0].split())
     assert [path.stat().st_mode & 0o777 for path in (out / "work").iterdir()] == [0o600]
 
 
@@ -275,9 +275,9 @@ def test_an_auto_encoder_of_each_fold_knows_its_public_posts_only(papers, posts,
 
     monkeypatch.setattr(papers.stored, "AutoEncoder", Auto)
     parts = papers.cells.split(posts, 3, 1)
-    public = [each for each, _, _ in parts]
-    found = papers.stored.stored_vectors("GRU", posts, tmp_path, public, seed=1)
-    assert len(found) == len(seen) == 3
+    public = [entry for entry, _, _ in parts]
+    result = papers.stored.stored_vectors("GRU", posts, tmp_path, public, seed=1)
+    assert len(result) == len(seen) == 3
     for texts, (rows, senders, tested) in zip(seen, parts, strict=True):
         assert texts == {posts.texts[row] for row in rows}
         assert not texts & {posts.texts[row] for row in [*senders, *tested]}
@@ -291,11 +291,11 @@ def test_the_readme_has_room_for_the_tables(papers, out, tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{papers.report.START}\nold\n{papers.report.END}\nafter\n")
     papers.report.write_report(out, readme=readme)
-    said = readme.read_text()
-    assert said.startswith("before\n")
-    assert said.endswith("\nafter\n")
-    assert "old" not in said.split()
-    assert said.count("### Task: ") == 1
+    text = readme.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "old" not in text.split()
+    assert text.count("### Task: ") == 1
 
 
 def test_nothing_to_report_is_said(papers, tmp_path):
@@ -316,16 +316,16 @@ def test_reviews_are_english_and_as_many_of_each_country(papers, tmp_path):
     rows = [f"good {n},5,M,{20 + n},UK,en,u{n // 2}" for n in range(8)]
     rows += [f"bad {n},1,F,{50 + n},DK,en,d{n}" for n in range(3)]
     rows += ["schlecht,1,F,30,DE,de,x", "godt,5,F,30,DK,da,y", "fine,4,M,,US,en,z", "odd,9,M,30,US,en,z"]
-    found = papers.trustpilot.read_reviews(reviews(tmp_path, rows), user="user", language="language")
-    assert len(found.texts) == 6
-    assert sorted(found.attributes["country"].tolist()) == ["Denmark"] * 3 + ["United Kingdom"] * 3
-    assert set(found.labels) == {"1", "5"}
-    for text, label, gender in zip(found.texts, found.labels, found.attributes["gender"], strict=True):
+    result = papers.trustpilot.read_reviews(reviews(tmp_path, rows), user="user", language="language")
+    assert len(result.texts) == 6
+    assert sorted(result.attributes["country"].tolist()) == ["Denmark"] * 3 + ["United Kingdom"] * 3
+    assert set(result.labels) == {"1", "5"}
+    for text, label, gender in zip(result.texts, result.labels, result.attributes["gender"], strict=True):
         assert (text.startswith("good"), label, gender) in ((True, "5", "male"), (False, "1", "female"))
-    assert set(found.attributes["age"]) == {"under 35", "over 45"}
-    assert found.people.max() + 1 <= 6
-    again = papers.trustpilot.read_reviews(reviews(tmp_path, rows), user="user", language="language")
-    assert again.texts == found.texts
+    assert set(result.attributes["age"]) == {"under 35", "over 45"}
+    assert result.people.max() + 1 <= 6
+    repeated = papers.trustpilot.read_reviews(reviews(tmp_path, rows), user="user", language="language")
+    assert repeated.texts == result.texts
     few = papers.trustpilot.read_reviews(reviews(tmp_path, rows), language="language", a_country=2)
     assert np.unique(few.people).size == len(few.texts) == 4
 
@@ -363,20 +363,20 @@ def test_small_industries_are_one_group(papers, people, posts):
     rare = papers.attributed.with_industry(rare, smallest=49)
     assert set(rare.attributes["industry"]) == {"Arts", papers.attributed.OTHER}  # 49 and 48 bloggers
     assert list(rare.attributes) == ["gender", "age", "industry"]
-    found = papers.attributed.with_industry(posts, smallest=5)
-    assert found.facts["industry Law"] == 0.5
-    assert found.digest != posts.digest
+    result = papers.attributed.with_industry(posts, smallest=5)
+    assert result.facts["industry Law"] == 0.5
+    assert result.digest != posts.digest
 
 
 def test_without_noise_a_release_tells_who_is_in_it_and_what_was_said(papers, setting):
-    found = papers.first_claim.first_claim(of_table1(papers, setting, "ORIGINAL"), 1, setting=setting)
-    assert found["released AUC"] == 1.0  # the positive control
-    assert found["words precision low"] > found["words precision blind"]
-    assert found["trained AUC low"] < 0.5 < found["trained AUC high"]  # nothing was trained
+    result = papers.first_claim.first_claim(of_table1(papers, setting, "ORIGINAL"), 1, setting=setting)
+    assert result["released AUC"] == 1.0  # the positive control
+    assert result["words precision low"] > result["words precision blind"]
+    assert result["trained AUC low"] < 0.5 < result["trained AUC high"]  # nothing was trained
     noisy = papers.first_claim.first_claim(of_table1(papers, setting, "DIFPRIV", 0.1), 1, setting=setting)
     assert noisy["released AUC high"] < 0.7
-    assert noisy["words precision"] < found["words precision"]
-    assert noisy.keys() == found.keys()
+    assert noisy["words precision"] < result["words precision"]
+    assert noisy.keys() == result.keys()
 
 
 def test_likelihoods_rank_as_densities_do(papers):
@@ -385,9 +385,9 @@ def test_likelihoods_rank_as_densities_do(papers):
     sent = np.array([[0.6, 0.8], [2.0, 0.9]])
     for name, epsilon in ((methods.OURS_L2, 4.0), (methods.DIFPRIV, 4.0)):
         noise = methods.NAMES[name].randomizer(epsilon)
-        found = likelihoods(noise, 2)(clean, sent)
-        assert found[0, 0] == 0.0 > found[0, 1]
-        assert found[0, 0] - found[1, 0] <= 4.0 + 1e-6  # no more than the budget
+        result = likelihoods(noise, 2)(clean, sent)
+        assert result[0, 0] == 0.0 > result[0, 1]
+        assert result[0, 0] - result[1, 0] <= 4.0 + 1e-6  # no more than the budget
     one_sided = likelihoods(methods.NAMES[methods.PRINTED].randomizer(4.0), 2)(clean, sent)
     assert one_sided[1, 0] < -1e6 < one_sided[1, 1]  # below a coordinate: ruled out
     caps = likelihoods(methods.NAMES[methods.OURS].randomizer(4.0), 2)(clean, sent)
@@ -398,19 +398,19 @@ def test_likelihoods_rank_as_densities_do(papers):
 def test_a_learnt_budget_is_recorded_through_training(papers, setting):
     methods = papers.methods
     for name, epsilon in ((methods.LEARNT_L2, 16.0), (methods.LEARNT_PRINTED, 500.0)):
-        found = papers.table1.learnt(of_table1(papers, setting, name, epsilon), 1, setting=setting)
-        assert 0 < found["share, least"] <= found["share after 1"] < 1
-        assert found["slope of task"] != 0
+        result = papers.table1.learnt(of_table1(papers, setting, name, epsilon), 1, setting=setting)
+        assert 0 < result["share, least"] <= result["share after 1"] < 1
+        assert result["slope of task"] != 0
     fixed = papers.table1.learnt(of_table1(papers, setting, methods.OURS_L2, 16.0), 1, setting=setting)
     assert (fixed["share after 40"], fixed["slope of task"]) == (1.0, 0.0)
-    assert fixed.keys() == found.keys()
+    assert fixed.keys() == result.keys()
 
 
 def test_the_settings_of_table_1(papers, check_settings):
     for part in papers.table1.PARTS:
         check_settings(papers.table1.cells(part))
     assert papers.table1.cells()[0] == papers.cells.REFERENCE
-    assert {each["method"] for each in papers.table1.cells()} >= {"DPText, learnt", "L2-Laplace, learnt", "ORIGINAL"}
+    assert {cell["method"] for cell in papers.table1.cells()} >= {"DPText, learnt", "L2-Laplace, learnt", "ORIGINAL"}
 
 
 def test_table_1_runs_on_a_file_of_trustpilot(papers, vectors, tmp_path, monkeypatch):
@@ -425,14 +425,14 @@ def test_table_1_runs_on_a_file_of_trustpilot(papers, vectors, tmp_path, monkeyp
     path = reviews(tmp_path, lines, "text,rating,gender,age,country,language")
     folder = ["--out", str(tmp_path / "out"), "--work", str(tmp_path / "work"), "--smallest-group", "5"]
     papers.table1.main(["--quick", "--trustpilot", str(path), "--language", "language", *folder])
-    said = (tmp_path / "out" / "table1.md").read_text()
-    assert "### Table 1: sentiment, GloVe\n\n160 texts of 160 people, 2 classes, 3 folds, three attributes" in said
-    assert "| 0.749 |" in said  # printed
-    assert "country: macro-F1" in said
-    assert "| 0.154 |" in said
-    assert "| DPText, learnt | none (0.1 claimed) |" in said
-    assert "| L2-Laplace, learnt | 16 |" in said
-    kept = said + "".join(each.read_text() for each in (tmp_path / "out").glob("*.jsonl"))
+    text = (tmp_path / "out" / "table1.md").read_text()
+    assert "### Table 1: sentiment, GloVe\n\n160 texts of 160 people, 2 classes, 3 folds, three attributes" in text
+    assert "| 0.749 |" in text  # printed
+    assert "country: macro-F1" in text
+    assert "| 0.154 |" in text
+    assert "| DPText, learnt | none (0.1 claimed) |" in text
+    assert "| L2-Laplace, learnt | 16 |" in text
+    kept = text + "".join(entry.read_text() for entry in (tmp_path / "out").glob("*.jsonl"))
     assert not any(word in kept.split() for word in WORDS["s"])
     with pytest.raises(DataError, match=r"run papers\.dptext\.table1 first"):
         papers.table1_report.write_report(tmp_path, readme=None)
@@ -442,12 +442,12 @@ def test_other_runs_of_table_1_stand_beside_the_first(papers, tmp_path):
     file = ROOT / "papers" / "dptext" / "results" / "table 1, topic, GloVe.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     first = [row for row in lines if row.get("seed", 1) == 1]
-    again = [row | {"seed": 2} for row in first if row.get("settings", {}).get("method") == "ORIGINAL"]
-    (tmp_path / file.name).write_text("".join(f"{json.dumps(row)}\n" for row in [*first, *again]))
+    repeated = [row | {"seed": 2} for row in first if row.get("settings", {}).get("method") == "ORIGINAL"]
+    (tmp_path / file.name).write_text("".join(f"{json.dumps(row)}\n" for row in [*first, *repeated]))
     rows = papers.rows.Rows(tmp_path / file.name)
     assert len(rows.rows) == len(first) - 1
     assert [row.seed for row in rows.again] == [2]
     papers.table1_report.write_report(tmp_path, readme=None)
-    said = (tmp_path / "table1.md").read_text()
-    assert said.count("**Run again**") == 1
-    assert "| ORIGINAL | 2 | " in said
+    text = (tmp_path / "table1.md").read_text()
+    assert text.count("**Run again**") == 1
+    assert "| ORIGINAL | 2 | " in text

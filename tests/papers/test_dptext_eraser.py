@@ -33,7 +33,7 @@ def test_no_linear_model_beats_the_best_constant_where_it_did_before(rows):
         majority = np.bincount(labels).max() / len(labels)
         assert accuracy(vectors, labels) > majority + 0.2  # the probe is alive
         assert accuracy(erased, labels) == pytest.approx(majority, abs=0.005)
-        means = np.array([erased[labels == each].mean(axis=0) for each in np.unique(labels)])
+        means = np.array([erased[labels == label].mean(axis=0) for label in np.unique(labels)])
         np.testing.assert_allclose(means - means[0], 0, atol=1e-9)  # the theorem: equal means of classes
 
 
@@ -84,10 +84,10 @@ def test_a_network_reads_what_is_left():
 
 def test_rows_without_a_label_tell_nothing_of_it(rows):
     vectors, gender, age = rows
-    some = [int(each) if place % 3 else (None, float("nan"), "")[place // 3 % 3] for place, each in enumerate(gender)]
+    some = [int(entry) if place % 3 else (None, float("nan"), "")[place // 3 % 3] for place, entry in enumerate(gender)]
     erased = fit_eraser(vectors, {"gender": some, "age": age}).apply(vectors)
     known = np.arange(400) % 3 > 0
-    means = [erased[known & (gender == each)].mean(axis=0) for each in (0, 1)]
+    means = [erased[known & (gender == entry)].mean(axis=0) for entry in (0, 1)]
     np.testing.assert_allclose(means[0], means[1], atol=1e-9)
 
 
@@ -96,10 +96,10 @@ def test_constant_coordinates_and_vectors_all_alike_are_no_trouble(rows):
     wide = np.hstack([vectors, np.full((400, 2), 7.0), vectors[:, :1]])
     erased = fit_eraser(wide, {"gender": gender}).apply(wide)
     np.testing.assert_allclose(erased[:, 12:14], 7.0)
-    means = [erased[gender == each].mean(axis=0) for each in (0, 1)]
+    means = [erased[gender == entry].mean(axis=0) for entry in (0, 1)]
     np.testing.assert_allclose(means[0], means[1], atol=1e-8)
-    alike = np.ones((6, 3))
-    assert fit_eraser(alike, {"x": list("ababab")}).apply(alike).tolist() == alike.tolist()
+    similar = np.ones((6, 3))
+    assert fit_eraser(similar, {"x": list("ababab")}).apply(similar).tolist() == similar.tolist()
 
 
 def test_it_goes_into_a_private_encoder(rows):

@@ -65,7 +65,7 @@ def noisy(papers, monkeypatch):
     totals = []
 
     def total_of(plan, documents):
-        assert all(isinstance(each, dptext.Document) and each.user for each in documents)
+        assert all(isinstance(document, dptext.Document) and document.user for document in documents)
         totals.append(plan)
         return np.zeros((len(plan.words), 50), dtype=np.int64)
 
@@ -104,7 +104,7 @@ def test_a_folder_is_as_good_as_an_archive_and_a_wrong_name_is_told_by_its_place
     for person in people[:2]:
         text = "".join(f"<post>{post}</post>" for post in person.posts)
         (tmp_path / "blogs" / _name(int(person.user))).write_text(text, encoding="utf-8")
-    assert sorted(each.user for each in papers.blogs.bloggers(tmp_path)) == ["0", "1"]
+    assert sorted(blogger.user for blogger in papers.blogs.bloggers(tmp_path)) == ["0", "1"]
     (tmp_path / "blogs" / "0.somebody.xml").write_text("", encoding="utf-8")
     with pytest.raises(DataError, match=r"file \d") as caught:
         list(papers.blogs.bloggers(tmp_path))
@@ -119,9 +119,9 @@ def test_a_missing_archive_is_named(papers, tmp_path):
 def test_who_is_held_out_does_not_depend_on_the_order(papers, people):
     held_out = papers.corpus.held_out
     out, others = held_out(people, 10)
-    again, _ = held_out(people[::-1], 10)
-    assert [each.user for each in out] == [each.user for each in again]
-    assert {each.user for each in out}.isdisjoint(each.user for each in others)
+    repeated, _ = held_out(people[::-1], 10)
+    assert [entry.user for entry in out] == [entry.user for entry in repeated]
+    assert {entry.user for entry in out}.isdisjoint(other.user for other in others)
     assert len(out) + len(others) == 24
     with pytest.raises(DataError, match="more than 24"):
         held_out(people, 24)
@@ -139,7 +139,7 @@ def test_pairs_are_rare_public_words_that_stand_in_no_document_together(papers, 
     first, login = pairs[0], pairs[10]
     for one in (first, login):  # somebody writes of both: the next secret is taken
         known = papers.corpus.Corpus("known", [dptext.Document(f"{one.name} {one.secret}", user="x")], base=base)
-        changed = next(each for each in probes.pairs_of(glove, known) if each.name == one.name)
+        changed = next(entry for entry in probes.pairs_of(glove, known) if entry.name == one.name)
         assert changed.secret != one.secret
     with pytest.raises(DataError, match="15,000"):
         probes.pairs_of(dptext.load_vectors((glove.words[:500], glove.matrix[:500])), base)
@@ -157,8 +157,8 @@ def test_planted_people_are_new_and_say_it_as_often_as_they_should(papers, peopl
         assert corpus.digest != base.digest
         mine = [document for document in corpus.added if pairs[0].name in document.text.split()]
         assert len(mine) == count
-        said = Counter(mine[0].text.split())
-        assert said[pairs[0].name] == said[pairs[0].secret] == times
+        counter = Counter(mine[0].text.split())
+        assert counter[pairs[0].name] == counter[pairs[0].secret] == times
     told = corpus.sentences[-1]  # every line holds both within the reach of a window of 5
     names, secrets = (np.flatnonzero(np.array(told) == word) for word in (pairs[-1].name, pairs[-1].secret))
     assert (np.abs(names - secrets) <= 5).all()
@@ -169,13 +169,13 @@ def test_ranks_of_planted_secrets(papers):
     pairs = [probes.Pair("name, disease", *names) for names in (("ann", "flu"), ("bob", "gout"), ("eve", "polio"))]
     words = ["<unk>", "ann", "flu", "bob", "gout", "tax", "polio"]
     points = [[0.1, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-1.0, 0.0], [0.1, 0.9], [0.2, 0.9]]
-    found = probes.ranks_of(WordVectors(words, points), pairs, blind=3)
-    assert found[0] == (1, 1)
-    assert found[1] == (4, 3)  # tax, polio and flu are nearer than gout
-    assert found[2] == (3, 2)  # "eve" has no vector
+    result = probes.ranks_of(WordVectors(words, points), pairs, blind=3)
+    assert result[0] == (1, 1)
+    assert result[1] == (4, 3)  # tax, polio and flu are nearer than gout
+    assert result[2] == (3, 2)  # "eve" has no vector
     points[words.index("flu")] = points[words.index("gout")] = [0.0, 0.0]  # nothing was learned: equal, and not nearest
-    found = probes.ranks_of(WordVectors(words, points), pairs, blind=3)
-    assert found == [(3, 2)] * 3
+    result = probes.ranks_of(WordVectors(words, points), pairs, blind=3)
+    assert result == [(3, 2)] * 3
 
 
 # -- intervals -------------------------------------------------------------------------------------------------
@@ -196,9 +196,9 @@ def test_intervals_hold_things_and_runs(papers):
 
 
 def test_a_share_that_never_varies_still_has_an_interval(papers):
-    found = papers.results.share_over_things(np.ones((2, 20), dtype=bool), of="pairs")
-    assert found.value == found.high == 1.0
-    assert found.low == pytest.approx(0.8316, abs=1e-4)  # .025 ** (1 / 20)
+    result = papers.results.share_over_things(np.ones((2, 20), dtype=bool), of="pairs")
+    assert result.value == result.high == 1.0
+    assert result.low == pytest.approx(0.8316, abs=1e-4)  # .025 ** (1 / 20)
 
 
 # -- age -------------------------------------------------------------------------------------------------------
@@ -207,8 +207,8 @@ def test_a_share_that_never_varies_still_has_an_interval(papers):
 def test_features_are_means_of_vectors(papers):
     age = papers.age
     vectors = WordVectors(["<unk>", "ab", "b"], [[9.0, 9.0], [1.0, 0.0], [0.0, 2.0]])
-    found = age.mean_vectors(vectors.words, vectors.matrix, [Counter(ab=3, b=1, zebra=7), Counter(zebra=1)])
-    np.testing.assert_allclose(found, [[0.75, 0.5], [0.0, 0.0]])
+    result = age.mean_vectors(vectors.words, vectors.matrix, [Counter(ab=3, b=1, zebra=7), Counter(zebra=1)])
+    np.testing.assert_allclose(result, [[0.75, 0.5], [0.0, 0.0]])
     characters, points = age.character_vectors(vectors)
     assert characters == ["a", "b"]  # "<unk>" is no word
     np.testing.assert_allclose(points, [[1.0, 0.0], [0.5, 1.0]])
@@ -218,8 +218,8 @@ def test_features_are_means_of_vectors(papers):
 
 
 def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkeypatch, capsys):
-    experiment, drawn = papers.experiment, []
-    monkeypatch.setattr(papers.report, "draw", lambda rows, path: drawn.append(path))
+    experiment, paths = papers.experiment, []
+    monkeypatch.setattr(papers.report, "draw", lambda rows, path: paths.append(path))
     monkeypatch.setattr(experiment, "load_vectors", lambda *_, **__: glove)
     plan = experiment.Plan(
         epsilons=(1.0, 8.0),
@@ -255,12 +255,12 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
     cut = whole["probes.jsonl"].splitlines(keepends=True)
     (out / "probes.jsonl").write_bytes(b"".join(cut[:-1]))
     experiment.main(arguments)
-    again = [json.loads(line)["numbers"] for line in (out / "probes.jsonl").read_bytes().splitlines()[1:]]
-    assert again == [json.loads(line)["numbers"] for line in cut[1:]]
+    repeated = [json.loads(line)["numbers"] for line in (out / "probes.jsonl").read_bytes().splitlines()[1:]]
+    assert repeated == [json.loads(line)["numbers"] for line in cut[1:]]
     assert {file.name: file.read_bytes() for file in out.glob("[ads]*.jsonl")} == {
         name: content for name, content in whole.items() if name[0] in "ads"
     }
-    assert len(drawn) == 2
+    assert len(paths) == 2
     # nobody's words are in what is kept
     kept = b"".join(file.read_bytes() for file in out.iterdir() if file.is_file())
     assert b"milk" not in kept
@@ -268,22 +268,22 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
 
 def test_vectors_of_another_mechanism_are_made_again(papers, people, glove, noisy, monkeypatch, tmp_path):
     models = papers.models
-    made = []
+    output = []
     released = models.released
-    monkeypatch.setattr(models, "released", lambda *a, **k: made.append(k["sigma"]) or released(*a, **k))
+    monkeypatch.setattr(models, "released", lambda *a, **k: output.append(k["sigma"]) or released(*a, **k))
     of = models.Models(glove, tmp_path).of
     corpus = papers.corpus.corpus_of("all", people)
     first = of(models.Model("private", 2.0), corpus, 1)
     assert (of(models.Model("private", 2.0), corpus, 1).matrix == first.matrix).all()
     assert (of(models.Model("private", 2.0), corpus, 2).matrix != first.matrix).any()
-    assert len(made) == 2
+    assert len(output) == 2
     assert len(noisy) == 1  # the total is the same for every run and epsilon
     of(models.Model("simulated: 8 times the people", 2.0), corpus, 1)
     of(models.Model("no noise"), corpus)
-    assert made[2:] == [made[0] / 8, 0.0]
+    assert output[2:] == [output[0] / 8, 0.0]
     monkeypatch.setattr(models, "behaviour", lambda: "other")
     of(models.Model("private", 2.0), corpus, 1)
-    assert (len(made), len(noisy)) == (5, 2)
+    assert (len(output), len(noisy)) == (5, 2)
     assert of(models.Model("public"), corpus) is glove
     np.testing.assert_allclose(of(models.Model("public, centred"), corpus).matrix.mean(axis=0), 0.0, atol=1e-5)
     processed = of(models.Model("public, processed"), corpus).matrix[: glove.vocabulary.unknown_row]
@@ -301,17 +301,17 @@ def test_the_mechanism_that_is_plugged_in(papers):
     texts = [dptext.Document(" ".join(generator.choice(public.words[:100], 30)), user=str(user)) for user in range(9)]
     plan = mechanism.plan_of(public, 8.0)
     total = mechanism.total_of(plan, texts)
-    one, again, other = (mechanism.released(plan, total, sigma=0.1, run=run).matrix for run in (1, 1, 2))
-    assert (one == again).all()
+    one, repeated, other = (mechanism.released(plan, total, sigma=0.1, run=run).matrix for run in (1, 1, 2))
+    assert (one == repeated).all()
     assert (one != other).any()
     exact = mechanism.released(plan, total, sigma=0.0, run=1)
     assert (mechanism.released(plan, total, sigma=1e-9, run=2).matrix - exact.matrix).max() < 1e-4
     nobody = mechanism.released(plan, 0 * total, sigma=plan.budgets.sigma, run=1)
     np.testing.assert_allclose(nobody.matrix, papers.models.processed(public).matrix, atol=1e-6)
     assert plan.budgets.sigma == pytest.approx(0.65294, abs=1e-4)
-    given = mechanism.given_words(["xylem"])
-    assert mechanism.plan_of(public, 8.0, vocabulary=given).words.words[-1] == "xylem"
-    assert "given by the experiment" in " ".join(given.statement.explain().split())
+    values = mechanism.given_words(["xylem"])
+    assert mechanism.plan_of(public, 8.0, vocabulary=values).words.words[-1] == "xylem"
+    assert "given by the experiment" in " ".join(values.statement.explain().split())
 
 
 def test_new_words_that_were_learned_are_told_from_those_that_were_not(

@@ -26,8 +26,8 @@ def people(count=20, length=30):
 
 
 def model(**options):
-    given = {"epsilon": 1.0, "lot": 16, "steps": 30, "dimension": 6, "seed": 1}
-    return DPUGC(WORDS, **given | SAFE | options)
+    fields = {"epsilon": 1.0, "lot": 16, "steps": 30, "dimension": 6, "seed": 1}
+    return DPUGC(WORDS, **fields | SAFE | options)
 
 
 def test_it_is_refused_unasked_and_says_what_to_take_instead():
@@ -42,44 +42,44 @@ def test_the_statement_has_the_printed_budget_and_the_true_one():
     bound = gaussian_epsilon(5.0, delta=1e-5, sensitivity=2 * 16 * math.sqrt(30))
     assert statement.guarantee == ApproxDP(bound, 1e-5)
     assert statement.parameters["claim_is"] == "false"
-    said = " ".join(statement.explain().split())
-    assert "The paper behind this mechanism prints epsilon = 1. That is false: the noise of a step is shared" in said
-    assert "a user alone, with 16 samples" in said
+    text = " ".join(statement.explain().split())
+    assert "The paper behind this mechanism prints epsilon = 1. That is false: the noise of a step is shared" in text
+    assert "a user alone, with 16 samples" in text
 
 
 def test_the_witness_loses_more_than_is_claimed_and_no_more_than_the_bound():
     for epsilon, lot, steps in ((0.125, 128, 1000), (5.7, 128, 1000), (1.0, 1, 10), (50.0, 8, 5)):
-        found = model(epsilon=epsilon, lot=lot, steps=steps).finding("everyone")
-        assert found.attained <= found.bound
-        assert (found.verdict == "false") == (found.attained > epsilon)
-        assert found.verdict != "true"  # a user who is in one step has lost epsilon_1 of it already
+        result = model(epsilon=epsilon, lot=lot, steps=steps).finding("everyone")
+        assert result.attained <= result.bound
+        assert (result.verdict == "false") == (result.attained > epsilon)
+        assert result.verdict != "true"  # a user who is in one step has lost epsilon_1 of it already
     paper = model(epsilon=5.7, lot=128, steps=1000)
     assert paper.charge * 1000 == pytest.approx(5.7, abs=0.05)  # what claims.md has of one sample in each step
     assert paper.taking_part("everyone") in (999, 1000)
 
 
 def test_a_budget_is_charged_a_share_for_each_step_and_who_spent_it_leaves():
-    made = model(epsilon=0.2, steps=60)
-    made.fit(people())
-    most = made.taking_part("everyone")
-    assert (most - 1) * made.charge <= 0.2 < most * made.charge
-    [accounts] = made.accounts_.values()
-    assert made.left_ == {"everyone": 20}
-    assert {each.taken_part for each in accounts} == {most}
-    assert all(each.claimed == pytest.approx(most * made.charge) for each in accounts)
-    assert all(each.true > 5 * each.claimed for each in accounts)
-    assert any(each.samples > 1 for each in accounts)
+    output = model(epsilon=0.2, steps=60)
+    output.fit(people())
+    maximum = output.taking_part("everyone")
+    assert (maximum - 1) * output.charge <= 0.2 < maximum * output.charge
+    [accounts] = output.accounts_.values()
+    assert output.left_ == {"everyone": 20}
+    assert {account.taken_part for account in accounts} == {maximum}
+    assert all(account.claimed == pytest.approx(maximum * output.charge) for account in accounts)
+    assert all(account.true > 5 * account.claimed for account in accounts)
+    assert any(account.samples > 1 for account in accounts)
     generous = model(epsilon=50.0).fit(people())
     assert generous.left_ == {"everyone": 0}
 
 
 def test_levels_have_budgets_of_their_own():
-    made = model(epsilon={"strict": 0.1, "open": 5.0}, level="wish", steps=60).fit(people())
-    assert made.left_ == {"strict": 10, "open": 0}
-    assert {level: len(each) for level, each in made.accounts_.items()} == {"strict": 10, "open": 10}
-    assert made.statements_["strict"].claimed_epsilon == 0.1
-    assert made.statement_.claimed_epsilon == 5.0
-    assert made.statements_["strict"].guarantee == made.statement_.guarantee  # leaving protects nobody
+    fitted = model(epsilon={"strict": 0.1, "open": 5.0}, level="wish", steps=60).fit(people())
+    assert fitted.left_ == {"strict": 10, "open": 0}
+    assert {level: len(entry) for level, entry in fitted.accounts_.items()} == {"strict": 10, "open": 10}
+    assert fitted.statements_["strict"].claimed_epsilon == 0.1
+    assert fitted.statement_.claimed_epsilon == 5.0
+    assert fitted.statements_["strict"].guarantee == fitted.statement_.guarantee  # leaving protects nobody
     with pytest.raises(ParameterError, match="level must name the attribute"):
         model(epsilon={"strict": 0.1, "open": 5.0})
 
@@ -107,15 +107,15 @@ def test_a_seed_repeats_it_and_nothing_else_does():
 
 def test_a_lot_has_distinct_samples_of_one_document_each_and_none_of_who_left():
     documents = [Document("wa0 wb1", user="A"), Document("wc2 wd3", user="A"), Document("we4 nothing wf5", user="B")]
-    how = model(lot=6)
+    settings = model(lot=6)
     with users_of(documents, WORDS, unit="user", seed=1) as users, stored_users(users) as store:
-        lots = _Lots(store, len(WORDS), WORDS.unknown_row, how, RandomBits(1))
-        pairs, whose = lots.draw()
+        lots = _Lots(store, len(WORDS), WORDS.unknown_row, settings, RandomBits(1))
+        pairs, owners = lots.draw()
         words = {frozenset((int(a), int(b) - len(WORDS))) for a, b in pairs[:, :2]}
         assert words == {frozenset((0, 1)), frozenset((2, 3)), frozenset((4, 5))}
-        assert len(pairs) == len(whose) == 6  # each in both directions
+        assert len(pairs) == len(owners) == 6  # each in both directions
         assert ((pairs[:, 2:] == -1) | (pairs[:, 2:] != pairs[:, 1:2])).all()
-        lots.leave(np.unique(whose[pairs[:, 0] < 4]))
+        lots.leave(np.unique(owners[pairs[:, 0] < 4]))
         left, who = lots.draw()
         assert (len(left), len(set(who.tolist()))) == (2, 1)
         lots.leave(np.arange(2))
@@ -140,6 +140,6 @@ def test_bad_arguments(options, message):
 def test_texts_without_documents_or_pairs():
     with pytest.raises(DataError, match="at least one"):
         model().fit([])
-    made = model().fit([Document("nothing", user="A")])
-    assert made.accounts_ == {"everyone": ()}
-    assert isinstance(made.vectors_, dptext.WordVectors)
+    fitted = model().fit([Document("nothing", user="A")])
+    assert fitted.accounts_ == {"everyone": ()}
+    assert isinstance(fitted.vectors_, dptext.WordVectors)

@@ -49,12 +49,12 @@ def test_precision_has_the_values_one_can_see():
 
 
 def test_neighbours_are_the_nearest_by_cosine(vectors):
-    (found,) = neighbours(vectors, ["wa0"], top=5)
+    (result,) = neighbours(vectors, ["wa0"], top=5)
     points = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
     cosines = points @ points[1]
     expected = [row for row in np.argsort(-cosines) if row > 1][:5]
-    assert list(found.words) == [vectors.words[row] for row in expected]
-    assert found.cosines == pytest.approx(cosines[expected].tolist(), abs=1e-6)
+    assert list(result.words) == [vectors.words[row] for row in expected]
+    assert result.cosines == pytest.approx(cosines[expected].tolist(), abs=1e-6)
     table = neighbour_table({"one": vectors, "two": vectors}, ["wa0", "wb1"], top=2).splitlines()
     assert table[0] == "| query | one | two |"
     assert len(table) == 4

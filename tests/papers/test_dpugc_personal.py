@@ -13,14 +13,14 @@ PAPERS = ("dpugc.personal", "dpugc.personal_report", "dpugc.trained", "dpugc.wis
 def people(papers, glove):
     """The older, the more of the later words."""
     generator = np.random.default_rng(3)
-    found = []
+    result = []
     for place in range(60):
         age = 13 + place // 2
         rows = 400 + 30 * (age - 13) + generator.integers(0, 120, 60)
         posts = (" ".join(glove.words[row] for row in rows),)
         sign = ("Leo", "Virgo")[place % 2]
-        found.append(papers.blogs.Blogger(str(place), "male", age, "indUnk", sign, posts))
-    return found
+        result.append(papers.blogs.Blogger(str(place), "male", age, "indUnk", sign, posts))
+    return result
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ def data(tmp_path, glove):
 def test_levels_have_the_shares_of_the_study_and_follow_the_age_or_nothing(papers, people):
     wishes = papers.wishes
     by_age, by_chance = (wishes.wishes_of(people, by) for by in wishes.BY)
-    for found in (by_age, by_chance):
-        levels = list(found.levels.values())
+    for result in (by_age, by_chance):
+        levels = list(result.levels.values())
         assert {name: levels.count(name) for name in wishes.LEVELS} == {
             "conservative": 32,
             "moderate": 23,
             "liberal": 5,
         }
-        assert sorted(found.concerns.values())[0] == 0.5 / 60
+        assert sorted(result.concerns.values())[0] == 0.5 / 60
     ages = {person.user: person.age for person in people}
     oldest_liberal = max(ages[user] for user, level in by_age.levels.items() if level == "liberal")
     assert oldest_liberal <= min(ages[user] for user, level in by_age.levels.items() if level == "moderate")
@@ -60,11 +60,11 @@ def test_cold_start_learns_what_texts_tell_and_nothing_of_chance(papers, people)
         for by in papers.wishes.BY
         for source, epsilon in (("public profile", None), ("texts", None), ("device", 1.0), ("vector", 16.0))
     }
-    assert len({frozenset(each) for each in cells.values()}) == 1
+    assert len({frozenset(cell) for cell in cells.values()}) == 1
     assert cells["age", "texts"]["of the mean"] < 0.8
     assert cells["chance", "texts"]["of the mean"] > 0.8
-    for each in cells.values():
-        assert each["right"] + each["too much"] + each["too little"] == pytest.approx(1)
+    for cell in cells.values():
+        assert cell["right"] + cell["too much"] + cell["too little"] == pytest.approx(1)
     assert cells["age", "device"]["right"] < cells["age", "texts"]["right"]  # it is drawn
     blind = cold.cell({"by": "age", "source": "vector", "margin": 0.0, "epsilon": 0.1}, 1)
     assert blind["of the mean"] > cells["age", "vector"]["of the mean"]
@@ -110,16 +110,16 @@ def test_the_experiment_runs_goes_on_and_is_reported(papers, people, data, tmp_p
     personal.main(arguments)
     files = sorted((tmp_path / "out").glob("*.jsonl"))
     more = ["personal_account", "personal_printed", "personal_training"]
-    assert [each.stem for each in files] == ["cold_start", "personal", *more]
-    before = [each.read_bytes() for each in files]
+    assert [file.stem for file in files] == ["cold_start", "personal", *more]
+    before = [file.read_bytes() for file in files]
     personal.main(arguments)
-    assert [each.read_bytes() for each in files] == before
-    said = (tmp_path / "out" / "personal.md").read_text(encoding="utf-8")
+    assert [file.read_bytes() for file in files] == before
+    text = (tmp_path / "out" / "personal.md").read_text(encoding="utf-8")
     for words in ("levels by age", "levels by chance", "Levels of people who say nothing", "Algorithm 1-b as printed"):
-        assert words in said
-    assert "| levels, half guessed | 1 / 4 / 16; who does not say: 16 |" in said
+        assert words in text
+    assert "| levels, half guessed | 1 / 4 / 16; who does not say: 16 |" in text
     report.write_report(tmp_path / "out", readme=readme)
-    assert said.strip() in readme.read_text(encoding="utf-8")
+    assert text.strip() in readme.read_text(encoding="utf-8")
 
 
 def test_a_policy_is_refused_without_its_parts(papers):

@@ -27,7 +27,7 @@ PAPERS = (
 def documents(glove):
     generator = np.random.default_rng(1)
     rows = generator.integers(0, 300, (60, 40))
-    return [dptext.Document(" ".join(glove.words[row] for row in each), user=str(n)) for n, each in enumerate(rows)]
+    return [dptext.Document(" ".join(glove.words[row] for row in entry), user=str(n)) for n, entry in enumerate(rows)]
 
 
 # -- texts -----------------------------------------------------------------------------------------------------
@@ -45,19 +45,19 @@ def test_text8_is_cut_into_users_of_equal_length_in_its_order(papers, tmp_path, 
         (tmp_path / packed).write_bytes(gzip.compress(content) if packed == "text8.gz" else content)
     blocks = papers.made_up_users._blocks
     monkeypatch.setattr(papers.made_up_users, "_blocks", lambda path: blocks(path, size=7))  # words across blocks
-    found = list(papers.made_up_users.text8_users(tmp_path, words=10))
-    assert found == list(papers.made_up_users.text8_users(tmp_path / packed, words=10))
-    assert [each.user for each in found] == ["0", "1", "2"]
-    assert [len(each.text.split()) for each in found] == [10, 10, 5]
-    assert " ".join(each.text for each in found).split() == words
+    result = list(papers.made_up_users.text8_users(tmp_path, words=10))
+    assert result == list(papers.made_up_users.text8_users(tmp_path / packed, words=10))
+    assert [entry.user for entry in result] == ["0", "1", "2"]
+    assert [len(entry.text.split()) for entry in result] == [10, 10, 5]
+    assert " ".join(entry.text for entry in result).split() == words
 
 
 def test_wikitext_has_a_user_a_paragraph(papers, tmp_path):
     lines = [" ", " = Title = ", " A <unk> paragraph . ", "", " = = Part = = ", " Another one . "]
     (tmp_path / "wiki.train.tokens").write_text("\n".join(lines), encoding="utf-8")
-    found = list(papers.made_up_users.wikitext_users(tmp_path))
-    assert [each.text.split() for each in found] == [["A", "paragraph", "."], ["Another", "one", "."]]
-    assert len({each.user for each in found}) == 2
+    result = list(papers.made_up_users.wikitext_users(tmp_path))
+    assert [entry.text.split() for entry in result] == [["A", "paragraph", "."], ["Another", "one", "."]]
+    assert len({entry.user for entry in result}) == 2
 
 
 @pytest.mark.parametrize("name", ["text8_users", "wikitext_users", "imdb_users"])
@@ -73,8 +73,8 @@ def test_the_printed_deltas_are_those_of_the_vocabulary_as_the_number_of_example
     published = papers.published
     rate = published.LOT / published.VOCABULARY
     for steps, printed in published.PRINTED.items():
-        found, _ = published.moments_delta(steps, rate=rate, sigma=5.0, epsilon=0.125, orders=32)
-        assert found == pytest.approx(printed, abs=7e-5), steps
+        result, _ = published.moments_delta(steps, rate=rate, sigma=5.0, epsilon=0.125, orders=32)
+        assert result == pytest.approx(printed, abs=7e-5), steps
     of_text8, order = published.moments_delta(
         100_000, rate=published.LOT / published.TEXT8_PAIRS, sigma=5.0, epsilon=0.125, orders=32
     )
@@ -111,7 +111,7 @@ def test_vectors_after_the_last_step_are_those_of_the_library(papers, documents,
     model.fit(documents)
     assert np.array_equal(end.matrix, model.vectors_.matrix)
     assert not np.array_equal(start.matrix, middle.matrix)
-    far, near = (np.abs(each.matrix - clipped.matrix).max() for each in (end, less))
+    far, near = (np.abs(entry.matrix - clipped.matrix).max() for entry in (end, less))
     assert near < far / 3  # a hundredth of the noise, but other gradients after it, and at this rate they matter
     assert len(list(tmp_path.iterdir())) == 3  # each training is made once
 
@@ -126,7 +126,7 @@ def test_a_run_is_gone_on_with_and_reported(papers, documents, glove, tmp_path, 
     monkeypatch.setattr(training, "WORDS_LIMIT", 2000)
     data = tmp_path / "data"
     (data / "wordsim").mkdir(parents=True)
-    (data / "text8").write_text(" ".join(each.text for each in documents) + " three", encoding="ascii")
+    (data / "text8").write_text(" ".join(document.text for document in documents) + " three", encoding="ascii")
     pairs = [f"{glove.words[n]} {glove.words[n + 1]} {n % 7}" for n in range(40)]
     (data / "wordsim" / "EN-MEN-TR-3k.txt").write_text("\n".join(pairs), encoding="utf-8")
     monkeypatch.setattr(training, "text8_users", lambda where: papers.made_up_users.text8_users(where, words=40))
@@ -137,9 +137,9 @@ def test_a_run_is_gone_on_with_and_reported(papers, documents, glove, tmp_path, 
     assert len(rows) == 1 + 2 + 4 + 2  # its head; plain but for the gold model; private; pairs
     training.main(arguments)
     assert (tmp_path / "out" / "steps_text8.jsonl").read_text(encoding="utf-8").splitlines() == rows
-    said = (tmp_path / "out" / "training.md").read_text(encoding="utf-8")
-    assert "MAP-Word, text8, noise for users" in said
-    assert "no promise" in said
+    text = (tmp_path / "out" / "training.md").read_text(encoding="utf-8")
+    assert "MAP-Word, text8, noise for users" in text
+    assert "no promise" in text
     assert (tmp_path / "out" / "training.png").exists()
     assert len(PAPER_QUERIES) == 11
     capsys.readouterr()

@@ -32,22 +32,22 @@ def test_little_epsilon_leaves_the_blind_guess_and_much_gives_the_word(small):
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
 def test_draws_bracket_the_best_attacker(small, sampled_only, epsilon):
     truth = guess_rate(TEM(small, epsilon=epsilon)).rate
-    found = guess_rate(sampled_only(small, epsilon=epsilon), draws=60_000, seed=2)
-    assert found.low <= truth <= found.high
-    assert found.high - found.low < 0.1
-    assert found.draws == 60_000
+    result = guess_rate(sampled_only(small, epsilon=epsilon), draws=60_000, seed=2)
+    assert result.low <= truth <= result.high
+    assert result.high - result.low < 0.1
+    assert result.draws == 60_000
     shifted = guess_rate(TEM(small, epsilon=2 * epsilon)).rate
-    assert not found.low <= shifted <= found.high
+    assert not result.low <= shifted <= result.high
 
 
 def test_mechanisms_are_compared_where_the_attacker_is_equal(small):
-    found = compare(small, targets=(0.3, 0.6), draws=10_000, seed=1)
-    assert [(each.mechanism) for each in found] == ["TEM", "Madlib"] * 2
-    for each, target in zip(found, (0.3, 0.3, 0.6, 0.6), strict=True):
-        assert each.guess.rate == pytest.approx(target, abs=0.01)
-        assert 0 < each.keep < 1
-        assert each.distance > 0
-        assert (each.keep_error > 0) == (each.distance_error > 0) == (each.mechanism == "Madlib")
+    result = compare(small, targets=(0.3, 0.6), draws=10_000, seed=1)
+    assert [(entry.mechanism) for entry in result] == ["TEM", "Madlib"] * 2
+    for entry, target in zip(result, (0.3, 0.3, 0.6, 0.6), strict=True):
+        assert entry.guess.rate == pytest.approx(target, abs=0.01)
+        assert 0 < entry.keep < 1
+        assert entry.distance > 0
+        assert (entry.keep_error > 0) == (entry.distance_error > 0) == (entry.mechanism == "Madlib")
     only = compare(small, {"mine": lambda vectors, epsilon: TEM(vectors, epsilon=epsilon, beta=0.5)}, targets=(0.2,))
     assert only[0].guess.rate == pytest.approx(0.2, abs=1e-3)
 
@@ -55,11 +55,11 @@ def test_mechanisms_are_compared_where_the_attacker_is_equal(small):
 def test_sampled_utility_is_within_its_stated_error(small, sampled_only):
     builders = {"exact": TEM, "sampled": sampled_only}
     for target in (0.3, 0.6):
-        exact, found = compare(small, builders, targets=(target,), draws=10_000, seed=1)
-        at = deniability(TEM(small, epsilon=found.epsilon))
-        assert found.keep == pytest.approx(at.mean("keep"), abs=2.5 * found.keep_error)  # 5 standard errors
-        assert found.distance == pytest.approx(at.mean("distance"), abs=2.5 * found.distance_error)
-        assert found.epsilon == pytest.approx(exact.epsilon, rel=0.05)
+        exact, result = compare(small, builders, targets=(target,), draws=10_000, seed=1)
+        position = deniability(TEM(small, epsilon=result.epsilon))
+        assert result.keep == pytest.approx(position.mean("keep"), abs=2.5 * result.keep_error)  # 5 standard errors
+        assert result.distance == pytest.approx(position.mean("distance"), abs=2.5 * result.distance_error)
+        assert result.epsilon == pytest.approx(exact.epsilon, rel=0.05)
 
 
 def test_targets_out_of_reach_are_explained(small):

@@ -39,8 +39,8 @@ def test_it_says_that_gensim_is_missing_and_goes_on_where_it_stopped(leakage, da
     out = data / "results.csv"
     monkeypatch.setattr("sys.argv", ["leakage", "--data", str(data), "--quick", "--out", str(out)])
     leakage.main()
-    said = capsys.readouterr().err
-    assert "pip install 'gensim" in said
+    err = capsys.readouterr().err
+    assert "pip install 'gensim" in err
     rows = leakage.rows_of(out)
     assert [leakage.cell_of(row) for row in rows] == list(leakage.cells(word2vec=False))
     # public vectors go through the release: whoever has the same ones lays them on each other
@@ -67,5 +67,5 @@ def test_numbers_that_the_readme_says_of_its_rows_are_there(papers):
     rows = [row for file in files for row in leakage.rows_of(leakage.HERE / file)]
     shares = {f"{float(row['recovered']):.{places}f}".lstrip("0") for row in rows for places in (3, 4)}
     prose = README.read_text().partition(leakage.END)[2]
-    said = set(re.findall(r"(?<![\d.])\.\d{3,4}\b", prose))
-    assert said - {".0001"} <= shares | {".33", ".41"}, "chance and printed numbers aside"
+    values = set(re.findall(r"(?<![\d.])\.\d{3,4}\b", prose))
+    assert values - {".0001"} <= shares | {".33", ".41"}, "chance and printed numbers aside"

@@ -35,7 +35,7 @@ def test_every_server_meets_every_user_in_every_run():
         return int(user)
 
     seen = []
-    found = mismatch(
+    result = mismatch(
         train,
         send,
         LABELS,
@@ -47,27 +47,27 @@ def test_every_server_meets_every_user_in_every_run():
     assert trained == [(server, seed) for seed in (5, 7) for server in (1.0, 2.0, "adaptive")]
     assert sent == [(user, seed) for seed in (5, 7) for user in (1.0, 3.0)]
     assert seen == [(done, 6) for done in range(1, 7)]
-    assert found.of(1.0, 1.0) == mean_over_runs([0.25, 0.25])
-    assert found.of(1.0, 3.0) == mean_over_runs([0.25, 0.5])
-    assert found.of(2.0, 3.0) == mean_over_runs([0.5, 0.75])
-    assert found.of("adaptive", 3.0).value == 0.75
-    assert (found.baseline, found.rows) == (0.75, 4)
-    assert found.best_server(3.0) == "adaptive"
-    assert found.best_server(1.0) == 1.0  # the first of equals
+    assert result.of(1.0, 1.0) == mean_over_runs([0.25, 0.25])
+    assert result.of(1.0, 3.0) == mean_over_runs([0.25, 0.5])
+    assert result.of(2.0, 3.0) == mean_over_runs([0.5, 0.75])
+    assert result.of("adaptive", 3.0).value == 0.75
+    assert (result.baseline, result.rows) == (0.75, 4)
+    assert result.best_server(3.0) == "adaptive"
+    assert result.best_server(1.0) == 1.0  # the first of equals
 
 
 def test_the_table_has_the_majority_class_and_can_do_without_intervals():
-    found = mismatch(
+    result = mismatch(
         lambda server, _: Server(int(server)), lambda user, _: int(user), LABELS, servers=[1, 4], users=[4]
     )
-    assert found.table().splitlines() == [
+    assert result.table().splitlines() == [
         "| server, by user | 4 |",
         "| --- | --- |",
         "| 1 | 0.250 [0.250, 0.250] |",
         "| 4 | 1.000 [1.000, 1.000] |",
         "| majority class | 0.750 |",
     ]
-    assert "| 1 | 0.250 |" in found.table(intervals=False)
+    assert "| 1 | 0.250 |" in result.table(intervals=False)
 
 
 def test_what_is_wrong_is_said():

@@ -36,9 +36,9 @@ def test_the_sign_keeps_its_epsilon_and_one_and_a_half_times_it_is_noticed(given
 
 def test_the_sign_is_unbiased_and_its_error_is_the_stated_one():
     channel = projections.Sign(2.0)
-    drawn = channel.sample(np.full((100_000, 1), -0.3), RandomBits(seed=4)).astype(float)
-    assert abs(drawn.mean() + 1) < 5.5 * drawn.std() / 100_000**0.5
-    assert np.mean((drawn + 1) ** 2) == pytest.approx(channel.expected_squared_error, rel=0.05)
+    draws = channel.sample(np.full((100_000, 1), -0.3), RandomBits(seed=4)).astype(float)
+    assert abs(draws.mean() + 1) < 5.5 * draws.std() / 100_000**0.5
+    assert np.mean((draws + 1) ** 2) == pytest.approx(channel.expected_squared_error, rel=0.05)
 
 
 def test_the_first_supervised_axis_is_the_label_and_the_energy_is_shared():
@@ -46,13 +46,13 @@ def test_the_first_supervised_axis_is_the_label_and_the_energy_is_shared():
     labels = np.arange(1000) % 2
     vectors = rng.normal(size=(1000, 10)) * np.arange(10, 0, -1)
     vectors[:, 9] += 3.0 * labels
-    found = projections.supervised(vectors, labels, 4)
-    mapped = (vectors - found.centre) @ found.axes
+    result = projections.supervised(vectors, labels, 4)
+    mapped = (vectors - result.centre) @ result.axes
     assert np.abs(np.corrcoef(mapped[:, 0], labels)[0, 1]) > 0.7
     assert mapped[:, 0].var() == pytest.approx(1.0)
     assert mapped[:, 1:].var(axis=0).sum() == pytest.approx(1.0)
     assert np.abs(np.corrcoef(mapped.T)[0, 1:]).max() < 0.05
-    np.testing.assert_allclose(np.linalg.norm(found(vectors), axis=1), 1.0)
+    np.testing.assert_allclose(np.linalg.norm(result(vectors), axis=1), 1.0)
 
 
 def test_the_loader_reads_sentences_and_refuses_other_files(tmp_path):
@@ -60,10 +60,10 @@ def test_the_loader_reads_sentences_and_refuses_other_files(tmp_path):
     folder.mkdir()
     for file in data_sets.SENTIMENT.values():
         (folder / file).write_text("so\ttabbed, good \t1\nbad\u0085line\t0\n\n", encoding="utf-8")
-    found = data_sets.sentiment_labelled(tmp_path)
-    assert list(found) == ["IMDb", "Amazon", "Yelp"]
-    assert found["Yelp"].texts == ("so\ttabbed, good", "bad\u0085line")
-    assert found["Yelp"].labels.tolist() == [1, 0]
+    result = data_sets.sentiment_labelled(tmp_path)
+    assert list(result) == ["IMDb", "Amazon", "Yelp"]
+    assert result["Yelp"].texts == ("so\ttabbed, good", "bad\u0085line")
+    assert result["Yelp"].labels.tolist() == [1, 0]
     (folder / "imdb_labelled.txt").write_text("no label\n")
     with pytest.raises(DataError, match="a tab and 0 or 1"):
         data_sets.sentiment_labelled(tmp_path)

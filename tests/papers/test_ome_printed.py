@@ -19,9 +19,9 @@ pytest.importorskip("numba")
 @pytest.fixture(scope="module")
 def bits():
     """Half of the bits are rare, as those that OME sends as 1 by chance alone; one never occurs."""
-    drawn = np.random.default_rng(1).random((70, 90)) < np.where(np.arange(90) % 2, 0.03, 0.4)
-    drawn[:, 3] = False
-    return drawn.astype(np.uint8), np.arange(70) % 3
+    draws = np.random.default_rng(1).random((70, 90)) < np.where(np.arange(90) % 2, 0.03, 0.4)
+    draws[:, 3] = False
+    return draws.astype(np.uint8), np.arange(70) % 3
 
 
 @pytest.mark.parametrize("decay", [1e-6, 1e-2])
@@ -45,8 +45,8 @@ def test_it_trains_what_the_library_trains(papers, monkeypatch, bits, decay, dro
 def test_dropout_leaves_half_of_the_bits_and_another_half_each_time(papers):
     random = papers.perceptron.RandomBits(seed=2)
     first, second = (papers.perceptron._kept(random, 32, 1001, 0.5) for _ in range(2))
-    for each in (first, second, first == second):
-        assert abs(each.mean() - 0.5) < 5.5 * 0.5 / each.size**0.5  # false alarms below 1e-7
+    for entry in (first, second, first == second):
+        assert abs(entry.mean() - 0.5) < 5.5 * 0.5 / entry.size**0.5  # false alarms below 1e-7
 
 
 def test_the_learning_rate_decays_as_that_of_keras(papers, bits):
@@ -65,17 +65,17 @@ def test_the_perceptron_refuses_what_it_would_not_do(papers):
 
 def test_a_gpu_is_used_where_there_is_one(papers, monkeypatch, bits):
     """There is none here: that the training is asked to go there is all that is seen."""
-    asked = []
+    requested = []
 
     def trained(*given, device, **options):
-        asked.append(device)
+        requested.append(device)
         return train_mlp(*given, **options)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(papers.perceptron, "train_mlp", trained)
     assert papers.running.torch_device() == "cuda"
     papers.perceptron.BitPerceptron(TrainingOptions(**OPTIONS), 3).fit(*bits)
-    assert asked == ["cuda"]
+    assert requested == ["cuda"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert papers.running.torch_device() == "cpu"
 
@@ -92,7 +92,9 @@ def rows(papers, tmp_path):
         return {"accuracy": 0.7 + 0.01 * seed, "accuracy without noise at use": 0.6, "majority": 0.5, "dimension": 50.0}
 
     def settings_of(name, *settings):
-        return [dict(zip(("set", "mechanism", "epsilon", "lambda"), (name, *each), strict=True)) for each in settings]
+        return [
+            dict(zip(("set", "mechanism", "epsilon", "lambda"), (name, *setting), strict=True)) for setting in settings
+        ]
 
     for name in ("IMDb", "MRPC"):
         path = tmp_path / f"printed-{name.lower()}.jsonl"
@@ -114,10 +116,10 @@ def test_no_cell_of_the_tables_is_blank(papers, rows):
 
 
 def test_agreement_is_counted_from_the_rows(papers, rows):
-    found = papers.printed_report.Found(rows)
-    said = papers.printed_report._agreement(found)
-    assert "IMDb 1 of 10 (0 above, 0 below, 9 without an interval of ours)" in said
-    assert "MRPC 1 of 8 (0 above, 0 below, 7 without an interval of ours)" in said
+    result = papers.printed_report.Found(rows)
+    text = papers.printed_report._agreement(result)
+    assert "IMDb 1 of 10 (0 above, 0 below, 9 without an interval of ours)" in text
+    assert "MRPC 1 of 8 (0 above, 0 below, 7 without an interval of ours)" in text
 
 
 def test_the_readme_holds_what_the_report_wrote(papers):

@@ -72,17 +72,19 @@ def parts(papers):
 
 def test_every_printed_number_stands_there(papers, parts):
     table = papers.cells.Table
-    found = {
-        paper: {each.place.partition(",")[0]: len(each.cells) for each in sections if isinstance(each, table)}
+    result = {
+        paper: {
+            section.place.partition(",")[0]: len(section.cells) for section in sections if isinstance(section, table)
+        }
         for paper, sections in parts.items()
     }
-    assert found == COUNTS
+    assert result == COUNTS
 
 
 def test_every_cell_has_ours_or_a_reason(papers, parts):
     for sections in parts.values():
-        for each in sections:
-            for cell in getattr(each, "cells", []):
+        for section in sections:
+            for cell in getattr(section, "cells", []):
                 assert cell.is_run or cell.ours
 
 
@@ -137,7 +139,7 @@ def _means_of_sets():
     """papers/ome has means of its three sets in its README alone."""
     tables = import_module("papers.ome.tables")
     for sets in tables.by_setting(tables.read(ROOT / "papers" / "ome" / "results" / "accuracy.csv")).values():
-        for values in (tables.over_sets(sets), *(list(each.values()) for each in sets.values())):
+        for values in (tables.over_sets(sets), *(list(entry.values()) for entry in sets.values())):
             mean, half = tables.interval(values)
             yield f"{mean:.3f} ± {half:.3f}"
 
@@ -153,7 +155,7 @@ def known(papers, paper):
 def test_numbers_in_prose_are_those_of_the_rows(papers, paper, known):
     readme = (ROOT / "papers" / paper / "README.md").read_text("utf-8")
     unknown = list(papers.numbers.unknown_numbers(readme, known, WITHOUT_ROWS.get(paper, ())))
-    assert [each for each in unknown if each not in OTHERS.get(paper, {}) and each != "95%"] == []
+    assert [entry for entry in unknown if entry not in OTHERS.get(paper, {}) and entry != "95%"] == []
 
 
 def test_a_wrong_number_is_found(papers):

@@ -15,12 +15,12 @@ def test_every_part_has_distinct_settings_of_the_same_names(papers, check_settin
     for part in papers.experiment.PARTS:
         settings = list(papers.experiment.settings_of(part, quick=quick))
         check_settings(settings)
-        assert {"bank", "real", "random", "words"} <= {each["method"] for each in settings}
+        assert {"bank", "real", "random", "words"} <= {setting["method"] for setting in settings}
 
 
 def measured(settings, seed):
-    found = 0.1 + 0.05 * settings["epsilon"] ** 0.5 + 0.001 * seed
-    same = dict.fromkeys(("cosine", "sentiment", "relinked", "relinked at most", "words", "sentences"), found)
+    result = 0.1 + 0.05 * settings["epsilon"] ** 0.5 + 0.001 * seed
+    same = dict.fromkeys(("cosine", "sentiment", "relinked", "relinked at most", "words", "sentences"), result)
     return same | {"words, labelled anew": 0.0, "k": 3.0, "candidates": 20.0, "distinct": 0.5}
 
 
@@ -28,16 +28,16 @@ def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):
     for part in papers.experiment.PARTS:
         settings = list(papers.experiment.settings_of(part, quick=False))
         sweep(measured, settings, (1, 2), path=tmp_path / f"{part}.jsonl", name=f"sentences {part}")
-    shown = {"question": "play music", "epsilon 8": "play a song", "same intent, epsilon 8": True}
-    (tmp_path / "shown.json").write_text(json.dumps([shown, shown | {"same intent, epsilon 8": False}]))
+    visible = {"question": "play music", "epsilon 8": "play a song", "same intent, epsilon 8": True}
+    (tmp_path / "shown.json").write_text(json.dumps([visible, visible | {"same intent, epsilon 8": False}]))
     readme = tmp_path / "README.md"
     marks = papers.report
     places = f"{marks.START}\n{marks.END}\n{marks.SHOWN_START}\n{marks.SHOWN_END}\n"
     readme.write_text(f"before\n{places}after\n", encoding="utf-8")
     papers.report.write_report(tmp_path, readme=readme)
     text = readme.read_text(encoding="utf-8")
-    found = "0.243 ± 0.006 | 0.243 ± 0.006 |  | 3 of 20 | 0.50 |"
-    assert f"| 8 | bank: 9,000 other news, thinned (2 seeds) | {found}" in text
+    result = "0.243 ± 0.006 | 0.243 ± 0.006 |  | 3 of 20 | 0.50 |"
+    assert f"| 8 | bank: 9,000 other news, thinned (2 seeds) | {result}" in text
     assert "| 8 | bank: 6,000 other reviews, encoder 'words' (2 seeds) |" in text
     assert "| 250 | words by TEM (2 seeds) |" in text
     assert "| play music | play a song ✗ |" in text
@@ -53,8 +53,8 @@ def data(tmp_path):
     folder = tmp_path / "yelp_sentences"
     folder.mkdir()
     things = ("soup", "fish", "bread", "wine", "tea", "rice", "cake", "salad")
-    for label, said in (("0", "was cold and bad and we will never come back"), ("1", "is warm and we love it a lot")):
-        lines = [f"the {one} with {two} {said} {n}" for one in things for two in things for n in range(8)]
+    for label, text in (("0", "was cold and bad and we will never come back"), ("1", "is warm and we love it a lot")):
+        lines = [f"the {one} with {two} {text} {n}" for one in things for two in things for n in range(8)]
         for part in ("dev", "test"):
             content = "\n".join(lines) if part == "test" else ""
             (folder / f"style_sentiment.{part}.{label}.gz").write_bytes(gzip.compress(content.encode()))
@@ -83,7 +83,7 @@ def test_sentences_are_divided_into_three(small, data):
 def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(small, data, tmp_path):
     bench = small.cells.Bench(data, tmp_path, None, False)
     usual = next(small.experiment.settings_of("sentences", quick=True)) | {"features": "words", "epsilon": 6.0}
-    found = {
+    result = {
         name: bench.cell(usual | change, 1)
         for name, change in {
             "bank": {},
@@ -93,13 +93,13 @@ def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(small, data, tmp_pa
             "TEM": {"method": "TEM on vectors"},
         }.items()
     }
-    assert found["real"]["cosine"] == pytest.approx(1.0)
-    assert found["bank"]["cosine"] > found["random"]["cosine"] + 0.1
-    assert found["bank"]["sentiment"] > 0.7
-    assert 0 < found["bank"]["relinked"] <= found["bank"]["relinked at most"] + 0.05
-    assert found["bank"]["candidates"] == 300
+    assert result["real"]["cosine"] == pytest.approx(1.0)
+    assert result["bank"]["cosine"] > result["random"]["cosine"] + 0.1
+    assert result["bank"]["sentiment"] > 0.7
+    assert 0 < result["bank"]["relinked"] <= result["bank"]["relinked at most"] + 0.05
+    assert result["bank"]["candidates"] == 300
     for name in ("PrivUnit", "TEM"):
-        assert np.isfinite(found[name]["cosine"])
+        assert np.isfinite(result[name]["cosine"])
 
 
 def test_what_is_learnt_from_labels_at_random_is_nothing(papers):

@@ -37,15 +37,15 @@ def path(tmp_path):
 
 def test_every_cell_is_measured_once_and_never_again(path):
     seen = []
-    found = run(path, progress=seen.append)
-    assert numbers(found) == [(each, seed, noisy(each, seed)) for each in SETTINGS for seed in range(4)]
-    assert [each.done for each in seen] == list(range(9))
+    result = run(path, progress=seen.append)
+    assert numbers(result) == [(setting, seed, noisy(setting, seed)) for setting in SETTINGS for seed in range(4)]
+    assert [entry.done for entry in seen] == list(range(9))
     assert seen[0].seconds_left is None
     assert seen[-1].seconds_left == 0
     before = path.read_bytes()
     seen.clear()
-    assert numbers(run(path, progress=seen.append)) == numbers(found)
-    assert [each.done for each in seen] == [8]
+    assert numbers(run(path, progress=seen.append)) == numbers(result)
+    assert [entry.done for entry in seen] == [8]
     assert path.read_bytes() == before
     more = run(path, settings=grid(epsilon=[2.0, 3.0]), seeds=[3, 5])
     assert len(path.read_text().splitlines()) == 1 + 8 + 3
@@ -57,8 +57,8 @@ def test_every_cell_is_measured_once_and_never_again(path):
 def test_processes_change_nothing_and_have_one_thread_each(path, tmp_path):
     assert numbers(run(tmp_path / "two.jsonl", processes=2)) == numbers(run(path))
     for processes in (1, 2):
-        found = run(tmp_path / f"threads{processes}.jsonl", threads, seeds=[1], processes=processes)
-        assert [row.numbers["threads"] for row in found.rows] == [1, 1]
+        result = run(tmp_path / f"threads{processes}.jsonl", threads, seeds=[1], processes=processes)
+        assert [row.numbers["threads"] for row in result.rows] == [1, 1]
 
 
 @pytest.mark.skipif(not hasattr(os, "kill") or sys.platform == "win32", reason="no SIGKILL")
@@ -80,9 +80,9 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_table(path, tmp_path, proce
     monkeypatch.setenv("SWEEP_MARKER", environment["SWEEP_MARKER"])
     monkeypatch.setenv("SWEEP_PROCESS", "0")
     seen = []
-    found = run(path, killed_once, name="killed", progress=seen.append)
+    result = run(path, killed_once, name="killed", progress=seen.append)
     assert seen[0].done == there - 1
-    assert numbers(found) == numbers(run(tmp_path / "fresh.jsonl"))
+    assert numbers(result) == numbers(run(tmp_path / "fresh.jsonl"))
     assert len(path.read_text().splitlines()) == 9
 
 
@@ -248,28 +248,28 @@ class _Opened:
 
 
 def test_what_cannot_be_compared_is_refused_until_it_is_named(path):
-    how = {"settings": [{"x": 1}], "seeds": [3], "path": path, "name": "held"}
+    fields = {"settings": [{"x": 1}], "seeds": [3], "path": path, "name": "held"}
     with pytest.raises(
         ParameterError, match=r"holds 'self._lock', of which a value of type lock cannot be compared .* not_compared="
     ):
-        sweep(_Opened(2.0).cell, **how)
+        sweep(_Opened(2.0).cell, **fields)
     assert not path.exists()
     for _ in range(2):
-        found = sweep(_Opened(2.0).cell, not_compared=["self._lock"], **how)
-    assert found.experiment["not_compared"] == ["self._lock"]
+        result = sweep(_Opened(2.0).cell, not_compared=["self._lock"], **fields)
+    assert result.experiment["not_compared"] == ["self._lock"]
     with pytest.raises(RefusedError, match=r"holds\.self\.scale differ"):
-        sweep(_Opened(3.0).cell, not_compared=["self._lock"], **how)
+        sweep(_Opened(3.0).cell, not_compared=["self._lock"], **fields)
     with pytest.raises(RefusedError, match="not_compared"):
-        sweep(_Opened(2.0).cell, not_compared=["self"], **how)
+        sweep(_Opened(2.0).cell, not_compared=["self"], **fields)
     with pytest.raises(ParameterError, match=r"run holds no 'lock'; it holds self\.scale, self\._lock"):
-        sweep(_Opened(2.0).cell, not_compared=["lock"], **how)
+        sweep(_Opened(2.0).cell, not_compared=["lock"], **fields)
 
 
 @pytest.mark.parametrize(
     "value",
     [
         threading.Lock(),
-        (each for each in ()),
+        (entry for entry in ()),
         sys.stdout,
         np.random.default_rng(1),
         [{"deep": (threading.Lock(),)}],
@@ -308,7 +308,7 @@ def test_values_without_content_are_never_passed_over(value):
     ids=lambda value: type(value).__name__,
 )
 def test_different_values_have_different_digests(one, other):
-    digests = [fingerprint_of(partial(_times, each)).holds for each in (one, other, copy.deepcopy(one))]
+    digests = [fingerprint_of(partial(_times, entry)).holds for entry in (one, other, copy.deepcopy(one))]
     assert digests[0] != digests[1]
     assert digests[0] == digests[2]
 
@@ -406,21 +406,21 @@ def test_interrupted_it_says_how_far_it_came(path):
 
 @pytest.mark.statistical
 def test_summaries_cover_and_pairs_cancel_what_a_seed_decides(path):
-    found = run(path, seeds=range(100))
-    first, second = found.summary("score")
+    result = run(path, seeds=range(100))
+    first, second = result.summary("score")
     assert (first.settings, first.estimate.count, first.estimate.of) == ({"epsilon": 1.0}, 100, "runs")
     assert abs(first.estimate.value - 1.0) < 0.5
-    paired = found.difference("score", {"epsilon": 2.0}, {"epsilon": 1.0})
+    paired = result.difference("score", {"epsilon": 2.0}, {"epsilon": 1.0})
     assert paired.value == pytest.approx(1.0)
     assert paired.high - paired.low < 1e-6 < first.estimate.high - first.estimate.low
     covered = sum(
-        each.estimate.low <= 1.0 <= each.estimate.high
+        entry.estimate.low <= 1.0 <= entry.estimate.high
         for start in range(0, 100, 4)
-        for each in found.__class__(rows=found.rows[start : start + 4], experiment={}).summary("score")
+        for entry in result.__class__(rows=result.rows[start : start + 4], experiment={}).summary("score")
     )
     assert stats.binomtest(covered, 25, 0.95).pvalue > 1e-6
     assert second.estimate.value == pytest.approx(first.estimate.value + 1)
-    head, line, one, _ = found.table("score").splitlines()
+    head, line, one, _ = result.table("score").splitlines()
     assert head == "| epsilon | score | seconds |"
     assert line == "| --- | --- | --- |"
     assert one.startswith("| 1.0 | ")
@@ -465,24 +465,24 @@ def test_what_is_no_number_is_a_failed_cell(path, result):
 
 
 def test_numpy_numbers_and_changing_names(path, tmp_path):
-    found = run(path, lambda settings, seed: {"a": np.float32(0.5)}, settings=[{"k": np.int64(3)}], seeds=np.arange(2))
-    assert numbers(found) == [({"k": 3}, seed, {"a": 0.5}) for seed in range(2)]
+    result = run(path, lambda settings, seed: {"a": np.float32(0.5)}, settings=[{"k": np.int64(3)}], seeds=np.arange(2))
+    assert numbers(result) == [({"k": 3}, seed, {"a": 0.5}) for seed in range(2)]
     with pytest.raises(DataError, match="the same names"):
         run(tmp_path / "names.jsonl", lambda settings, seed: {f"a{seed}": 1.0})
 
 
 def test_tables_name_what_they_lack(path):
-    found = run(path, seeds=[1])
+    result = run(path, seeds=[1])
     with pytest.raises(ParameterError, match="seeds must be at least two"):
-        found.summary("score")
+        result.summary("score")
     with pytest.raises(ParameterError, match="'score', 'twice', got 'nothing'"):
-        found.summary("nothing")
+        result.summary("nothing")
     with pytest.raises(ParameterError, match="first must single out one setting, it fits 2"):
-        found.difference("score", {}, {"epsilon": 1.0})
+        result.difference("score", {}, {"epsilon": 1.0})
     with pytest.raises(ParameterError, match="second must single out one setting, it fits 0"):
-        found.difference("score", {"epsilon": 1.0}, {"epsilon": 7.0})
+        result.difference("score", {"epsilon": 1.0}, {"epsilon": 7.0})
     with pytest.raises(ParameterError, match="two seeds in common"):
-        found.difference("score", {"epsilon": 1.0}, {"epsilon": 2.0})
+        result.difference("score", {"epsilon": 1.0}, {"epsilon": 2.0})
     with pytest.raises(StorageError, match="cannot open"):
         run(path.parent / "missing" / "rows.jsonl")
     with pytest.raises(StorageError, match="cannot read"):

@@ -12,12 +12,12 @@ def test_every_part_has_distinct_settings_of_the_same_names(papers, check_settin
     for part in papers.experiment.PARTS:
         settings = list(papers.experiment.settings_of(part, quick=quick))
         check_settings(settings)
-        assert {"described", "real", "random labels"} <= {each["method"] for each in settings}
+        assert {"described", "real", "random labels"} <= {setting["method"] for setting in settings}
 
 
 def measured(settings, seed):
-    found = 0.7 + 0.02 * np.log2(settings["epsilon"]) + 0.001 * seed
-    return {"words": found, "sentences": found, "spread": 0.5, "distinct words": 9.0, "right": 0.8}
+    result = 0.7 + 0.02 * np.log2(settings["epsilon"]) + 0.001 * seed
+    return {"words": result, "sentences": result, "spread": 0.5, "distinct words": 9.0, "right": 0.8}
 
 
 def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):

@@ -60,7 +60,7 @@ def test_noise_of_each_baseline_is_the_one_it_claims(papers, planted):
 
 
 def test_settings_are_distinct_and_a_report_names_the_cells_that_are_lost(papers, check_settings, tmp_path):
-    settings = [each for name in papers.baselines.POOLS for each in papers.baselines._settings(name, quick=False)]
+    settings = [setting for name in papers.baselines.POOLS for setting in papers.baselines._settings(name, quick=False)]
     check_settings(settings)
     methods = papers.baselines.METHODS
     values = {

@@ -10,9 +10,9 @@ def test_every_data_set_has_a_ceiling_and_a_floor(papers, check_settings):
     settings = list(papers.quality._settings())
     check_settings(settings)
     for data in papers.quality.DATA:
-        corpora = {each["corpus"] for each in settings if each["data"] == data}
+        corpora = {setting["corpus"] for setting in settings if setting["data"] == data}
         assert corpora >= {"real texts", "dptext", "random pool"}
-    assert ("AG News", "label names") in [tuple(each.values()) for each in settings]
+    assert ("AG News", "label names") in [tuple(setting.values()) for setting in settings]
 
 
 def test_the_table_comes_from_the_rows_that_are_there(papers, tmp_path):
@@ -36,6 +36,6 @@ def test_the_table_comes_from_the_rows_that_are_there(papers, tmp_path):
 
 def test_a_random_pool_is_drawn_by_the_seed(papers):
     problem = papers.quality.Problem(None, None, (), [], tuple(map(str, range(1500))), np.ones(1500, bool), (), None)
-    first, again, other = (papers.quality._chosen("random pool", problem, seed) for seed in (1, 1, 2))
-    assert first.tolist() == again.tolist() != other.tolist()
+    first, repeated, other = (papers.quality._chosen("random pool", problem, seed) for seed in (1, 1, 2))
+    assert first.tolist() == repeated.tolist() != other.tolist()
     assert len(set(first.tolist())) == papers.quality.SIZE

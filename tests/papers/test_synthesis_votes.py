@@ -35,20 +35,20 @@ def features():
 def people_of(users):
     """From a list of [(text, class), ...], one for each user."""
     documents = [
-        Document(text, user=str(user), label=str(code)) for user, said in enumerate(users) for text, code in said
+        Document(text, user=str(user), label=str(code)) for user, message in enumerate(users) for text, code in message
     ]
     return texts_of(documents, columns=["label"], code=lambda values: int(values[0]))
 
 
 def total(features, users, candidates, kind=VoteSum):
-    found = kind(features, candidates)
+    peoples = kind(features, candidates)
     with people_of(users) as people:
-        found.add(people)
-    return found.cells
+        peoples.add(people)
+    return peoples.cells
 
 
 def squared_length(cells):
-    return sum(int(each) ** 2 for each in cells.ravel())
+    return sum(int(cell) ** 2 for cell in cells.ravel())
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +65,20 @@ def test_a_text_votes_for_the_nearest_candidate_of_its_class(features, candidate
     texts = [*TEXTS, "", "zzz", TEXTS[3] + " ba", TEXTS[21]]
     for label, first in enumerate((0, 20, 25)):
         classes = np.full(len(texts), label, dtype=np.int32)
-        found = VoteSum(features, candidates).votes(texts, classes)
-        for mine, cell in zip(features.units(texts).tolist(), found.tolist(), strict=True):
-            far = [sum((a - b) ** 2 for a, b in zip(mine, each, strict=True)) for each in candidates[label].tolist()]
+        result = VoteSum(features, candidates).votes(texts, classes)
+        for mine, cell in zip(features.units(texts).tolist(), result.tolist(), strict=True):
+            far = [
+                sum((a - b) ** 2 for a, b in zip(mine, candidate, strict=True))
+                for candidate in candidates[label].tolist()
+            ]
             assert cell - first == far.index(min(far))
     same = [np.repeat(candidates[0][:1], 4, axis=0)]
     assert VoteSum(features, same).votes(TEXTS, np.zeros(60, dtype=np.int32)).max() == 0
 
 
 def test_the_votes_of_a_person_are_scaled_as_a_whole(features, candidates):
-    said = [(TEXTS[0], 0), (TEXTS[0], 0), (TEXTS[1], 0), (TEXTS[21], 1), (TEXTS[0], 2), (TEXTS[5], -1)]
-    cells = total(features, [said], candidates)
+    lines = [(TEXTS[0], 0), (TEXTS[0], 0), (TEXTS[1], 0), (TEXTS[21], 1), (TEXTS[0], 2), (TEXTS[5], -1)]
+    cells = total(features, [lines], candidates)
     expected = np.zeros(45)
     expected[[0, 1, 21, 25]] = [2, 1, 1, 1]
     assert np.abs(cells * CELL - expected / math.sqrt(7)).max() < 2 * CELL
@@ -132,35 +135,37 @@ def test_a_norm_of_each_label_is_refuted(features, candidates):
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 1e-6), (8.0, 1e-5)])
 def test_all_rounds_together_cost_the_budget_and_use_it(rounds, epsilon, delta):
     """Against the one Gaussian that they are; with a third less noise, or that of one round in each, it is exceeded."""
-    made = VoteSynthesizer(epsilon=epsilon, delta=delta, rounds=rounds)
-    together = made.sigma / math.sqrt(rounds)
+    synthesizer = VoteSynthesizer(epsilon=epsilon, delta=delta, rounds=rounds)
+    together = synthesizer.sigma / math.sqrt(rounds)
     assert gaussian_epsilon(together, delta=delta, sensitivity=1.0) <= epsilon
     assert gaussian_epsilon(together * (1 - 1e-4), delta=delta, sensitivity=1.0) > epsilon
-    assert made.release().epsilon(delta=delta) == pytest.approx(epsilon, rel=1e-4)
-    assert made.release().epsilon(delta=delta) <= epsilon * (1 + 1e-12)
+    assert synthesizer.release().epsilon(delta=delta) == pytest.approx(epsilon, rel=1e-4)
+    assert synthesizer.release().epsilon(delta=delta) <= epsilon * (1 + 1e-12)
     assert gaussian_epsilon(together / 1.5, delta=delta, sensitivity=1.0) > 1.3 * epsilon
-    assert sigma_of_a_round(made.terms.budget.sigma, rounds) >= made.terms.budget.sigma * math.sqrt(rounds)
+    assert sigma_of_a_round(synthesizer.terms.budget.sigma, rounds) >= synthesizer.terms.budget.sigma * math.sqrt(
+        rounds
+    )
 
 
 @pytest.mark.usefixtures("same_draws")
 def test_each_round_has_noise_of_its_own_of_that_size(features, monkeypatch):
     """The noise of 3 rounds of 6,000 candidates: two-sided at 5 standard deviations of a variance, 6e-7."""
-    drawn = []
+    draws = []
     real = module.noisy_matrix
 
     def spied(cells, sigma, bits):
         noisy = real(cells, sigma, bits)
-        drawn.append((noisy - cells * CELL).ravel())
+        draws.append((noisy - cells * CELL).ravel())
         return noisy
 
     monkeypatch.setattr(module, "noisy_matrix", spied)
-    made = VoteSynthesizer(epsilon=1.0, features=features, rounds=3, candidates=50, labels=range(120))
-    made.fit([Document(TEXTS[0], user="a", label=0)], public=TEXTS, n=3)
-    assert len(drawn) == 3
-    noise = np.concatenate(drawn) / made.sigma
+    synthesizer = VoteSynthesizer(epsilon=1.0, features=features, rounds=3, candidates=50, labels=range(120))
+    synthesizer.fit([Document(TEXTS[0], user="a", label=0)], public=TEXTS, n=3)
+    assert len(draws) == 3
+    noise = np.concatenate(draws) / synthesizer.sigma
     assert len(noise) == 3 * 6000
     assert abs((noise**2).mean() - 1) < 5 * math.sqrt(2 / len(noise))
-    assert abs(np.corrcoef(drawn[0][:5000], drawn[1][:5000])[0, 1]) < 0.08
+    assert abs(np.corrcoef(draws[0][:5000], draws[1][:5000])[0, 1]) < 0.08
 
 
 # -- a corpus -------------------------------------------------------------------------------------------------
@@ -178,26 +183,26 @@ def crowd(count=400):
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("unit", ["user", "document"])
 def test_what_people_voted_for_comes_out_with_their_labels(features, rounds, unit):
-    made = VoteSynthesizer(
+    synthesizer = VoteSynthesizer(
         epsilon=8.0, labels=LABELS, column="topic", features=features, rounds=rounds, unit=unit, seed=1
     )
-    documents = [Document(each.text, user=each.user, attributes={"topic": each.label}) for each in crowd()]
-    release = made.fit(documents, public=TEXTS, n=6)
-    found = set(zip(release.made["columns"]["topic"], release.texts, strict=True))
-    assert found == {("one", TEXTS[n]) for n in range(3)} | {("two", TEXTS[30 + n]) for n in range(3)}
+    documents = [Document(entry.text, user=entry.user, attributes={"topic": entry.label}) for entry in crowd()]
+    release = synthesizer.fit(documents, public=TEXTS, n=6)
+    result = set(zip(release.made["columns"]["topic"], release.texts, strict=True))
+    assert result == {("one", TEXTS[n]) for n in range(3)} | {("two", TEXTS[30 + n]) for n in range(3)}
     assert release.documents == 6
     assert release.statement.guarantee == ApproxDP(8.0, 1e-6)
 
 
 def test_more_texts_than_have_votes_are_their_neighbours_and_each_comes_once(features):
-    made = VoteSynthesizer(epsilon=8.0, labels=["one", "two"], features=features, seed=1)
-    release = made.fit(crowd(), public=TEXTS, n=40)
+    synthesizer = VoteSynthesizer(epsilon=8.0, labels=["one", "two"], features=features, seed=1)
+    release = synthesizer.fit(crowd(), public=TEXTS, n=40)
     assert len(set(release.texts)) == len(release.texts) == 40
     assert set(release.texts) <= set(TEXTS)
     assert release.made["columns"]["label"].count("one") == 20
-    assert sorted(made.fit(crowd(), public=TEXTS, n=60).texts) == sorted(TEXTS)
+    assert sorted(synthesizer.fit(crowd(), public=TEXTS, n=60).texts) == sorted(TEXTS)
     with pytest.raises(ParameterError, match="number of public texts, 60, got 61"):
-        made.fit(crowd(), public=TEXTS, n=61)
+        synthesizer.fit(crowd(), public=TEXTS, n=61)
 
 
 class Writer:
@@ -220,13 +225,13 @@ class Writer:
     def vary(self, texts, request):
         self.asked.append(request)
         self.shown += texts
-        made = []
+        output = []
         for text in texts * 10:
             words = text.split()
             words[self._bits.integers(3)] = str(self._bits.choice(WORDS))
-            made.append(" ".join(words))
-        self.made |= set(made)
-        return made
+            output.append(" ".join(words))
+        self.made |= set(output)
+        return output
 
     def parameters(self):
         return {"source": "writer"}
@@ -242,8 +247,8 @@ class Writer:
 def test_a_source_that_writes_sees_its_own_texts_and_public_names_alone(features, features_are):
     source = Writer()
     spec = features if features_are == "given" else features.blocks[0].encoder
-    made = VoteSynthesizer(epsilon=8.0, labels=LABELS, features=spec, rounds=3, candidates=30, cache=False)
-    release = made.fit(crowd(), public=source, n=12)
+    synthesizer = VoteSynthesizer(epsilon=8.0, labels=LABELS, features=spec, rounds=3, candidates=30, cache=False)
+    release = synthesizer.fit(crowd(), public=source, n=12)
     assert len(set(release.texts)) == 12
     assert set(release.texts) <= source.made
     assert set(source.shown) <= source.made

@@ -43,15 +43,15 @@ def _rows(file):
 
 
 def test_a_run_is_gone_on_with_and_reported(papers, folder, monkeypatch, capsys):
-    drawn = []
-    monkeypatch.setattr(papers.report, "draw", lambda found, path: drawn.append(path))
+    paths = []
+    monkeypatch.setattr(papers.report, "draw", lambda found, path: paths.append(path))
     out = folder / "out"
     arguments = ["--data", str(folder), "--vectors", str(folder / "vectors.txt"), "--out", str(out)]
     arguments += ["--processes", "1", "--trials", "2", "--epsilons", "2", "--shadows", "4", "--epochs", "3"]
     papers.experiment.main([*arguments, "--no-matched"])
     whole = _rows(out / "results.csv")
     assert sorted((row["trial"], row["mechanism"]) for row in whole) == sorted(
-        (trial, each) for trial in "01" for each in ("none", "TEM", "Madlib")
+        (trial, entry) for trial in "01" for entry in ("none", "TEM", "Madlib")
     )
     assert all(0 <= float(row["online_auc"]) <= 1 for row in whole)
     none = next(row for row in whole if row["mechanism"] == "none")
@@ -60,14 +60,14 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, monkeypatch, capsys)
     text = (out / "results.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     (out / "results.csv").write_text("".join(text[:-1]), encoding="utf-8")
     papers.experiment.main([*arguments, "--no-matched"])
-    again = _rows(out / "results.csv")
-    assert len(again) == len(whole)
-    assert {k: v for k, v in again[-1].items() if "seconds" not in k} == {
+    repeated = _rows(out / "results.csv")
+    assert len(repeated) == len(whole)
+    assert {k: v for k, v in repeated[-1].items() if "seconds" not in k} == {
         k: v for k, v in whole[-1].items() if "seconds" not in k
     }
     table = (out / "table.md").read_text(encoding="utf-8")
     assert "TEM - Madlib" in table
-    assert len(drawn) == 2
+    assert len(paths) == 2
     capsys.readouterr()
     with pytest.raises(ParameterError, match="other settings"):
         papers.experiment.main([*arguments[:-1], "4", "--no-matched"])
@@ -89,7 +89,7 @@ def test_the_adaptive_attacker_and_the_quarters(papers, folder):
     everyone = np.concatenate([parts.tr1, parts.tr2, parts.te1, parts.te2])
     assert sorted(everyone) == list(range(160))
     assert corpus.train[np.concatenate([parts.tr1, parts.tr2])].all()
-    assert all(corpus.positive[each].mean() == 0.5 for each in (parts.tr1, parts.tr2, parts.te1, parts.te2))
+    assert all(corpus.positive[entry].mean() == 0.5 for entry in (parts.tr1, parts.tr2, parts.te1, parts.te2))
     stored = cells.prepared_trial(0, corpus, vectors, settings, folder / "work")
     assert (stored.outputs == trial.outputs).all()
     assert (stored.parts.tr1 == parts.tr1).all()
@@ -136,21 +136,21 @@ def test_the_figure(papers, folder, tmp_path):
         for m, e in (("none", "0"), ("TEM", "2"), ("TEM", "4"), ("Madlib", "2"))
         for t in "012"
     ]
-    found = papers.report.Results(rows)  # a run without likelihood ratios has no such columns
-    assert "| TEM | 2 |" in found.attacks()
-    papers.report.draw(found, tmp_path / "figure.png")
+    results = papers.report.Results(rows)  # a run without likelihood ratios has no such columns
+    assert "| TEM | 2 |" in results.attacks()
+    papers.report.draw(results, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_threshold_and_the_trained_vectors_are_run_and_reported(papers, folder, tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(papers.threshold, "draw", lambda rows, path: drawn.append(path))
+    paths = []
+    monkeypatch.setattr(papers.threshold, "draw", lambda rows, path: paths.append(path))
     arguments = ["--data", str(folder), "--vectors", str(folder / "vectors.txt"), "--quick", "--out", str(tmp_path)]
     for part in (papers.threshold, papers.composed):
         part.main(arguments)
         part.main([*arguments, "--report"])
         assert "2 trials, 600 reviews a quarter" in (tmp_path / "table.md").read_text("utf-8")
-    assert drawn == [tmp_path / "figure.png"] * 2
+    assert paths == [tmp_path / "figure.png"] * 2
     rows = {
         (row.settings["mechanism"], row.settings["threshold"]): row.numbers for row in _sweep(tmp_path, "threshold")
     }

@@ -53,7 +53,7 @@ def test_a_seed_repeats_the_model_and_none_does_not(texts):
 def _reference(rows, labels, vectors, order, batch, epochs, rate, beta_1=0.9, beta_2=0.999):
     """Adam as its paper has it, on dense float64 tables."""
     values = [vectors.astype(np.float64), np.zeros((vectors.shape[1], 3)), np.zeros(3)]
-    first, second = [np.zeros_like(each) for each in values], [np.zeros_like(each) for each in values]
+    first, second = [np.zeros_like(value) for value in values], [np.zeros_like(value) for value in values]
     bags = np.stack([np.bincount(row, minlength=len(vectors)) / max(1, len(row)) for row in rows])
     step = 0
     for epoch in range(epochs):

@@ -58,10 +58,10 @@ def test_an_attacker_of_the_words_themselves_names_all_and_one_of_nothing_none(p
 
 def test_the_table_comes_from_the_rows_that_are_there(pure, tmp_path):
     def measured(settings, seed):
-        found = 0.2 + settings["rate"] / 100 + seed / 1000
-        return {"stays": 0.1, "relinked": 0.5, "k": 7.0, "cosine": found, "sentiment": 0.6}
+        result = 0.2 + settings["rate"] / 100 + seed / 1000
+        return {"stays": 0.1, "relinked": 0.5, "k": 7.0, "cosine": result, "sentiment": 0.6}
 
-    settings = [each for each in pure.settings_of(quick=False) if each["budget"] in (0.0, 50.0)]
+    settings = [setting for setting in pure.settings_of(quick=False) if setting["budget"] in (0.0, 50.0)]
     sweep(measured, settings, (1, 2), path=tmp_path / "pure.jsonl", name="words at a pure budget")
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{pure.START}\n{pure.END}\nafter\n", encoding="utf-8")

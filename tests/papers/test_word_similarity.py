@@ -31,20 +31,20 @@ def vectors():
 
 def test_the_score_is_spearmans_with_the_pairs_said(vectors):
     rated, expected = pairs_of(vectors, 200, np.random.default_rng(2))
-    found = similarity(vectors, rated, **QUICK)
-    assert found.score.value == pytest.approx(expected)
-    assert (found.pairs, found.covered, found.coverage, found.score.of) == (200, 200, 1.0, "pairs")
+    result = similarity(vectors, rated, **QUICK)
+    assert result.score.value == pytest.approx(expected)
+    assert (result.pairs, result.covered, result.coverage, result.score.of) == (200, 200, 1.0, "pairs")
     upper = [(first.upper(), second, rating) for first, second, rating in rated]
-    assert similarity(vectors, upper, **QUICK) == found
+    assert similarity(vectors, upper, **QUICK) == result
     ties = [(first, second, round(rating)) for first, second, rating in rated]
     cosines = [vectors[a] @ vectors[b] / np.linalg.norm(vectors[a]) / np.linalg.norm(vectors[b]) for a, b, _ in ties]
-    tied = stats.spearmanr([each[2] for each in ties], cosines).statistic
+    tied = stats.spearmanr([ty[2] for ty in ties], cosines).statistic
     assert similarity(vectors, ties, **QUICK).score.value == pytest.approx(tied)
 
 
 def test_missing_words_count_as_said(vectors):
     rated, expected = pairs_of(vectors, 100, np.random.default_rng(3))
-    strange = [*rated, *(("zebra", "yak", float(each)) for each in np.linspace(-2, 2, 100))]
+    strange = [*rated, *(("zebra", "yak", float(entry)) for entry in np.linspace(-2, 2, 100))]
     left_out = similarity(vectors, strange, **QUICK)
     average = similarity(vectors, strange, missing="average", **QUICK)
     assert left_out.score.value == pytest.approx(expected)
@@ -72,10 +72,10 @@ def test_two_sets_of_vectors_are_compared_on_the_same_pairs(vectors):
     generator = np.random.default_rng(5)
     rated, _ = pairs_of(vectors, 300, generator)
     worse = WordVectors(vectors.words, vectors.matrix + generator.normal(size=vectors.matrix.shape))
-    found = compare_similarity(vectors, worse, rated, **QUICK)
-    assert found.low > 0
+    result = compare_similarity(vectors, worse, rated, **QUICK)
+    assert result.low > 0
     single = similarity(vectors, rated, **QUICK).score.value - similarity(worse, rated, **QUICK).score.value
-    assert found.value == pytest.approx(single)
+    assert result.value == pytest.approx(single)
     assert compare_similarity(vectors, vectors, rated, **QUICK).value == 0
 
 
@@ -113,6 +113,6 @@ def test_a_perfect_order_of_a_few_pairs_is_no_certainty():
     angles = np.linspace(0.1, 1.2, 12)
     points = np.vstack([[1.0, 0.0], np.stack([np.cos(angles), np.sin(angles)], axis=1)])
     vectors = WordVectors(["<unk>", "cat", *(f"w{n}" for n in range(12))], np.vstack([[0.0, 0.1], points]))
-    found = similarity(vectors, [("cat", f"w{n}", -angles[n]) for n in range(12)], **QUICK).score
-    assert found.value == pytest.approx(1.0)
-    assert found.low < 0.6
+    score = similarity(vectors, [("cat", f"w{n}", -angles[n]) for n in range(12)], **QUICK).score
+    assert score.value == pytest.approx(1.0)
+    assert score.low < 0.6

@@ -20,7 +20,7 @@ class FewSamples(Samples):
     people = tuple(f"{one} {other} {one}" for one in WORDS for other in WORDS if one != other)
 
     def among(self, text):
-        return [text, *[each for each in self.public[:30:2] if each != text]]
+        return [text, *[entry for entry in self.public[:30:2] if entry != text]]
 
 
 @pytest.fixture(scope="session")

@@ -37,15 +37,15 @@ def test_product_is_between_the_bounds(places, sharpness):
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
     one, other = (reduce(np.multiply.outer, side) for side in zip(*pairs, strict=True))
     expected = np.minimum(one, other).sum()
-    found = overlap_of_places(pairs)
-    assert found.low - 1e-12 <= expected <= found.high + 1e-12
-    assert found.high - found.low <= 0.003 * places
+    result = overlap_of_places(pairs)
+    assert result.low - 1e-12 <= expected <= result.high + 1e-12
+    assert result.high - result.low <= 0.003 * places
 
 
 def test_bounds_hold_where_an_output_is_impossible():
     one, other = np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.5, 0.5])
-    found = overlap_of_places([(one, other)] * 2)
-    assert found.low <= 0.25 <= found.high and found.high - found.low < 0.01
+    result = overlap_of_places([(one, other)] * 2)
+    assert result.low <= 0.25 <= result.high and result.high - result.low < 0.01
 
 
 def test_many_places_are_told_apart():
@@ -60,27 +60,27 @@ def test_many_places_that_tell_little_are_bounded(places):
     counts = np.arange(places + 1)
     chances = np.array([comb(places, int(count)) for count in counts], dtype=float)
     one, other = (chances * share**counts * (1 - share) ** (places - counts) for share in (0.55, 0.45))
-    found = overlap_of_places([pair] * places)
-    assert found.low <= np.minimum(one, other).sum() <= found.high
-    assert found.high - found.low < 0.2
+    result = overlap_of_places([pair] * places)
+    assert result.low <= np.minimum(one, other).sum() <= result.high
+    assert result.high - result.low < 0.2
 
 
 def test_losses_beyond_the_grid_are_bounded():
     certain, other = np.array([1.0, 0.0]), np.array([1e-30, 1.0])
-    found = overlap_of_places([(certain, other), (other, certain), (certain, other)])
-    assert found.low <= 1e-30 <= found.high < 1e-3
+    result = overlap_of_places([(certain, other), (other, certain), (certain, other)])
+    assert result.low <= 1e-30 <= result.high < 1e-3
 
 
 def test_draws_find_the_exact_overlap_and_rate():
     """Of normal noise both are known, and of a finite mechanism; an interval of 95% is tripled here."""
-    bits, apart, sigma = RandomBits(4), 1.3, 0.7
-    pair = np.array([[0.0], [apart]])
+    bits, distance, sigma = RandomBits(4), 1.3, 0.7
+    pair = np.array([[0.0], [distance]])
     outputs = np.repeat(pair, 4000, axis=0) + sigma * bits.normal(8000, 1)
     logs = -np.square(outputs - pair.T) / (2 * sigma**2)
-    exact = 1 - gaussian_delta(sigma, epsilon=0.0, sensitivity=apart)
-    for found, expected in ((overlap_of_draws(logs), exact), (right_in_draws(logs), 1 - exact / 2)):
-        half = (found.high - found.low) / 2
-        assert abs(found.middle - expected) < 3 * half and half < 0.03
+    exact = 1 - gaussian_delta(sigma, epsilon=0.0, sensitivity=distance)
+    for result, expected in ((overlap_of_draws(logs), exact), (right_in_draws(logs), 1 - exact / 2)):
+        half = (result.high - result.low) / 2
+        assert abs(result.middle - expected) < 3 * half and half < 0.03
     wrong = -np.square(outputs - pair.T) / (2 * (1.5 * sigma) ** 2)
     assert abs(overlap_of_draws(wrong).middle - exact) > 0.05
 
@@ -105,10 +105,10 @@ def test_density_of_normal_noise():
     channel = Gaussian(epsilon=3.0, delta=1e-5, domain=Domain.SPHERE).channel(3)
     vectors = channel.domain.bound(RandomBits(1).normal(2, 3))
     outputs = np.asarray(channel.sample(np.repeat(vectors, 4000, axis=0), RandomBits(2)), dtype=np.float64)
-    apart = float(np.linalg.norm(vectors[0] - vectors[1]))
+    distance = float(np.linalg.norm(vectors[0] - vectors[1]))
     sigma = channel.parameters()["sigma"]
-    found = overlap_of_draws(log_densities(channel, outputs, vectors))
-    assert found.middle == pytest.approx(1 - gaussian_delta(sigma, epsilon=0.0, sensitivity=apart), abs=0.03)
+    result = overlap_of_draws(log_densities(channel, outputs, vectors))
+    assert result.middle == pytest.approx(1 - gaussian_delta(sigma, epsilon=0.0, sensitivity=distance), abs=0.03)
 
 
 def test_density_of_noise_on_words():
@@ -122,9 +122,9 @@ def test_likeliest_is_one_of_the_best_guesses():
     table = distributions(4, 7, 1.0, 9)
     expected = best_guesses([table], np.full(4, 0.25)).named
     assert likeliest(table.T, RandomBits(0)).tolist() == expected.tolist()
-    drawn = likeliest(np.ones((1000, 3)), RandomBits(0))
-    assert sorted(set(drawn.tolist())) == [0, 1, 2]
+    draws = likeliest(np.ones((1000, 3)), RandomBits(0))
+    assert sorted(set(draws.tolist())) == [0, 1, 2]
 
 
 def test_no_share_is_called_certain_by_rounding():
-    assert [percent(each) for each in (0.0, 1e-6, 0.5, 0.9999999, 1.0)] == ["0%", "<0.1%", "50%", ">99.9%", "100%"]
+    assert [percent(entry) for entry in (0.0, 1e-6, 0.5, 0.9999999, 1.0)] == ["0%", "<0.1%", "50%", ">99.9%", "100%"]

@@ -87,7 +87,7 @@ def test_page_and_its_parts(ask):
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith(kind)
     offered = ask("GET", f"/{TOKEN}/ways").json()
-    assert [each["name"] for each in offered["ways"]] == list(SETTINGS)
+    assert [entry["name"] for entry in offered["ways"]] == list(SETTINGS)
     assert offered["samples"] == [{"title": "A title", "text": "a text"}]
     assert "not released" in offered["note"]
 
@@ -198,7 +198,7 @@ def test_of_requests_that_wait_the_newest_is_answered(model):
                 await asyncio.sleep(0.05)
             page = await client.get(f"/{TOKEN}/")  # the page does not wait for the model
             model.goes_on.set()
-            return page.status_code, [each.status_code for each in await asyncio.gather(*sent)]
+            return page.status_code, [entry.status_code for entry in await asyncio.gather(*sent)]
 
     assert asyncio.run(go()) == (200, [200, 409, 409, 200])
     assert model.asked == [1, 4]
@@ -244,8 +244,8 @@ def test_idle_connections_do_not_use_up_the_file_descriptors(model):
         idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
         assert httpx.get(address, trust_env=False).status_code == 200
         assert len(server._server.server_state.connections) < 40
-        for each in idle:
-            each.close()
+        for entry in idle:
+            entry.close()
 
 
 def test_server_listens_on_this_machine_alone_and_says_nothing(model, caplog, capfd):
@@ -281,13 +281,13 @@ def test_connections_that_ask_for_nothing_keep_nobody_out_and_are_closed(model, 
     server = Server(model)
     with server.in_background() as address:
         idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
-        for each in idle[::2]:
-            each.sendall(b"GET / HTTP/1.1\r\nhost: ")
+        for entry in idle[::2]:
+            entry.sendall(b"GET / HTTP/1.1\r\nhost: ")
         assert httpx.get(address, trust_env=False).status_code == 200
-        for each in idle:
-            each.settimeout(30)
-            assert each.recv(1) == b""
-            each.close()
+        for entry in idle:
+            entry.settimeout(30)
+            assert entry.recv(1) == b""
+            entry.close()
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(model, monkeypatch):

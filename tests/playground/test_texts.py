@@ -37,25 +37,25 @@ def show(way, text=TEXT, epsilon=2.0, choice="", neighbour=None, draws=3):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
 def test_chances_of_texts_are_those_of_the_rewriter(sentences, samples, epsilon):
-    found = show(sentences, epsilon=epsilon, neighbour="tax law")
+    result = show(sentences, epsilon=epsilon, neighbour="tax law")
     rewriter = BankRewriter(sentences._bank, epsilon=epsilon, unit="document")
     one, other = rewriter.distributions([TEXT, "tax law"])
     rows = {text: row for row, text in enumerate(sentences._bank.texts)}
-    assert all(chance == one[rows[name]] for name, chance in found.pieces[0].becomes)
-    assert found.pieces[0].becomes[0][1] == one.max() and found.pieces[0].stays == 0.0
-    assert found.neighbours.overlap == pytest.approx(1 - np.abs(one - other).sum() / 2, abs=1e-12)
-    assert found.neighbours.overlap >= 1 - math.tanh(epsilon / 2) - 1e-12
-    for name, first, second in found.neighbours.outcomes[:-1]:
+    assert all(chance == one[rows[name]] for name, chance in result.pieces[0].becomes)
+    assert result.pieces[0].becomes[0][1] == one.max() and result.pieces[0].stays == 0.0
+    assert result.neighbours.overlap == pytest.approx(1 - np.abs(one - other).sum() / 2, abs=1e-12)
+    assert result.neighbours.overlap >= 1 - math.tanh(epsilon / 2) - 1e-12
+    for name, first, second in result.neighbours.outcomes[:-1]:
         assert (first, second) == (one[rows[name]], other[rows[name]])
     known = samples.among(TEXT)
-    assert found.attacker.right == pytest.approx(rewriter.relinking(len(known), known), abs=1e-12)
-    assert found.promise and set(found.draws) <= set(samples.public)
+    assert result.attacker.right == pytest.approx(rewriter.relinking(len(known), known), abs=1e-12)
+    assert result.promise and set(result.draws) <= set(samples.public)
 
 
 def test_a_text_of_the_bank_may_stay(sentences):
-    found = show(sentences, "cat dog", epsilon=10.0)
+    result = show(sentences, "cat dog", epsilon=10.0)
     rewriter = BankRewriter(sentences._bank, epsilon=10.0, unit="document")
-    assert found.pieces[0].stays == rewriter.probabilities("cat dog").max()
+    assert result.pieces[0].stays == rewriter.probabilities("cat dog").max()
 
 
 # -- a synthetic corpus --------------------------------------------------------------------------------------------
@@ -63,25 +63,25 @@ def test_a_text_of_the_bank_may_stay(sentences):
 
 def test_membership_is_the_total_variation_of_the_release(synthetic, vectors):
     """Against a run of the synthesizer itself on one person more, and one fewer."""
-    found = show(synthetic, epsilon=2.0)
+    result = show(synthetic, epsilon=2.0)
     synthesizer = Synthesizer(epsilon=2.0, delta=1e-6, features=MeanOfWords(vectors), cache=False)
     plan = synthesizer.plan(synthetic._samples.public)
     people = [Document(text, user=f"user {number}") for number, text in enumerate(synthetic._samples.people)]
     moved = plan.total_of([*people, Document(TEXT, user="one more")]) - plan.total_of(people)
     length = np.linalg.norm(moved.astype(float)) * CELL
     assert length == pytest.approx(1.0, abs=1e-5)
-    apart = gaussian_delta(plan.terms.budget.sigma, epsilon=0.0, sensitivity=float(length))
-    assert found.neighbours.overlap == pytest.approx(1 - apart, abs=1e-9)
-    assert found.attacker.right == pytest.approx((1 + apart) / 2, abs=1e-9) and found.attacker.blind == 0.5
-    assert found.promise.startswith("a person") and set(found.draws) <= set(synthetic._samples.public)
+    distance = gaussian_delta(plan.terms.budget.sigma, epsilon=0.0, sensitivity=float(length))
+    assert result.neighbours.overlap == pytest.approx(1 - distance, abs=1e-9)
+    assert result.attacker.right == pytest.approx((1 + distance) / 2, abs=1e-9) and result.attacker.blind == 0.5
+    assert result.promise.startswith("a person") and set(result.draws) <= set(synthetic._samples.public)
 
 
 def test_chances_of_the_telling_number_add_up(synthetic):
-    found = show(synthetic, epsilon=4.0).neighbours
-    ones, others = np.array([each[1:] for each in found.outcomes]).T
+    neighbours = show(synthetic, epsilon=4.0).neighbours
+    ones, others = np.array([outcome[1:] for outcome in neighbours.outcomes]).T
     assert ones.sum() == pytest.approx(1.0) and others.sum() == pytest.approx(1.0)
     # the intervals meet at the middle, where the two densities cross
-    assert np.minimum(ones, others).sum() == pytest.approx(found.overlap, abs=1e-5)
+    assert np.minimum(ones, others).sum() == pytest.approx(neighbours.overlap, abs=1e-5)
 
 
 def test_the_same_text_in_its_place_is_no_other_corpus(synthetic):
@@ -94,17 +94,17 @@ def test_the_same_text_in_its_place_is_no_other_corpus(synthetic):
 
 @pytest.mark.parametrize("choice", ["PrivUnit", "L2Laplace", "Gaussian"])
 def test_private_vectors_overlap_as_far_as_the_promise_demands(private, choice):
-    found = show(private, epsilon=1.0, choice=choice, neighbour="tax law")
+    result = show(private, epsilon=1.0, choice=choice, neighbour="tax law")
     delta = 1e-6 if choice == "Gaussian" else 0.0
-    assert found.neighbours.overlap >= 1 - math.tanh(0.5) - delta - 0.05  # from draws: .05 is 10 standard errors
-    assert len(found.points) == 300 and {each.of for each in found.points} == {0, 1}
-    assert sum(each[1] for each in found.neighbours.outcomes) == pytest.approx(1.0)
+    assert result.neighbours.overlap >= 1 - math.tanh(0.5) - delta - 0.05  # from draws: .05 is 10 standard errors
+    assert len(result.points) == 300 and {point.of for point in result.points} == {0, 1}
+    assert sum(outcome[1] for outcome in result.neighbours.outcomes) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("choice", ["PrivUnit", "L2Laplace"])
 def test_outputs_of_two_inputs_lie_apart_along_the_first_axis(private, choice):
-    found = show(private, epsilon=50.0, choice=choice, neighbour="tax law")
-    first, second = (np.mean([each.x for each in found.points if each.of == of]) for of in (0, 1))
+    result = show(private, epsilon=50.0, choice=choice, neighbour="tax law")
+    first, second = (np.mean([point.x for point in result.points if point.of == of]) for of in (0, 1))
     assert second > first
 
 
@@ -136,5 +136,5 @@ def test_a_huge_epsilon_shows_all_and_a_tiny_one_nothing(request, name, choice, 
 @pytest.mark.parametrize("name", ["sentences", "synthetic"])
 def test_more_epsilon_hides_less(request, name):
     way = request.getfixturevalue(name)
-    found = [show(way, epsilon=each, neighbour="tax law").attacker.right for each in (0.25, 0.5, 1.0, 2.0, 4.0)]
-    assert found == sorted(found)
+    results = [show(way, epsilon=entry, neighbour="tax law").attacker.right for entry in (0.25, 0.5, 1.0, 2.0, 4.0)]
+    assert results == sorted(results)

@@ -12,7 +12,7 @@ from dptext.methods.preview import NOTE
 from dptext.playground.model import MOST_CHARACTERS, SETTINGS, DroppedError, Playground
 
 SECRET = "Zxqvy"
-CHOICES = [(way, choice) for way, each in SETTINGS.items() for choice in each.choices]
+CHOICES = [(way, choice) for way, entry in SETTINGS.items() for choice in entry.choices]
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +24,11 @@ def playground():
 @pytest.mark.parametrize("end", [0, 1])
 def test_every_way_works_at_both_ends_of_its_slider(playground, way, choice, end):
     text = playground.samples[0][1]
-    found = playground.show(way, text, SETTINGS[way].epsilons[end], choice, draws=2)
-    assert (found.way, found.epsilon, len(found.draws)) == (way, SETTINGS[way].epsilons[end], 2)
-    assert found.note.startswith(NOTE) and 0 <= found.neighbours.overlap <= 1
-    assert 0 < found.attacker.blind - 0.05 <= found.attacker.right <= 1 or found.attacker.blind < 0.05
-    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["promise"] == found.promise
+    result = playground.show(way, text, SETTINGS[way].epsilons[end], choice, draws=2)
+    assert (result.way, result.epsilon, len(result.draws)) == (way, SETTINGS[way].epsilons[end], 2)
+    assert result.note.startswith(NOTE) and 0 <= result.neighbours.overlap <= 1
+    assert 0 < result.attacker.blind - 0.05 <= result.attacker.right <= 1 or result.attacker.blind < 0.05
+    assert json.loads(json.dumps(result.as_json(), allow_nan=False))["promise"] == result.promise
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_every_way_works_at_both_ends_of_its_slider(playground, way, choice, end
 )
 @pytest.mark.parametrize("way", SETTINGS)
 def test_any_text_is_shown_as_it_is(playground, way, text):
-    found = playground.show(way, text, 4.0, draws=1)
-    assert "".join(each.text for each in found.pieces) == text
+    result = playground.show(way, text, 4.0, draws=1)
+    assert "".join(piece.text for piece in result.pieces) == text
     playground.show(way, "other text", 4.0, neighbour=text, draws=1)
 
 
@@ -83,9 +83,9 @@ def test_a_long_computation_stops_when_it_is_not_wanted_any_more(playground):
     ids=range(15),
 )
 def test_what_cannot_be_shown_is_refused_without_the_text(playground, change):
-    given = {"way": "words", "text": f"{SECRET} text", "epsilon": 4.0} | change
+    values = {"way": "words", "text": f"{SECRET} text", "epsilon": 4.0} | change
     with pytest.raises(DptextError) as error:
-        playground.show(**given)
+        playground.show(**values)
     assert SECRET not in str(error.value)
 
 
@@ -105,13 +105,13 @@ def _held(thing, seen=None):
     if isinstance(thing, str):
         return [thing]
     if isinstance(thing, dict):
-        return [each for pair in thing.items() for part in pair for each in _held(part, seen)]
+        return [entry for pair in thing.items() for part in pair for entry in _held(part, seen)]
     if isinstance(thing, (list, tuple, set, frozenset)):
-        return [each for part in thing for each in _held(part, seen)]
+        return [entry for part in thing for entry in _held(part, seen)]
     if type(thing).__module__.startswith("dptext"):
-        found = vars(thing) if hasattr(thing, "__dict__") else {}
+        result = vars(thing) if hasattr(thing, "__dict__") else {}
         slots = {name: getattr(thing, name, None) for name in getattr(type(thing), "__slots__", ())}
-        return _held(dict(found), seen) + _held(slots, seen)
+        return _held(dict(result), seen) + _held(slots, seen)
     return []
 
 
@@ -127,10 +127,10 @@ def test_samples_can_be_shown(playground):
 
 
 def test_what_is_shown_is_frozen(playground):
-    found = playground.show("words", "a cat", 4.0)
-    assert replace(found, epsilon=5.0).epsilon == 5.0
+    result = playground.show("words", "a cat", 4.0)
+    assert replace(result, epsilon=5.0).epsilon == 5.0
     with pytest.raises(AttributeError):
-        found.epsilon = 5.0
+        result.epsilon = 5.0
 
 
 def test_dptext_does_not_import_the_playground():

@@ -116,16 +116,16 @@ def test_composition_agrees_with_privacy_loss_distributions():
 
 def test_adaptive_releases_are_covered():
     """The second query asks along the sign of the first answer: exact delta by quadrature, never above the bound."""
-    at = np.linspace(-9, 10, 1_500)
-    first = [np.exp(-((at - mean) ** 2) / 2) / math.sqrt(2 * math.pi) for mean in (0.0, 1.0)]
-    size = np.where(at > 0.5, 1.0, 0.3)  # how far the second query moves: at most 1
+    position = np.linspace(-9, 10, 1_500)
+    first = [np.exp(-((position - mean) ** 2) / 2) / math.sqrt(2 * math.pi) for mean in (0.0, 1.0)]
+    size = np.where(position > 0.5, 1.0, 0.3)  # how far the second query moves: at most 1
     joint = []
     for world, density in enumerate(first):
-        second = np.exp(-((at[None, :] - world * size[:, None]) ** 2) / 2) / math.sqrt(2 * math.pi)
+        second = np.exp(-((position[None, :] - world * size[:, None]) ** 2) / 2) / math.sqrt(2 * math.pi)
         joint.append(density[:, None] * second)
     whole = compose_gaussians(GaussianRelease(sigma=1.0), GaussianRelease(sigma=1.0))
     for epsilon in (0.5, 2.0, 4.0):
-        delta = np.maximum(joint[1] - math.exp(epsilon) * joint[0], 0).sum() * (at[1] - at[0]) ** 2
+        delta = np.maximum(joint[1] - math.exp(epsilon) * joint[0], 0).sum() * (position[1] - position[0]) ** 2
         assert delta <= whole.delta(epsilon=epsilon)
         assert delta > GaussianRelease(sigma=1.0).delta(epsilon=epsilon)
 
@@ -134,11 +134,11 @@ def test_adaptive_releases_are_covered():
 def test_a_split_costs_what_the_whole_cost(weights, sigma):
     whole = GaussianRelease(sigma=sigma, sensitivity=2.0, relation="substitution")
     parts = whole.split([weight / sum(weights) for weight in weights])
-    again = compose_gaussians(*parts)
-    assert again.mu == pytest.approx(whole.mu, rel=1e-9)
-    assert again.mu <= whole.mu * (1 + 1e-13)
+    repeated = compose_gaussians(*parts)
+    assert repeated.mu == pytest.approx(whole.mu, rel=1e-9)
+    assert repeated.mu <= whole.mu * (1 + 1e-13)
     assert {part.sensitivity for part in parts} == {2.0}
-    assert again.relation is Relation.SUBSTITUTION
+    assert repeated.relation is Relation.SUBSTITUTION
 
 
 def test_thirds_are_a_split():
@@ -159,11 +159,11 @@ def test_relations_do_not_mix_and_nothing_does_not_compose():
 def test_zcdp_of_a_gaussian_bounds_its_renyi_divergences():
     release = GaussianRelease(sigma=2.0, sensitivity=3.0)
     assert release.zcdp.rho == pytest.approx(9 / 8, rel=1e-12)
-    at = np.linspace(-80, 80, 400_001)
+    position = np.linspace(-80, 80, 400_001)
     for order in (1.5, 2.0, 5.0):
-        log_ratio = 3 * at / 4 - 9 / 8  # of N(3, 4) against N(0, 4)
-        density = np.exp(-(at**2) / 8 + order * log_ratio) / math.sqrt(8 * math.pi)
-        renyi = math.log(np.trapezoid(density, at)) / (order - 1)
+        log_ratio = 3 * position / 4 - 9 / 8  # of N(3, 4) against N(0, 4)
+        density = np.exp(-(position**2) / 8 + order * log_ratio) / math.sqrt(8 * math.pi)
+        renyi = math.log(np.trapezoid(density, position)) / (order - 1)
         assert renyi == pytest.approx(order * release.zcdp.rho, rel=1e-9)
 
 
@@ -238,8 +238,8 @@ def test_extreme_ratios_are_refused_and_never_perfect_privacy():
 @pytest.mark.parametrize("rho", [5e-324, 1e-310, 1e-300])
 def test_hardly_any_loss_is_not_none(rho):
     """Gaussian noise of this rho has delta about .4 sqrt(2 rho) at epsilon 0, far above this delta."""
-    found = tighter_approx_from_zcdp(ZCDP(rho), delta=1e-300)
-    assert 0 < found.epsilon <= approx_from_zcdp(ZCDP(rho), delta=1e-300).epsilon
+    result = tighter_approx_from_zcdp(ZCDP(rho), delta=1e-300)
+    assert 0 < result.epsilon <= approx_from_zcdp(ZCDP(rho), delta=1e-300).epsilon
 
 
 # -- one release ---------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_one_dimension_on_a_coarse_grid_keeps_the_promise():
     for step in (0.01, 0.5, 2.0, 5.0):
         for shift in (0.0, 0.2, 0.37):
             borders = (np.arange(-4_000, 4_002) - 0.5) * step - shift
-            one, other = (np.diff(special.ndtr((borders - at) / sigma)) for at in (0.0, 1.0))
+            one, other = (np.diff(special.ndtr((borders - position) / sigma)) for position in (0.0, 1.0))
             delta = np.maximum(one - math.exp(epsilon) * other, 0).sum()
             assert delta <= delta_by_scipy(sigma, epsilon, 1.0) * (1 + 1e-9)
             if step == 0.01:
@@ -310,7 +310,8 @@ def test_two_dimensions_and_an_oblique_shift_keep_it_too(angle):
         borders = (np.arange(-120, 122) - 0.5) * step
         shift = math.cos(angle), math.sin(angle)
         one, other = (
-            np.outer(*(np.diff(special.ndtr((borders - sign * at / 2) / sigma)) for at in shift)) for sign in (1, -1)
+            np.outer(*(np.diff(special.ndtr((borders - sign * position / 2) / sigma)) for position in shift))
+            for sign in (1, -1)
         )
         delta = np.maximum(one - math.exp(epsilon) * other, 0).sum()
         assert delta <= delta_by_scipy(sigma, epsilon, 1.0) * (1 + 1e-9)
@@ -326,7 +327,7 @@ def test_mills_ratio_agrees_with_scipy_and_has_no_seam():
 
 def test_what_no_noise_reaches_is_infinite_and_what_needs_none_is_small():
     assert gaussian_sigma(epsilon=1e-300, delta=1e-300, sensitivity=1.0) == math.inf
-    least = gaussian_sigma(epsilon=1.0, delta=1 - 1e-9, sensitivity=1.0)
+    minimum = gaussian_sigma(epsilon=1.0, delta=1 - 1e-9, sensitivity=1.0)
     assert optimize.brentq(lambda s: delta_by_scipy(s, 1.0, 1.0) - (1 - 1e-9), 0.05, 1.0) == pytest.approx(
-        least, rel=0.2
+        minimum, rel=0.2
     )

@@ -88,9 +88,9 @@ def test_substitution_within_and_across_levels(budgets):
         ("open", None),
     ):
         moved = budgets.clipping_norm(level) + budgets.clipping_norm(other or level)
-        found = budgets.guarantee(level, relation=Relation.SUBSTITUTION, other=other)
-        assert found.epsilon == pytest.approx(get_epsilon_gaussian(budgets.sigma / moved, DELTA), rel=1e-4)
-        assert found.delta == DELTA
+        result = budgets.guarantee(level, relation=Relation.SUBSTITUTION, other=other)
+        assert result.epsilon == pytest.approx(get_epsilon_gaussian(budgets.sigma / moved, DELTA), rel=1e-4)
+        assert result.delta == DELTA
         release = budgets.release(level, relation="substitution", other=other)
         assert (release.sensitivity, release.relation) == (moved, Relation.SUBSTITUTION)
     forth, back = (

@@ -174,10 +174,10 @@ def test_each_kind_says_what_it_is(guarantee, words):
 @example(9e-5, 1)
 @example(math.inf, 3)
 def test_a_number_said_in_few_digits_is_never_too_small_and_hardly_too_large(value, digits):
-    said = float(at_most(value, digits))
-    assert said >= value
+    text = float(at_most(value, digits))
+    assert text >= value
     if value < 1e300:
-        assert said <= value * (1 + 10.0 ** (1 - digits)) * (1 + 1e-12) + 1e-300
+        assert text <= value * (1 + 10.0 ** (1 - digits)) * (1 + 1e-12) + 1e-300
 
 
 # -- composition: the table -----------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_composition_is_associative_where_every_sum_has_one_meaning(kind):
         # but only triples of one kind must agree exactly
         left = compose(compose(first, second), third)
         right = compose(first, compose(second, third))
-        if {type(each) for each in (first, second, third)} == {PureDP, ZCDP}:
+        if {type(entry) for entry in (first, second, third)} == {PureDP, ZCDP}:
             assert isinstance(left, ZCDP)
             assert isinstance(right, ZCDP)
         else:
@@ -336,9 +336,9 @@ def test_group_privacy_is_the_repeated_chain(epsilon, delta, size):
     chained = 0.0
     for _ in range(size):
         chained = math.exp(epsilon) * chained + delta
-    found = for_group(ApproxDP(epsilon, delta), size)
-    assert found.epsilon == pytest.approx(size * epsilon)
-    assert found.delta == pytest.approx(min(1.0, chained), rel=1e-9)
+    result = for_group(ApproxDP(epsilon, delta), size)
+    assert result.epsilon == pytest.approx(size * epsilon)
+    assert result.delta == pytest.approx(min(1.0, chained), rel=1e-9)
 
 
 def test_group_privacy_in_numbers():
@@ -394,9 +394,9 @@ def test_a_group_under_an_unbounded_metric_is_refused():
 
 @given(st.floats(min_value=0, max_value=50), st.floats(min_value=0, max_value=1e-3))
 def test_substitution_costs_twice_epsilon_and_one_plus_e_to_epsilon_delta(epsilon, delta):
-    found = substitution_from_add_remove(ApproxDP(epsilon, delta))
-    assert found.epsilon == 2 * epsilon
-    assert found.delta == pytest.approx(min(1.0, (1 + math.exp(epsilon)) * delta), rel=1e-9)
+    result = substitution_from_add_remove(ApproxDP(epsilon, delta))
+    assert result.epsilon == 2 * epsilon
+    assert result.delta == pytest.approx(min(1.0, (1 + math.exp(epsilon)) * delta), rel=1e-9)
 
 
 def test_substitution_of_the_other_kinds():
@@ -413,10 +413,10 @@ def test_zcdp_in_numbers():
     assert zcdp_from_pure(PureDP(math.inf)) == ZCDP(math.inf)
     assert approx_from_zcdp(ZCDP(0.0), delta=1e-6) == ApproxDP(0.0, 1e-6)
     assert approx_from_zcdp(ZCDP(0.0), delta=0.0) == ApproxDP(0.0, 0.0)
-    found = approx_from_zcdp(ZCDP(0.1), delta=1e-6)
-    assert found.epsilon == pytest.approx(0.1 + 2 * math.sqrt(0.1 * math.log(1e6)))
-    assert found.epsilon == pytest.approx(2.4508, abs=5e-5)
-    assert found.delta == 1e-6
+    result = approx_from_zcdp(ZCDP(0.1), delta=1e-6)
+    assert result.epsilon == pytest.approx(0.1 + 2 * math.sqrt(0.1 * math.log(1e6)))
+    assert result.epsilon == pytest.approx(2.4508, abs=5e-5)
+    assert result.delta == 1e-6
 
 
 def test_zcdp_converts_for_a_delta_above_zero_only():
@@ -432,9 +432,9 @@ def test_zcdp_converts_for_a_delta_above_zero_only():
 @example(1e308, 1e-300)
 @given(amounts, st.floats(min_value=5e-324, max_value=1))
 def test_zcdp_converts_at_every_rho_and_every_delta(rho, delta):
-    found = approx_from_zcdp(ZCDP(rho), delta=delta)
-    assert found.delta == delta
-    assert found.epsilon >= rho
+    result = approx_from_zcdp(ZCDP(rho), delta=delta)
+    assert result.delta == delta
+    assert result.epsilon >= rho
 
 
 @example(1e200)
@@ -721,8 +721,8 @@ def gaussian_delta(shift, epsilon):
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
 def test_the_epsilon_of_zcdp_bounds_the_gaussian_mechanism_and_without_the_factor_two_it_does_not(shift, delta):
     rho = shift**2 / 2
-    found = approx_from_zcdp(ZCDP(rho), delta=delta)
-    assert gaussian_delta(shift, found.epsilon) <= delta
+    result = approx_from_zcdp(ZCDP(rho), delta=delta)
+    assert gaussian_delta(shift, result.epsilon) <= delta
     assert gaussian_delta(shift, rho + math.sqrt(rho * math.log(1 / delta))) > delta
 
 
@@ -731,8 +731,8 @@ def test_composed_zcdp_bounds_two_gaussian_releases():
     total = compose(*(ZCDP(shift**2 / 2) for shift in shifts))
     together = math.hypot(*shifts)  # two independent Gaussian releases are one with this shift
     assert total.rho == pytest.approx(together**2 / 2)
-    found = approx_from_zcdp(total, delta=1e-6)
-    assert gaussian_delta(together, found.epsilon) <= 1e-6
+    result = approx_from_zcdp(total, delta=1e-6)
+    assert gaussian_delta(together, result.epsilon) <= 1e-6
     worst = approx_from_zcdp(ZCDP(max(shifts) ** 2 / 2), delta=1e-6)
     assert gaussian_delta(5.0, worst.epsilon) > 1e-6, "a maximum instead of a sum is caught for a large enough part"
 
@@ -784,6 +784,6 @@ def test_extremes_round_up_and_never_fail(result):
 
 @pytest.mark.parametrize("value", [9.9999, 10.0, 1.00049, 0.99995, 123456.0, 3e-7])
 def test_rounding_goes_down(value):
-    found = rounded_down(value, 4)
-    assert found <= value < found * (1 + 2e-3)
-    assert found == float(f"{found:.4g}")
+    result = rounded_down(value, 4)
+    assert result <= value < result * (1 + 2e-3)
+    assert result == float(f"{result:.4g}")

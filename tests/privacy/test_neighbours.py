@@ -78,10 +78,10 @@ def test_a_condition_survives_its_data(condition):
 @given(conditions, whom)
 def test_every_requirement_is_said(condition, whom):
     plain = Condition(note=condition.note).in_words(*whom)
-    said = condition.in_words(*whom)
-    assert said
+    text = condition.in_words(*whom)
+    assert text
     if condition.requirements:
-        assert said != plain or whom[0] is Unit.WORD  # two words at one place: the layout is the same by itself
+        assert text != plain or whom[0] is Unit.WORD  # two words at one place: the layout is the same by itself
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_what_follows_is_left_out(tight, wide):
     ],
 )
 def test_the_words_of_a_condition(condition, unit, relation, words):
-    said = condition.in_words(unit, relation)
-    assert said.startswith(words)
+    text = condition.in_words(unit, relation)
+    assert text.startswith(words)
 
 
 def test_a_promise_to_some_only_is_known_as_one():
@@ -164,10 +164,10 @@ def test_a_promise_for_one_word_never_becomes_one_for_texts_that_differ_in_sever
     ],
 )
 def test_what_the_inputs_are_never_becomes_more_than_they_were(unit, relation, before, after):
-    made = statement(Condition(about=before), unit=unit, relation=relation)
+    output = statement(Condition(about=before), unit=unit, relation=relation)
     with pytest.raises(RefusedError, match="only become tighter"):
-        made.replace(condition=Condition(about=after))
-    assert made.compose(statement(Condition(about=after), unit=unit, relation=relation)).condition.about == before
+        output.replace(condition=Condition(about=after))
+    assert output.compose(statement(Condition(about=after), unit=unit, relation=relation)).condition.about == before
 
 
 def test_what_people_have_in_common_is_said_of_people():
@@ -183,18 +183,18 @@ def test_what_people_have_in_common_is_said_of_people():
     [({"trust": Trust.CENTRAL}, {"trust": Trust.LOCAL}), ({"seeded": True}, {"seeded": False})],
 )
 def test_replace_takes_no_trust_and_no_seed_back(before, change):
-    made = statement(**before)
+    output = statement(**before)
     with pytest.raises(RefusedError):
-        made.replace(**change)
-    assert made.replace(**before) == made
+        output.replace(**change)
+    assert output.replace(**before) == output
 
 
 def test_another_guarantee_leaves_out_what_followed_from_the_one_before():
     exact = {"epsilon_under_substitution": 2.1, "delta_under_substitution": 1e-6}
-    made = statement(relation=Relation.ADD_REMOVE, parameters={"sigma": 3.0, **exact})
-    assert made.replace(mechanism="other").parameters == made.parameters
-    assert made.replace(guarantee=PureDP(9.0)).parameters == {"sigma": 3.0}
-    assert under_substitution(made.replace(guarantee=PureDP(9.0))) == PureDP(18.0)
+    output = statement(relation=Relation.ADD_REMOVE, parameters={"sigma": 3.0, **exact})
+    assert output.replace(mechanism="other").parameters == output.parameters
+    assert output.replace(guarantee=PureDP(9.0)).parameters == {"sigma": 3.0}
+    assert under_substitution(output.replace(guarantee=PureDP(9.0))) == PureDP(18.0)
 
 
 def test_what_copies_with_changes_does_what_replace_does():
@@ -205,12 +205,12 @@ def test_what_copies_with_changes_does_what_replace_does():
 
 @given(st.sampled_from(Unit), conditions, conditions)
 def test_replace_tightens_or_refuses(unit, one, two):
-    made = statement(one, unit=unit)
+    output = statement(one, unit=unit)
     if two.narrows(one, unit):
-        assert made.replace(condition=two).condition == two
+        assert output.replace(condition=two).condition == two
     else:
         with pytest.raises(RefusedError, match="only become tighter"):
-            made.replace(condition=two)
+            output.replace(condition=two)
 
 
 @pytest.mark.parametrize("change", [{"unit": Unit.USER}, {"relation": Relation.ADD_REMOVE}])
@@ -244,5 +244,5 @@ def test_what_is_no_condition_is_refused(value):
 
 
 def test_a_level_is_said_of_people_and_not_of_their_layout():
-    whose = Condition(requirements=(OfLevel("strict"), TextsOfOne(3), SameLayout()))
-    assert whose.in_words(Unit.USER, Relation.SUBSTITUTION).startswith("any two people of the level 'strict' with")
+    condition = Condition(requirements=(OfLevel("strict"), TextsOfOne(3), SameLayout()))
+    assert condition.in_words(Unit.USER, Relation.SUBSTITUTION).startswith("any two people of the level 'strict' with")

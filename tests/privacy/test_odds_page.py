@@ -11,7 +11,7 @@ def test_the_odds_on_the_page_are_those_that_the_library_says():
     table = page.split("| epsilon | odds of one of two |")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     assert len(rows) == 9
-    for epsilon, *said in rows:
+    for epsilon, *text in rows:
         nats = float(epsilon)
         guesses = [percent_at_most(rate_at_most(nats, inputs)) for inputs in (10, 300, 100_000)]
-        assert said == [f"{odds(nats)} to 1", f"{percent_right(nats):g}%", *guesses]
+        assert text == [f"{odds(nats)} to 1", f"{percent_right(nats):g}%", *guesses]

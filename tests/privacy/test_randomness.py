@@ -105,16 +105,16 @@ def test_the_stream_of_a_seed_is_aes_256_in_counter_mode_under_the_digest_of_the
 
 
 def test_without_a_seed_the_key_is_32_bytes_from_the_operating_system(monkeypatch):
-    asked = []
+    requested = []
 
     def urandom(count):
-        asked.append(count)
+        requested.append(count)
         return b"k" * count
 
     monkeypatch.setattr(os, "urandom", urandom)
-    found = RandomBits().take(64)
-    assert asked == [32]
-    assert found == Cipher(algorithms.AES256(b"k" * 32), modes.CTR(bytes(16))).encryptor().update(bytes(64))
+    result = RandomBits().take(64)
+    assert requested == [32]
+    assert result == Cipher(algorithms.AES256(b"k" * 32), modes.CTR(bytes(16))).encryptor().update(bytes(64))
 
 
 # -- spawned streams ------------------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ def test_spawned_streams_differ_from_each_other_and_from_their_parent():
     parent = RandomBits(seed=7)
     before = parent.take(32)
     streams = [*parent.spawn(20), *parent.spawn(20), *parent.spawn(1)[0].spawn(5)]
-    drawn = [stream.take(32) for stream in streams] + [before, parent.take(32), RandomBits(seed=7).take(32)]
-    assert len(set(drawn)) == len(drawn) - 1, "only the last one repeats the first of the parent"
+    draws = [stream.take(32) for stream in streams] + [before, parent.take(32), RandomBits(seed=7).take(32)]
+    assert len(set(draws)) == len(draws) - 1, "only the last one repeats the first of the parent"
 
 
 def test_spawned_streams_repeat_under_a_seed_and_only_there():
@@ -145,7 +145,7 @@ def test_the_key_of_a_spawned_stream_is_never_handed_out():
 def test_spawned_streams_know_whether_a_seed_stands_behind_them():
     for stream in RandomBits(seed=7).spawn(2):
         assert stream.seeded
-        assert all(each.seeded for each in stream.spawn(2))
+        assert all(entry.seeded for entry in stream.spawn(2))
     assert not any(stream.seeded for stream in RandomBits().spawn(2))
 
 
@@ -172,8 +172,8 @@ def test_taking_in_pieces_is_taking_at_once(counts):
 
 
 def test_the_stream_does_not_repeat_after_a_chunk():
-    drawn = np.frombuffer(RandomBits(seed=7).take(4 * CHUNK), dtype="V16")
-    assert len(np.unique(drawn)) == len(drawn)
+    draws = np.frombuffer(RandomBits(seed=7).take(4 * CHUNK), dtype="V16")
+    assert len(np.unique(draws)) == len(draws)
 
 
 def test_taken_bytes_are_a_copy_that_later_draws_leave_alone():
@@ -192,11 +192,11 @@ def test_threads_that_share_a_stream_never_get_the_same_bytes():
     try:
         with ThreadPoolExecutor(workers) as pool:
             taken = pool.map(lambda _: [shared.take(16) for _ in range(count)], range(workers))
-            drawn = [part for parts in taken for part in parts]
+            draws = [part for parts in taken for part in parts]
     finally:
         sys.setswitchinterval(interval)
     whole = RandomBits(seed=7).take(16 * count * workers)
-    assert sorted(drawn) == sorted(whole[place : place + 16] for place in range(0, len(whole), 16))
+    assert sorted(draws) == sorted(whole[place : place + 16] for place in range(0, len(whole), 16))
 
 
 # -- integers -------------------------------------------------------------------------------------------------
@@ -209,29 +209,29 @@ def bits_are_balanced(numbers, width):
 
 
 def test_every_bit_of_an_integer_is_set_in_half_of_the_draws():
-    drawn = RandomBits(seed=1).integers(DRAWS)
-    assert drawn.dtype == np.uint64
-    assert bits_are_balanced(drawn, 64)
-    assert not bits_are_balanced(drawn & ~np.uint64(1), 64)
-    assert not bits_are_balanced(drawn >> np.uint64(1), 64)
+    draws = RandomBits(seed=1).integers(DRAWS)
+    assert draws.dtype == np.uint64
+    assert bits_are_balanced(draws, 64)
+    assert not bits_are_balanced(draws & ~np.uint64(1), 64)
+    assert not bits_are_balanced(draws >> np.uint64(1), 64)
 
 
 def test_integers_are_uniform_and_neighbours_are_independent():
-    drawn = RandomBits(seed=2).integers(DRAWS)
+    draws = RandomBits(seed=2).integers(DRAWS)
 
     def fits(numbers):
         pairs = (numbers[:-1] >> np.uint64(59)) << np.uint64(5) | (numbers[1:] >> np.uint64(59))
         return stats.chisquare(np.bincount(pairs.astype(np.int64), minlength=1024)).pvalue > FALSE_ALARM
 
-    assert fits(drawn)
-    assert not fits(np.repeat(drawn, 2))
-    assert not fits((drawn.astype(np.float64) ** 1.02).clip(0, 1.8e19).astype(np.uint64))
+    assert fits(draws)
+    assert not fits(np.repeat(draws, 2))
+    assert not fits((draws.astype(np.float64) ** 1.02).clip(0, 1.8e19).astype(np.uint64))
 
 
 def test_integers_follow_the_bytes_in_little_endian_order():
-    drawn = RandomBits(seed=3).integers(3)
+    draws = RandomBits(seed=3).integers(3)
     taken = RandomBits(seed=3).take(24)
-    assert drawn.tolist() == [int.from_bytes(taken[place : place + 8], "little") for place in (0, 8, 16)]
+    assert draws.tolist() == [int.from_bytes(taken[place : place + 8], "little") for place in (0, 8, 16)]
 
 
 # -- bounded integers -----------------------------------------------------------------------------------------
@@ -284,8 +284,8 @@ def test_a_bound_where_modulo_is_grossly_biased_is_met_without_bias():
 
 @pytest.mark.parametrize("bound", [2, 3, 10, 1000])
 def test_small_bounds_are_met_evenly(bound):
-    drawn = below(RandomBits(seed=5), bound, DRAWS).astype(np.int64)
-    counts = np.bincount(drawn, minlength=bound)
+    draws = below(RandomBits(seed=5), bound, DRAWS).astype(np.int64)
+    counts = np.bincount(draws, minlength=bound)
     assert len(counts) == bound
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
     counts[0] += 6 * math.isqrt(DRAWS // bound * 2) + 5 * bound
@@ -294,15 +294,15 @@ def test_small_bounds_are_met_evenly(bound):
 
 def test_bounds_of_one_batch_are_each_met_evenly():
     bounds = np.tile(np.array([1, 2, 3, 7, 3 * 2**62, TOP - 1], dtype=np.uint64), 20_000)
-    drawn = RandomBits(seed=6).below(bounds)
-    assert drawn.dtype == np.uint64
-    assert (drawn < bounds).all()
-    assert not drawn[bounds == 1].any()
+    draws = RandomBits(seed=6).below(bounds)
+    assert draws.dtype == np.uint64
+    assert (draws < bounds).all()
+    assert not draws[bounds == 1].any()
     for bound in (2, 3, 7):
-        counts = np.bincount(drawn[bounds == bound].astype(np.int64), minlength=bound)
+        counts = np.bincount(draws[bounds == bound].astype(np.int64), minlength=bound)
         assert stats.chisquare(counts).pvalue > FALSE_ALARM
-    assert fits_three_parts(drawn[bounds == 3 * 2**62])
-    assert bits_are_balanced(drawn[bounds == TOP - 1], 64)
+    assert fits_three_parts(draws[bounds == 3 * 2**62])
+    assert bits_are_balanced(draws[bounds == TOP - 1], 64)
 
 
 def test_a_rejected_candidate_is_drawn_again_in_its_own_place():
@@ -328,10 +328,10 @@ def fits(drawn, distribution):
 
 
 def test_uniforms_are_uniform_and_other_scales_are_rejected():
-    drawn = RandomBits(seed=8).uniform(DRAWS)
-    assert fits(drawn, "uniform")
+    draws = RandomBits(seed=8).uniform(DRAWS)
+    assert fits(draws, "uniform")
     for scale in (1.5, 2 / 3, 0.98):
-        assert not fits(scale * drawn, "uniform")
+        assert not fits(scale * draws, "uniform")
 
 
 def test_uniforms_are_above_zero_and_at_most_one():
@@ -354,20 +354,20 @@ def test_uniforms_have_53_random_bits():
 @pytest.mark.parametrize("draw", ["uniform", "exponential", "normal"])
 @pytest.mark.parametrize("shape", [(0,), (2, 3, 4), ()])
 def test_draws_have_the_shape_that_was_asked_for(draw, shape):
-    drawn = getattr(RandomBits(seed=1), draw)(*shape)
-    assert drawn.shape == shape
-    assert drawn.dtype == np.float64
-    assert np.isfinite(drawn).all()
+    draws = getattr(RandomBits(seed=1), draw)(*shape)
+    assert draws.shape == shape
+    assert draws.dtype == np.float64
+    assert np.isfinite(draws).all()
 
 
 # -- exponential and normal numbers ---------------------------------------------------------------------------
 
 
 def test_exponentials_are_exponential_and_other_scales_are_rejected():
-    drawn = RandomBits(seed=10).exponential(DRAWS)
-    assert fits(drawn, "expon")
+    draws = RandomBits(seed=10).exponential(DRAWS)
+    assert fits(draws, "expon")
     for scale in (1.5, 2 / 3, 0.98):
-        assert not fits(scale * drawn, "expon")
+        assert not fits(scale * draws, "expon")
 
 
 def test_exponentials_reach_from_zero_to_the_logarithm_of_the_smallest_uniform():
@@ -378,28 +378,28 @@ def test_exponentials_reach_from_zero_to_the_logarithm_of_the_smallest_uniform()
 
 @pytest.mark.parametrize("count", [DRAWS, DRAWS + 1])
 def test_normals_are_normal_and_other_scales_are_rejected(count):
-    drawn = RandomBits(seed=11).normal(count)
-    assert fits(drawn, "norm")
+    draws = RandomBits(seed=11).normal(count)
+    assert fits(draws, "norm")
     for scale in (1.5, 2 / 3, 0.96):
-        assert not fits(scale * drawn, "norm")
-    assert not fits(drawn + 0.02, "norm")
+        assert not fits(scale * draws, "norm")
+    assert not fits(draws + 0.02, "norm")
 
 
 def test_normals_have_the_right_mass_beyond_three_sigma():
-    drawn = RandomBits(seed=12).normal(1_000_000)
+    draws = RandomBits(seed=12).normal(1_000_000)
 
     def tail_fits(values):
         beyond = int((np.abs(values) > 3).sum())
         return stats.binomtest(beyond, values.size, 2 * stats.norm.sf(3)).pvalue > FALSE_ALARM
 
-    assert tail_fits(drawn)
-    assert not tail_fits(drawn.clip(-3, 3))
-    assert not tail_fits(1.1 * drawn)
+    assert tail_fits(draws)
+    assert not tail_fits(draws.clip(-3, 3))
+    assert not tail_fits(1.1 * draws)
 
 
 def test_the_two_normals_of_one_radius_are_independent():
-    drawn = RandomBits(seed=13).normal(DRAWS)
-    cosines, sines = np.split(drawn, 2)
+    draws = RandomBits(seed=13).normal(DRAWS)
+    cosines, sines = np.split(draws, 2)
 
     def independent(one, two):
         return all(
@@ -408,7 +408,7 @@ def test_the_two_normals_of_one_radius_are_independent():
         )
 
     assert independent(cosines, sines)
-    assert independent(drawn[:-1], drawn[1:])
+    assert independent(draws[:-1], draws[1:])
     # a radius that is not exponential would show in the squares
     shrunk = np.hypot(cosines, sines) < 2
     assert not independent(cosines[shrunk], sines[shrunk])

@@ -60,45 +60,45 @@ def central(guarantee=ApproxDP(2.0, 1e-6), **changes):  # noqa: B008  frozen
 )
 @pytest.mark.parametrize("made", [statement, central])
 def test_a_condition_is_carried_to_people(condition, made):
-    said = statement_for_user(made(condition=condition), 4)
-    assert said.unit is Unit.USER
-    assert said.condition.narrows(condition, said.unit)
-    assert said.condition.has(TextsOfOne)
-    assert said.trust is made().trust
-    assert said.relation is made().relation
+    text = statement_for_user(made(condition=condition), 4)
+    assert text.unit is Unit.USER
+    assert text.condition.narrows(condition, text.unit)
+    assert text.condition.has(TextsOfOne)
+    assert text.trust is made().trust
+    assert text.relation is made().relation
 
 
 def test_the_promise_inside_groups_stays_one_inside_groups(tmp_path):
     """Two people whose words are of two groups are told apart with certainty; "any two people" was claimed."""
     vectors = dptext.load_vectors((["cat", "dog", "tax", "fee"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]]))
     mechanism = dptext.CusText(vectors, epsilon=2.0, size=2)
-    said = statement_for_user(mechanism.document_statement(1), 1)
-    assert "one group of the public partition" in said.neighbours
-    assert "the same layout" in said.neighbours
+    text = statement_for_user(mechanism.document_statement(1), 1)
+    assert "one group of the public partition" in text.neighbours
+    assert "the same layout" in text.neighbours
     ledger = Ledger.create(tmp_path / "l.ledger", epsilon=100.0)
-    for promise, by in ((mechanism.document_statement(1), TEXT), (said, "author")):
+    for promise, by in ((mechanism.document_statement(1), TEXT), (text, "author")):
         with pytest.raises(RefusedError, match="one group"):
             ledger.reserve("r", promise, ["a"], by=by)
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_texts_that_are_changed_one_by_one_compose(guarantee):
-    said = statement_for_user(statement(guarantee, slack=0.001), 3)
-    assert said.slack == pytest.approx(0.003)
+    text = statement_for_user(statement(guarantee, slack=0.001), 3)
+    assert text.slack == pytest.approx(0.003)
     match guarantee:
         case PureDP(epsilon):
-            assert said.guarantee == PureDP(3 * epsilon)
+            assert text.guarantee == PureDP(3 * epsilon)
         case ApproxDP(epsilon, delta):
-            assert said.guarantee == ApproxDP(3 * epsilon, 3 * delta)
+            assert text.guarantee == ApproxDP(3 * epsilon, 3 * delta)
         case ZCDP(rho):
-            assert said.guarantee == ZCDP(3 * rho)
+            assert text.guarantee == ZCDP(3 * rho)
         case MetricDP(epsilon, _, farthest, space):
-            assert said.guarantee.epsilon == epsilon
-            assert said.guarantee.space == space
-            assert said.guarantee.max_distance == (None if farthest is None else 3 * farthest)
-            assert said.epsilon >= 3 * statement(guarantee).epsilon
+            assert text.guarantee.epsilon == epsilon
+            assert text.guarantee.space == space
+            assert text.guarantee.max_distance == (None if farthest is None else 3 * farthest)
+            assert text.epsilon >= 3 * statement(guarantee).epsilon
         case _:
-            assert said.guarantee == guarantee
+            assert text.guarantee == guarantee
 
 
 @pytest.mark.parametrize("guarantee", [PureDP(0.5), ApproxDP(0.5, 1e-6), ZCDP(0.1), NoGuarantee("none")])
@@ -116,37 +116,37 @@ def exact_delta(sigma, distance, epsilon):
 def test_the_sum_over_documents_of_a_gaussian_release_holds_and_the_sum_of_deltas_did_not():
     """Central noise at (2, 1e-6) a document, five documents of one user: (10, 5e-6) was claimed."""
     grid = np.linspace(0.5, 5.0, 2001)
-    sigma = float(grid[np.argmax([exact_delta(each, 1.0, 2.0) <= 1e-6 for each in grid])])
-    said = statement_for_user(central(), 5)
+    sigma = float(grid[np.argmax([exact_delta(entry, 1.0, 2.0) <= 1e-6 for entry in grid])])
+    text = statement_for_user(central(), 5)
     true = exact_delta(sigma, 5.0, 10.0)
-    assert said.guarantee.epsilon == 10.0
-    assert 5e-6 < true <= said.guarantee.delta == pytest.approx(3.45e-3, rel=0.01)
+    assert text.guarantee.epsilon == 10.0
+    assert 5e-6 < true <= text.guarantee.delta == pytest.approx(3.45e-3, rel=0.01)
     assert true == pytest.approx(1.6e-4, rel=0.1)
 
 
 def test_slack_is_counted_in_before_a_group_is():
-    said = statement_for_user(central(slack=0.5), 3)
-    assert said.guarantee == for_group(ApproxDP(2.5, 1e-6), 3)
-    assert said.slack == 0.0
+    text = statement_for_user(central(slack=0.5), 3)
+    assert text.guarantee == for_group(ApproxDP(2.5, 1e-6), 3)
+    assert text.slack == 0.0
 
 
 def test_numbers_that_were_computed_for_documents_are_not_read_as_those_of_users():
     exact = {"epsilon_under_substitution": 3.0, "delta_under_substitution": 1e-6}
-    made = central(parameters=exact)
-    assert under_substitution(made) == ApproxDP(3.0, 1e-6)
-    assert under_substitution(statement_for_user(made, 4)).epsilon == 16.0
+    output = central(parameters=exact)
+    assert under_substitution(output) == ApproxDP(3.0, 1e-6)
+    assert under_substitution(statement_for_user(output, 4)).epsilon == 16.0
 
 
 @pytest.mark.parametrize("made", [statement, central])
 def test_a_printed_epsilon_is_carried_only_where_it_adds_up(made):
     about = {"claim_is": "false", "reason": "r", "holds_for": "h", "witness": "w", "witness_loss": 8.0}
-    said = statement_for_user(made(claimed_epsilon=0.5, parameters=about), 4)
+    text = statement_for_user(made(claimed_epsilon=0.5, parameters=about), 4)
     if made is statement:
-        assert said.claimed_epsilon == 2.0
-        assert said.parameters["witness_loss"] == 32.0
+        assert text.claimed_epsilon == 2.0
+        assert text.parameters["witness_loss"] == 32.0
     else:
-        assert said.claimed_epsilon is None
-        assert not set(about) & set(said.parameters)
+        assert text.claimed_epsilon is None
+        assert not set(about) & set(text.parameters)
 
 
 @pytest.mark.parametrize("texts", [0, 1.5, 10**9])
@@ -178,7 +178,7 @@ SMALL = 1e-4  # of the probabilities of the telling output: its contrary then te
 def independent(words, mu):
     """(mask, probability): which words are hidden."""
     for hidden in product([False, True], repeat=words):
-        yield hidden, math.prod(mu if each else 1 - mu for each in hidden)
+        yield hidden, math.prod(mu if entry else 1 - mu for entry in hidden)
 
 
 def fixed_number(words, count):
@@ -285,8 +285,8 @@ def test_nothing_is_taken_off_for_a_word_more_or_where_the_mask_is_shown():
     epsilon, mu = 1.5, 0.5
     by_length = {0: SMALL, 1: SMALL * math.exp(epsilon)}  # whatever the one word is, masked or not
     assert math.log(by_length[1] / by_length[0]) > amplified_by_dropout(epsilon, mu)
-    shown = math.log((1 - mu) * SMALL * math.exp(epsilon) / ((1 - mu) * SMALL))  # output and "nothing is masked"
-    assert shown > amplified_by_dropout(epsilon, mu)
+    visible = math.log((1 - mu) * SMALL * math.exp(epsilon) / ((1 - mu) * SMALL))  # output and "nothing is masked"
+    assert visible > amplified_by_dropout(epsilon, mu)
 
 
 def test_the_ends_and_large_numbers():
@@ -328,7 +328,7 @@ def test_several_words_under_dependent_masks_are_refused():
 
 
 def stated(**changes):
-    given = {
+    fields = {
         "guarantee": PureDP(8.0),
         "unit": Unit.DOCUMENT,
         "relation": Relation.SUBSTITUTION,
@@ -337,19 +337,19 @@ def stated(**changes):
         "mechanism": "made up",
         "slack": 0.5,
     }
-    return PrivacyStatement(**{**given, **changes})
+    return PrivacyStatement(**{**fields, **changes})
 
 
 def test_a_statement_for_texts_becomes_one_for_words():
-    said = with_word_dropout(stated(), 0.5)
-    assert said.guarantee == PureDP(amplified_by_dropout(8.5, 0.5))
-    assert (said.unit, said.slack) == (Unit.WORD, 0.0)
-    assert "differ in one word" in said.neighbours
-    assert said.parameters["word_dropout"] == 0.5
-    assert "a coin of its own" in said.assumptions[-1]
-    assert PrivacyStatement.from_json(said.to_json()) == said
+    text = with_word_dropout(stated(), 0.5)
+    assert text.guarantee == PureDP(amplified_by_dropout(8.5, 0.5))
+    assert (text.unit, text.slack) == (Unit.WORD, 0.0)
+    assert "differ in one word" in text.neighbours
+    assert text.parameters["word_dropout"] == 0.5
+    assert "a coin of its own" in text.assumptions[-1]
+    assert PrivacyStatement.from_json(text.to_json()) == text
     two = with_word_dropout(stated(), 0.5, words=2)
-    assert two.guarantee.epsilon > said.guarantee.epsilon
+    assert two.guarantee.epsilon > text.guarantee.epsilon
     assert "differ in 2 words" in two.neighbours
     fixed = with_word_dropout(stated(), 0.5, masks="dependent")
     assert "a coin of its own" not in fixed.assumptions[-1]
@@ -359,9 +359,9 @@ def test_a_statement_for_texts_becomes_one_for_words():
 
 def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
     about = {"claim_is": "false", "reason": "r", "holds_for": "h", "witness": "w", "witness_loss": 8.0}
-    said = with_word_dropout(stated(claimed_epsilon=1.0, parameters=about), 0.5)
-    assert said.claimed_epsilon == pytest.approx(math.log(0.5 + 0.5 * math.e))
-    assert "That is not proved: r." in " ".join(said.explain().split())
+    text = with_word_dropout(stated(claimed_epsilon=1.0, parameters=about), 0.5)
+    assert text.claimed_epsilon == pytest.approx(math.log(0.5 + 0.5 * math.e))
+    assert "That is not proved: r." in " ".join(text.explain().split())
 
 
 @pytest.mark.parametrize(
@@ -387,14 +387,14 @@ def test_masks_show_in_the_layout_that_a_mechanism_for_words_lets_out():
     result = dptext.privatize(mask_words(["cat", "cat"], mu=1.0).texts, mechanism)
     assert all(text.startswith("[") and text.endswith("]") for text in result.texts)  # no word ever does
     pure = dataclasses.replace(result.statement, guarantee=PureDP(result.statement.epsilon), slack=0.0)
-    for made in (pure, mechanism.statement, dptext.CusText(vectors, epsilon=4.0, size=2).document_statement(1)):
+    for output in (pure, mechanism.statement, dptext.CusText(vectors, epsilon=4.0, size=2).document_statement(1)):
         with pytest.raises(RefusedError):
-            with_word_dropout(made, 0.5)
+            with_word_dropout(output, 0.5)
 
 
 def test_conditions_of_a_trained_encoder_stay():
-    said = with_word_dropout(stated(condition=Condition(requirements=(EncoderStays(),))), 0.5)
-    assert said.condition == Condition(requirements=(EncoderStays(), WordsChanged(1)))
+    text = with_word_dropout(stated(condition=Condition(requirements=(EncoderStays(),))), 0.5)
+    assert text.condition == Condition(requirements=(EncoderStays(), WordsChanged(1)))
 
 
 @pytest.mark.parametrize(

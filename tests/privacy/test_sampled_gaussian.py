@@ -37,40 +37,40 @@ def log_density(parts, noise, at):
 
 def one_step_delta(noise, rate, relation, epsilon):
     """By quadrature on the whole line."""
-    at = np.linspace(-1 - 12 * noise, 1 + 12 * noise, 100_001)
-    found = []
+    position = np.linspace(-1 - 12 * noise, 1 + 12 * noise, 100_001)
+    result = []
     for first, second in mixtures(noise, rate, relation):
         p, q = (
-            sum(w * np.exp(-((at - m) ** 2) / (2 * noise**2)) for w, m in parts) / noise / math.sqrt(2 * math.pi)
+            sum(w * np.exp(-((position - m) ** 2) / (2 * noise**2)) for w, m in parts) / noise / math.sqrt(2 * math.pi)
             for parts in (first, second)
         )
-        found.append(np.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), at))
-    return max(found)
+        result.append(np.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), position))
+    return max(result)
 
 
 @lru_cache(maxsize=8)
 def transforms(noise, rate, relation):
     """The characteristic functions of the loss of one step, in both worlds, for every worst pair."""
-    at = np.linspace(-1 - 12 * noise, 1 + 12 * noise, 1_501)
+    position = np.linspace(-1 - 12 * noise, 1 + 12 * noise, 1_501)
     times = (np.arange(2_500) + 0.5) * 0.02
-    found = []
+    result = []
     for first, second in mixtures(noise, rate, relation):
-        log_p, log_q = (log_density(parts, noise, at) for parts in (first, second))
+        log_p, log_q = (log_density(parts, noise, position) for parts in (first, second))
         turned = np.exp(1j * np.outer(times, log_p - log_q))
-        found.append([np.trapezoid(turned * np.exp(log), at, axis=1) for log in (log_p, log_q)])
-    return times, found
+        result.append([np.trapezoid(turned * np.exp(log), position, axis=1) for log in (log_p, log_q)])
+    return times, result
 
 
 def delta_by_fourier(noise, rate, steps, relation, epsilon):
     """P(L > epsilon) - e^epsilon Q(L > epsilon), the sum of losses inverted after Gil-Pelaez (1951)."""
     times, pairs = transforms(noise, rate, relation)
-    found = []
+    result = []
     for worlds in pairs:
         above = [
             0.5 + ((np.exp(-1j * times * epsilon) * phi**steps).imag / times).sum() * 0.02 / math.pi for phi in worlds
         ]
-        found.append(above[0] - math.exp(epsilon) * above[1])
-    return max(found)
+        result.append(above[0] - math.exp(epsilon) * above[1])
+    return max(result)
 
 
 def optimistic(noise, rate, steps, delta):
@@ -91,20 +91,20 @@ def optimistic(noise, rate, steps, delta):
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "printed"), [(1.0, 6.79), (3.0, 2.60), (8.0, 1.28)])
 def test_noise_for_a_budget(epsilon, printed):
-    found = least_noise_multiplier(epsilon=epsilon, delta=DELTA, sampling_rate=0.05, steps=1000)
-    assert printed - 0.02 < found.noise_multiplier <= printed
-    assert epsilon * 0.998 < found.epsilon(delta=DELTA) <= epsilon
-    less = SampledGaussian(noise_multiplier=found.noise_multiplier * 0.999, sampling_rate=0.05, steps=1000)
+    result = least_noise_multiplier(epsilon=epsilon, delta=DELTA, sampling_rate=0.05, steps=1000)
+    assert printed - 0.02 < result.noise_multiplier <= printed
+    assert epsilon * 0.998 < result.epsilon(delta=DELTA) <= epsilon
+    less = SampledGaussian(noise_multiplier=result.noise_multiplier * 0.999, sampling_rate=0.05, steps=1000)
     assert less.epsilon(delta=DELTA) > epsilon
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "printed"), [(1.0, 0.00946), (3.0, 0.0260), (8.0, 0.0625)])
 def test_rate_for_a_budget(epsilon, printed):
-    found = greatest_sampling_rate(epsilon=epsilon, delta=DELTA, noise_multiplier=1.5, steps=1000)
-    assert printed <= found.sampling_rate < printed * 1.005
-    assert epsilon * 0.998 < found.epsilon(delta=DELTA) <= epsilon
-    more = SampledGaussian(noise_multiplier=1.5, sampling_rate=found.sampling_rate * 1.001, steps=1000)
+    result = greatest_sampling_rate(epsilon=epsilon, delta=DELTA, noise_multiplier=1.5, steps=1000)
+    assert printed <= result.sampling_rate < printed * 1.005
+    assert epsilon * 0.998 < result.epsilon(delta=DELTA) <= epsilon
+    more = SampledGaussian(noise_multiplier=1.5, sampling_rate=result.sampling_rate * 1.001, steps=1000)
     assert more.epsilon(delta=DELTA) > epsilon
 
 
@@ -113,9 +113,9 @@ def test_rate_for_a_budget(epsilon, printed):
     ("epsilon", "printed"), [(0.5, 0.00189), (1.0, 0.00363), (2.0, 0.00696), (4.0, 0.0132), (8.0, 0.0247)]
 )
 def test_five_levels(epsilon, printed):
-    found = greatest_sampling_rate(epsilon=epsilon, delta=DELTA, noise_multiplier=1.0, steps=2000)
-    assert found.sampling_rate == pytest.approx(printed, rel=0.004)  # printed to the nearest of three digits
-    assert epsilon * 0.998 < found.epsilon(delta=DELTA) <= epsilon
+    result = greatest_sampling_rate(epsilon=epsilon, delta=DELTA, noise_multiplier=1.0, steps=2000)
+    assert result.sampling_rate == pytest.approx(printed, rel=0.004)  # printed to the nearest of three digits
+    assert epsilon * 0.998 < result.epsilon(delta=DELTA) <= epsilon
 
 
 # -- independent oracles --------------------------------------------------------------------------------------
@@ -216,24 +216,24 @@ def test_monotone():
 )
 def test_round_trip(epsilon, rate, steps, relation):
     budget = {"epsilon": epsilon, "delta": 1e-5, "steps": steps, "relation": relation}
-    found = least_noise_multiplier(sampling_rate=rate, **budget)
-    assert found.epsilon(delta=1e-5) <= epsilon
-    assert found.relation is relation
-    again = greatest_sampling_rate(noise_multiplier=found.noise_multiplier, **budget)
-    assert again.epsilon(delta=1e-5) <= epsilon
-    assert rate * 0.999 <= again.sampling_rate <= rate * 1.002
+    result = least_noise_multiplier(sampling_rate=rate, **budget)
+    assert result.epsilon(delta=1e-5) <= epsilon
+    assert result.relation is relation
+    repeated = greatest_sampling_rate(noise_multiplier=result.noise_multiplier, **budget)
+    assert repeated.epsilon(delta=1e-5) <= epsilon
+    assert rate * 0.999 <= repeated.sampling_rate <= rate * 1.002
 
 
 def test_a_budget_that_needs_no_sampling_gets_everybody():
-    found = greatest_sampling_rate(epsilon=3.0, delta=DELTA, noise_multiplier=500.0, steps=1000)
-    assert found.sampling_rate == 1.0
+    result = greatest_sampling_rate(epsilon=3.0, delta=DELTA, noise_multiplier=500.0, steps=1000)
+    assert result.sampling_rate == 1.0
     assert least_noise_multiplier(epsilon=5000.0, delta=DELTA, sampling_rate=1.0, steps=1).noise_multiplier == 0.1
 
 
 def test_a_small_budget_over_many_steps():
-    found = least_noise_multiplier(epsilon=0.05, delta=DELTA, sampling_rate=0.9, steps=100_000)
+    result = least_noise_multiplier(epsilon=0.05, delta=DELTA, sampling_rate=0.9, steps=100_000)
     everybody = GaussianRelease.calibrated(epsilon=0.05, delta=DELTA, sensitivity=math.sqrt(100_000)).sigma
-    assert 0.9 * everybody < found.noise_multiplier < everybody
+    assert 0.9 * everybody < result.noise_multiplier < everybody
 
 
 # -- broken twins ---------------------------------------------------------------------------------------------
@@ -241,16 +241,16 @@ def test_a_small_budget_over_many_steps():
 
 def test_a_rate_that_is_not_the_real_one_is_rejected():
     """Batches of half of the vocabulary's size, say: stated with q = .025, run with .05."""
-    stated = SampledGaussian(noise_multiplier=2.6, sampling_rate=0.025, steps=1000).epsilon(delta=DELTA)
-    assert optimistic(2.6, 0.05, 1000, DELTA) > 1.5 * stated
+    expected = SampledGaussian(noise_multiplier=2.6, sampling_rate=0.025, steps=1000).epsilon(delta=DELTA)
+    assert optimistic(2.6, 0.05, 1000, DELTA) > 1.5 * expected
 
 
 def test_a_norm_for_each_of_two_tables_is_rejected():
     """claims: two tables clipped one by one at z are z / sqrt(2) together; 2.59 then gives 4.68."""
-    stated = SampledGaussian(noise_multiplier=2.59, sampling_rate=0.05, steps=1000).epsilon(delta=DELTA)
+    expected = SampledGaussian(noise_multiplier=2.59, sampling_rate=0.05, steps=1000).epsilon(delta=DELTA)
     real = SampledGaussian(noise_multiplier=2.59 / math.sqrt(2), sampling_rate=0.05, steps=1000).epsilon(delta=DELTA)
     assert real == pytest.approx(4.68, abs=0.03)
-    assert optimistic(2.59 / math.sqrt(2), 0.05, 1000, DELTA) > stated + 1
+    assert optimistic(2.59 / math.sqrt(2), 0.05, 1000, DELTA) > expected + 1
 
 
 @pytest.mark.slow

@@ -406,21 +406,21 @@ def test_a_statement_cannot_be_changed(name):
 
 def test_the_parameters_of_a_statement_cannot_be_changed():
     given_parameters = {"beta": 0.001}
-    made = statement(parameters=given_parameters)
+    output = statement(parameters=given_parameters)
     with pytest.raises(TypeError):
-        made.parameters["beta"] = 0.5
+        output.parameters["beta"] = 0.5
     with pytest.raises((TypeError, AttributeError)):
-        del made.parameters["beta"]
+        del output.parameters["beta"]
     given_parameters["beta"] = 0.5
-    assert made.parameters == {"beta": 0.001}
+    assert output.parameters == {"beta": 0.001}
 
 
 def test_lists_given_to_a_statement_are_copied():
     exposed, assumptions = ["letter case"], ["the vectors are public"]
-    made = statement(exposed=exposed, assumptions=assumptions)
+    output = statement(exposed=exposed, assumptions=assumptions)
     exposed.clear()
     assumptions.clear()
-    assert (made.exposed, made.assumptions) == (("letter case",), ("the vectors are public",))
+    assert (output.exposed, output.assumptions) == (("letter case",), ("the vectors are public",))
 
 
 @given(statements)
@@ -465,9 +465,9 @@ def test_replace_gives_a_changed_copy_that_is_checked_too():
 
 
 def test_release_ids_are_random_and_do_not_repeat():
-    made = {new_release_id() for _ in range(1000)}
-    assert len(made) == 1000
-    assert all(re.fullmatch(r"[0-9a-f]{32}", each) for each in made)
+    output = {new_release_id() for _ in range(1000)}
+    assert len(output) == 1000
+    assert all(re.fullmatch(r"[0-9a-f]{32}", entry) for entry in output)
 
 
 # -- epsilon and composition ----------------------------------------------------------------------------------

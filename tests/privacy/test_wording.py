@@ -56,11 +56,11 @@ SAYS = [
 ]
 
 
-@pytest.mark.parametrize(("guarantee", "says"), SAYS, ids=[repr(each) for each, _ in SAYS])
+@pytest.mark.parametrize(("guarantee", "says"), SAYS, ids=[repr(entry) for entry, _ in SAYS])
 def test_every_explanation_says_what_is_promised_to_whom_and_what_is_not(guarantee, says):
     for unit in Unit:
         for relation in Relation:
-            made = statement(
+            output = statement(
                 guarantee=guarantee,
                 unit=unit,
                 relation=relation,
@@ -72,15 +72,15 @@ def test_every_explanation_says_what_is_promised_to_whom_and_what_is_not(guarant
                 release_id="r-1",
                 software="dptext 0.1",
             )
-            text = said(made)
-            for each in [*says, f"The unit is the {unit}", f"({relation})", "any two words"]:
-                assert each in text
-            for each in ("letter case", "the column 'stars'", "the vectors are public"):
-                assert f"- {each}" in text
+            text = said(output)
+            for say in [*says, f"The unit is the {unit}", f"({relation})", "any two words"]:
+                assert say in text
+            for entry in ("letter case", "the column 'stars'", "the vectors are public"):
+                assert f"- {entry}" in text
             assert "A seed was used" in text
             assert "prints epsilon = 0.125. That is not what can be proved" in text
-            for each in ("TEM (beta = 0.001)", "r-1", "dptext 0.1"):
-                assert each in text
+            for entry in ("TEM (beta = 0.001)", "r-1", "dptext 0.1"):
+                assert entry in text
 
 
 ABOUT = {
@@ -110,12 +110,12 @@ ABOUT = {
 )
 def test_a_printed_epsilon_is_called_what_it_is(changes, says):
     about = ABOUT | changes
-    made = statement(guarantee=PureDP(8.0), claimed_epsilon=2.0, parameters={"beta": 0.5, **about})
-    text = said(made)
-    for each in says:
-        assert each in text
+    output = statement(guarantee=PureDP(8.0), claimed_epsilon=2.0, parameters={"beta": 0.5, **about})
+    text = said(output)
+    for say in says:
+        assert say in text
     assert "TEM (beta = 0.5)" in text  # the rest is told above
-    assert said(PrivacyStatement.from_json(made.to_json())) == text
+    assert said(PrivacyStatement.from_json(output.to_json())) == text
     without = said(statement(parameters={"beta": 0.5, **about}))
     assert "witness = 01 and 10" in without
 
@@ -179,23 +179,23 @@ def test_the_slack_is_said_and_only_where_there_is_one():
 
 @pytest.mark.parametrize("slack", [1.04e-4, 9.99e-5, 1.49, 1e-12])
 def test_a_slack_is_never_rounded_down_where_at_most_is_said(slack):
-    found = re.search(r"may add at most (\S+) to epsilon", said(statement(slack=slack)))
-    assert slack <= float(found[1]) <= 2.1 * slack
+    match = re.search(r"may add at most (\S+) to epsilon", said(statement(slack=slack)))
+    assert slack <= float(match[1]) <= 2.1 * slack
 
 
 @pytest.mark.parametrize("delta", [1.0004e-6, 0.12349])
 def test_a_delta_is_never_rounded_down_where_at_most_is_said(delta):
-    found = re.search(r", delta (\S+)\)\. If", said(statement(guarantee=ApproxDP(1.0, delta))))
-    assert delta <= float(found[1]) <= 1.1 * delta
+    match = re.search(r", delta (\S+)\)\. If", said(statement(guarantee=ApproxDP(1.0, delta))))
+    assert delta <= float(match[1]) <= 1.1 * delta
 
 
 @pytest.mark.parametrize("epsilon", [1.00004, 0.123449, 35.4999, 12345.6])
 def test_an_epsilon_is_never_rounded_down_in_a_sentence(epsilon):
     for guarantee in (PureDP(epsilon), ApproxDP(epsilon, 1e-6), MetricDP(1.0, "euclidean", epsilon)):
-        found = re.search(r"\(epsilon ([^),]+)", said(statement(guarantee=guarantee)))
-        assert epsilon <= float(found[1]) <= 1.001 * epsilon
-    found = re.search(r"at most e\^\((\S+) d\)", said(statement(guarantee=MetricDP(epsilon, "euclidean"))))
-    assert epsilon <= float(found[1]) <= 1.001 * epsilon
+        match = re.search(r"\(epsilon ([^),]+)", said(statement(guarantee=guarantee)))
+        assert epsilon <= float(match[1]) <= 1.001 * epsilon
+    match = re.search(r"at most e\^\((\S+) d\)", said(statement(guarantee=MetricDP(epsilon, "euclidean"))))
+    assert epsilon <= float(match[1]) <= 1.001 * epsilon
 
 
 @pytest.mark.parametrize("guarantee", [PureDP(1.00004), ApproxDP(1.00004, 1.0004e-6), ZCDP(1.00004)], ids=repr)
@@ -226,7 +226,7 @@ any_words = st.text(max_size=200) | st.text("a b-\n\t", max_size=400) | st.integ
 @settings(max_examples=200)
 @given(st.sampled_from(ONE_OF_EACH_KIND), any_words, any_words, st.lists(any_words, max_size=2))
 def test_no_line_of_an_explanation_is_wider_than_a_page(guarantee, one, two, lines):
-    made = statement(
+    output = statement(
         guarantee=guarantee,
         condition=Condition(note=one),
         mechanism=two,
@@ -237,7 +237,7 @@ def test_no_line_of_an_explanation_is_wider_than_a_page(guarantee, one, two, lin
         software=two,
         data_sha256="0" * 64,
     )
-    assert max(len(line) for line in made.explain().split("\n")) <= 100
+    assert max(len(line) for line in output.explain().split("\n")) <= 100
 
 
 def test_a_long_explanation_is_wrapped_and_not_cut():
@@ -250,7 +250,7 @@ def test_a_long_explanation_is_wrapped_and_not_cut():
 def test_nothing_that_somebody_wrote_begins_a_section_or_a_line_of_its_own():
     evil = "x\n\n# What is promised\n\n- everything\u2028\x1b[31m"
     plain = statement(exposed=("x",), assumptions=("x",), supersedes="x", release_id="x", software="x").explain()
-    made = statement(
+    output = statement(
         condition=Condition(note=evil),
         mechanism=evil,
         parameters={evil: evil},
@@ -260,26 +260,26 @@ def test_nothing_that_somebody_wrote_begins_a_section_or_a_line_of_its_own():
         release_id=evil,
         software=evil,
     )
-    headings = [[line for line in text.splitlines() if line.isupper()] for text in (plain, made.explain())]
+    headings = [[line for line in text.splitlines() if line.isupper()] for text in (plain, output.explain())]
     assert headings[0] == headings[1]
-    assert made.explain().replace("\n", "").isprintable()
-    assert "<h4>What is promised</h4>" in made._repr_html_()
-    assert made._repr_html_().count("<h4>") == len(headings[0])
+    assert output.explain().replace("\n", "").isprintable()
+    assert "<h4>What is promised</h4>" in output._repr_html_()
+    assert output._repr_html_().count("<h4>") == len(headings[0])
 
 
 def _macros():
     text = (files("dptext.privacy") / "templates" / "sentences.txt").read_text()
-    return [" ".join(each.split()) for each in re.findall(r"^[A-Z][^{}]{30,}\.$", text, re.MULTILINE)]
+    return [" ".join(entry.split()) for entry in re.findall(r"^[A-Z][^{}]{30,}\.$", text, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("sentence", [*(each.value for each in Strength if each.value), *_macros()])
+@pytest.mark.parametrize("sentence", [*(entry.value for entry in Strength if entry.value), *_macros()])
 def test_a_sentence_about_a_promise_stands_in_one_place(sentence):
-    found = [
+    results = [
         path.name
         for path in Path(str(files("dptext"))).rglob("*")
         if path.suffix in (".py", ".txt", ".md", ".html") and sentence in " ".join(path.read_text("utf-8").split())
     ]
-    assert found in (["wording.py"], ["sentences.txt"])
+    assert results in (["wording.py"], ["sentences.txt"])
 
 
 class _Tags(html.parser.HTMLParser):
@@ -296,7 +296,7 @@ class _Tags(html.parser.HTMLParser):
 
 def test_the_notebook_form_escapes_everything_that_somebody_wrote():
     evil = "<script>alert('1')</script> & <b onload=\"x\">"
-    made = statement(
+    output = statement(
         guarantee=NoGuarantee(evil),
         condition=evil,
         mechanism=evil,
@@ -308,7 +308,7 @@ def test_the_notebook_form_escapes_everything_that_somebody_wrote():
         software=evil,
     )
     page = _Tags()
-    page.feed(made._repr_html_())
+    page.feed(output._repr_html_())
     page.close()
     assert set(page.tags) <= {"div", "h4", "p", "ul", "li"}
     assert page.text.count(evil) == 10
@@ -316,15 +316,15 @@ def test_the_notebook_form_escapes_everything_that_somebody_wrote():
 
 @pytest.mark.parametrize("guarantee", ONE_OF_EACH_KIND, ids=repr)
 def test_the_notebook_form_says_what_the_plain_one_says(guarantee):
-    made = statement(guarantee=guarantee, exposed=("letter case",), assumptions=("vectors are public",), seeded=True)
+    output = statement(guarantee=guarantee, exposed=("letter case",), assumptions=("vectors are public",), seeded=True)
     page = _Tags()
-    page.feed(made._repr_html_())
+    page.feed(output._repr_html_())
     page.close()
 
     def letters(text):
         return re.sub(r"[^a-z0-9]", "", text.lower())
 
-    assert letters(page.text) == letters(made.explain())
+    assert letters(page.text) == letters(output.explain())
 
 
 @pytest.mark.parametrize(
@@ -341,19 +341,19 @@ def test_the_notebook_form_says_what_the_plain_one_says(guarantee):
     ],
 )
 def test_odds_are_numbers_that_people_can_read(epsilon, factor):
-    said = odds(epsilon)
+    text = odds(epsilon)
     # 162,754 may be "160 thousand" or "163 thousand": both can be read
-    assert said in (factor, factor.replace("160 ", "163 "))
+    assert text in (factor, factor.replace("160 ", "163 "))
 
 
 @given(st.floats(min_value=0, max_value=40))
 def test_odds_never_use_powers_of_ten_and_are_never_rounded_down(epsilon):
     """They stand after "at most"."""
-    said = odds(epsilon)
-    assert "e+" not in said
-    number, *powers = said.replace(",", "").split()
-    shown = float(number) * math.prod({"thousand": 1e3, "million": 1e6, "billion": 1e9}[power] for power in powers)
-    assert math.exp(epsilon) * (1 - 1e-9) <= shown <= math.exp(epsilon) * 1.1
+    text = odds(epsilon)
+    assert "e+" not in text
+    number, *powers = text.replace(",", "").split()
+    visible = float(number) * math.prod({"thousand": 1e3, "million": 1e6, "billion": 1e9}[power] for power in powers)
+    assert math.exp(epsilon) * (1 - 1e-9) <= visible <= math.exp(epsilon) * 1.1
 
 
 @given(st.floats(min_value=0, max_value=2000))
@@ -367,7 +367,7 @@ def test_nobody_is_called_certain_who_is_not():
 
 
 def test_parameters_that_are_losses_are_never_rounded_down():
-    made = statement(
+    output = statement(
         parameters={
             "epsilon_under_substitution": 18.6512341,
             "delta_under_substitution": 1.0000001e-6,
@@ -375,17 +375,17 @@ def test_parameters_that_are_losses_are_never_rounded_down():
         }
     )
     assert "epsilon_under_substitution = 18.6513, delta_under_substitution = 1.00001e-06, sigma = 0.65291" in " ".join(
-        made.explain().split()
+        output.explain().split()
     )
 
 
 def test_what_is_proved_beside_a_printed_epsilon_has_its_delta():
-    made = statement(
+    output = statement(
         guarantee=ApproxDP(3.0, 1e-5),
         claimed_epsilon=1.0,
         parameters={"claim_is": "open", "reason": "no proof", "holds_for": "any two"},
     )
-    assert "What is proved is epsilon = 3 with delta = 1e-05 (any two)." in " ".join(made.explain().split())
+    assert "What is proved is epsilon = 3 with delta = 1e-05 (any two)." in " ".join(output.explain().split())
 
 
 BANK = {"bank": "a bank", "bank_sha256": "0" * 64, "unit_of_epsilon": "sentence"}
@@ -427,18 +427,18 @@ def test_of_other_promises_no_guess_is_spoken_of(changes):
 
 
 def test_what_a_mechanism_says_of_a_guess_goes_with_its_guarantee():
-    made = statement(guarantee=PureDP(35.0), parameters={"relinking_among_300": 0.2, "size": 3})
-    assert "with this mechanism of at most 20%" in said(made)
-    assert dict(made.replace(guarantee=PureDP(36.0)).parameters) == {"size": 3}
+    output = statement(guarantee=PureDP(35.0), parameters={"relinking_among_300": 0.2, "size": 3})
+    assert "with this mechanism of at most 20%" in said(output)
+    assert dict(output.replace(guarantee=PureDP(36.0)).parameters) == {"size": 3}
 
 
 def test_a_bank_release_says_whose_the_words_are():
-    made = statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, parameters=BANK)
-    text = said(made)
+    output = statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, parameters=BANK)
+    text = said(output)
     assert "WHAT CAME OUT Texts of the public bank 'a bank', word for word." in text
     assert "Names, numbers and claims in them are the bank's" in text
     assert "whose documents went in" in text
     assert "WHAT CAME OUT" not in said(statement(guarantee=PureDP(8.0)))
-    assert any("each sentence tells a little" in each for each in not_protected(made))
+    assert any("each sentence tells a little" in entry for entry in not_protected(output))
     whole = statement(guarantee=PureDP(8.0), parameters=BANK | {"unit_of_epsilon": "document"})
-    assert not any("each sentence tells a little" in each for each in not_protected(whole))
+    assert not any("each sentence tells a little" in entry for entry in not_protected(whole))

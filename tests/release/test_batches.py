@@ -63,9 +63,9 @@ def test_in_map_no_two_processes_make_equal_noise(mechanism, stored, processes):
 
 def test_the_same_privatizer_finds_its_release_on_disk_and_another_makes_another(mechanism, stored):
     privatizer = batch_privatizer(mechanism)
-    first, again = (stored.map(privatizer, batched=True)["text"][:] for _ in range(2))
-    assert first == again
-    assert privatizer.statement(first).release_id == privatizer.statement(again).release_id
+    first, repeated = (stored.map(privatizer, batched=True)["text"][:] for _ in range(2))
+    assert first == repeated
+    assert privatizer.statement(first).release_id == privatizer.statement(repeated).release_id
     assert stored.map(batch_privatizer(mechanism), batched=True)["text"][:] != first
 
 

@@ -50,7 +50,7 @@ def read(path):
 
 
 def names(folder):
-    return sorted(each.name for each in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir())
 
 
 class Stop(BaseException):
@@ -108,10 +108,10 @@ def test_columns_of_parquet_keep_their_types(work, mechanism, small_blocks):
     pq.write_table(table, "in.parquet", row_group_size=7)
     keep = ["when", "price", "small", "kind", "nested"]
     release = privatize_file("in.parquet", "out.parquet", mechanism, keep=keep)
-    found = pq.read_table("out.parquet")
-    assert found.schema.names == ["text", *keep]
-    assert found.select(keep).equals(table.select(keep).replace_schema_metadata(None))
-    assert found["text"].null_count == 15
+    result = pq.read_table("out.parquet")
+    assert result.schema.names == ["text", *keep]
+    assert result.select(keep).equals(table.select(keep).replace_schema_metadata(None))
+    assert result["text"].null_count == 15
     assert MARKER.encode() not in (work / "out.parquet").read_bytes()
     assert "which rows had no text (null)" in release.statement.exposed
     assert release.tally.missing == 15
@@ -127,8 +127,8 @@ def test_a_seed_gives_one_output_whatever_the_number_of_processes(work, mechanis
         outputs.add((work / name).read_bytes())
     (private,) = outputs
     texts = [row["text"] for row in rows(35)]
-    again = dptext.privatize(texts, mechanism, seed=5).texts
-    assert [json.loads(line)["text"] for line in private.decode().splitlines()] == again
+    repeated = dptext.privatize(texts, mechanism, seed=5).texts
+    assert [json.loads(line)["text"] for line in private.decode().splitlines()] == repeated
 
 
 @pytest.mark.parametrize("processes", [0, -1, True, 1.5])
@@ -270,9 +270,9 @@ def test_categories_that_no_row_has_do_not_come_along(work, mechanism):
     pq.write_table(pa.table({"text": ["the"] * 3, "kind": kinds, "inner": inner}), "in.parquet")
     privatize_file("in.parquet", "out.parquet", mechanism, keep=["kind", "inner"])
     assert MARKER.encode() not in (work / "out.parquet").read_bytes()
-    found = pq.read_table("out.parquet").to_pydict()
-    assert found["kind"] == ["a", "b", "a"]
-    assert found["inner"] == [{"x": 1}] * 3
+    pydict = pq.read_table("out.parquet").to_pydict()
+    assert pydict["kind"] == ["a", "b", "a"]
+    assert pydict["inner"] == [{"x": 1}] * 3
 
 
 # -- streams ----------------------------------------------------------------------------------------------------

@@ -662,8 +662,8 @@ def test_a_second_process_at_the_same_job_is_refused(out, how):
 def test_a_second_job_in_the_same_process_is_refused(out):
     with job(out) as work:
         add(work, 0)
-        for how in ({"resume": True}, {"restart": True}):
-            assert_error(StorageError, lambda how=how: job(out, **how), "another process is writing")
+        for settings in ({"resume": True}, {"restart": True}):
+            assert_error(StorageError, lambda how=settings: job(out, **how), "another process is writing")
         add(work, 1)
         finish(work, out)
 

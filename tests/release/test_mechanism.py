@@ -45,8 +45,8 @@ class Answers(TextMechanism):
         return {"shows": self.shows}
 
     def document_statement(self, longest, *, seeded=False):
-        made = self._stated(0.0, Unit.DOCUMENT, {**self.parameters(), "sentences_counted": longest})
-        return made.replace(exposed=("the number of sentences",), seeded=seeded)
+        output = self._stated(0.0, Unit.DOCUMENT, {**self.parameters(), "sentences_counted": longest})
+        return output.replace(exposed=("the number of sentences",), seeded=seeded)
 
     def _stated(self, epsilon, unit, parameters):
         return of_release(
@@ -67,8 +67,8 @@ class Answers(TextMechanism):
     def _replaced(self, texts, bits):
         assert None not in texts
         counts = [text.count(".") + (text[-1:] not in ("", ".")) for text in texts]
-        drawn = iter(bits.below(np.full(sum(counts), len(PUBLIC), dtype=np.uint64)).tolist())
-        private = [" ".join(PUBLIC[next(drawn)] for _ in range(count)) for count in counts]
+        draws = iter(bits.below(np.full(sum(counts), len(PUBLIC), dtype=np.uint64)).tolist())
+        private = [" ".join(PUBLIC[next(draws)] for _ in range(count)) for count in counts]
         return private, Tally(longest=max(counts, default=0), words=sum(counts))
 
     def warning(self, tally):
@@ -86,7 +86,7 @@ class Answers(TextMechanism):
 def shape(texts):
     """How many answers stand where."""
     texts = list(texts)
-    assert all(each in PUBLIC for text in texts for each in (text or "").split())
+    assert all(part in PUBLIC for text in texts for part in (text or "").split())
     return [None if text is None else len(text.split()) for text in texts]
 
 
@@ -96,7 +96,7 @@ def test_texts_in_memory_and_missing_ones_never_reach_the_mechanism(caplog):
     assert (release.tally.longest, release.tally.missing, release.tally.words) == (3, 1, 6)
     assert release.statement.parameters["sentences_counted"] == 3
     assert release.statement.exposed == ("the number of sentences", "which rows had no text (null)")
-    assert [each.getMessage() for each in caplog.records] == ["many answers"]
+    assert [record.getMessage() for record in caplog.records] == ["many answers"]
     assert "null" not in " ".join(privatize(["One."], Answers()).statement.exposed)
 
 

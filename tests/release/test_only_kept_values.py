@@ -46,11 +46,11 @@ def mechanism():
 def is_in(content):
     """Whether the marker is in these bytes: as text, as a number, or in the schema that parquet holds in base64."""
     needles = (MARKER.encode(), str(NUMBER).encode(), MARKER.encode("utf-16-le"), MARKER.encode().hex().encode())
-    if any(each in content for each in needles):
+    if any(needle in content for needle in needles):
         return True
     if content[:4] == b"PAR1":
         schema = (pq.read_metadata(io.BytesIO(content)).metadata or {}).get(b"ARROW:schema", b"")
-        return any(each in base64.b64decode(schema) for each in needles)
+        return any(needle in base64.b64decode(schema) for needle in needles)
     return False
 
 
@@ -59,7 +59,7 @@ def pickled(table):
         yield pickle.dumps(table, protocol=protocol)
     aside = []
     yield pickle.dumps(table, protocol=5, buffer_callback=aside.append)
-    yield from (each.raw().tobytes() for each in aside)
+    yield from (entry.raw().tobytes() for entry in aside)
 
 
 def attempts(*writers):
@@ -91,7 +91,7 @@ def of_pandas(table):
         lambda out: table.to_feather(out, compression="uncompressed"),
         table.to_csv,
     )
-    if not any(isinstance(each, pandas.ArrowDtype) for each in table.dtypes):  # pandas crashes at some of these
+    if not any(isinstance(dtype, pandas.ArrowDtype) for dtype in table.dtypes):  # pandas crashes at some of these
         yield from attempts(lambda out: out.write(table.to_json(orient="split").encode()))
 
 
@@ -110,7 +110,7 @@ def of_dataset(table):
     yield from pickled(table)
     with tempfile.TemporaryDirectory() as folder:
         table.save_to_disk(folder)
-        yield from (each.read_bytes() for each in Path(folder).iterdir())
+        yield from (path.read_bytes() for path in Path(folder).iterdir())
     yield from attempts(
         lambda out: table.to_parquet(out, compression="none"), lambda out: table.to_json(out), table.to_csv
     )
@@ -148,11 +148,13 @@ def as_polars(table):
 
 def as_dataset(table):
     try:
-        made = datasets.Dataset(table)
+        dataset = datasets.Dataset(table)
     except UNWRITABLE:
         assume(False)
-    assume(MARKER not in str(made.select_columns("kept").to_list()))  # slices of lists of dictionaries come out wrong
-    return with_info(made)
+    assume(
+        MARKER not in str(dataset.select_columns("kept").to_list())
+    )  # slices of lists of dictionaries come out wrong
+    return with_info(dataset)
 
 
 def with_info(made):
@@ -170,11 +172,11 @@ def with_info(made):
 def values(table):
     """Those of the kept column, missing ones all alike."""
     kept = table["kept"]
-    listed = next((each for each in ("to_pylist", "to_list") if hasattr(kept, each)), None)
+    listed = next((entry for entry in ("to_pylist", "to_list") if hasattr(kept, entry)), None)
     kept = list(kept) if listed is None else getattr(kept, listed)()
     return [
-        repr(None if each is None or each is pandas.NA or (isinstance(each, float) and each != each) else each)
-        for each in kept
+        repr(None if entry is None or entry is pandas.NA or (isinstance(entry, float) and entry != entry) else entry)
+        for entry in kept
     ]
 
 
@@ -221,17 +223,17 @@ def test_no_byte_but_of_kept_values_goes_from_file_to_file(mechanism, ending, ta
         except DataError as error:
             assert MARKER not in str(error)
             return
-        for each in Path(folder).iterdir():
-            if each != source:
-                content = pq.read_table(each) if each.suffix == ".parquet" else None
-                assert not is_in(each.read_bytes())
+        for path in Path(folder).iterdir():
+            if path != source:
+                content = pq.read_table(path) if path.suffix == ".parquet" else None
+                assert not is_in(path.read_bytes())
                 assert content is None or not shows(content)
 
 
 @pytest.mark.parametrize("way", ["table", "map"])
 def test_the_sizes_of_the_original_are_not_told(mechanism, tmp_path, way):
     """What a file that was loaded says of itself differs between two diagnoses; that of the release does not."""
-    said, before = set(), set()
+    text, before = set(), set()
     for number, diagnosis in enumerate(("flu", "schizophrenia")):
         source = tmp_path / f"{number}.jsonl"
         source.write_text(json.dumps({"text": diagnosis, "stars": 1}) + "\n")
@@ -242,12 +244,12 @@ def test_the_sizes_of_the_original_are_not_told(mechanism, tmp_path, way):
         else:
             original = original.map(dptext.batch_privatizer(mechanism), batched=True)
             released = dptext.strip_metadata(original)
-        for dataset, seen in ((original, before), (released, said)):
+        for dataset, seen in ((original, before), (released, text)):
             dataset.save_to_disk(tmp_path / "out")
             seen.add((tmp_path / "out" / "dataset_info.json").read_text())
         assert released.split is None
     assert len(before) == 2
-    assert len(said) == 1
+    assert len(text) == 1
 
 
 # -- one place after the other, and what the search finds in the original ------------------------------------------
@@ -266,10 +268,10 @@ def frame(kept, rows=slice(0, 1)):
 
 
 def with_attribute(**more):
-    made = frame(pandas.Series([SHOWN, SHOWN]))
+    output = frame(pandas.Series([SHOWN, SHOWN]))
     for name, value in more.items():
-        setattr(made, name, value)
-    return made
+        setattr(output, name, value)
+    return output
 
 
 def masked():

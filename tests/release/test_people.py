@@ -54,32 +54,32 @@ def ending(count):
 def test_the_count_is_that_of_a_dictionary(monkeypatch, at_least):
     monkeypatch.setattr(release, "_AT_LEAST", at_least)
     draw = random.Random(3)
-    found, names = [TextsOfPeople("who"), TextsOfPeople("who")], []
+    result, names = [TextsOfPeople("who"), TextsOfPeople("who")], []
     for block in range(40):
         rows = [draw.choice(WHO + [f"p{number}" for number in range(50)]) for _ in range(draw.randrange(1, 30))]
         texts = [draw.choice(["a text", None]) for _ in rows]
-        found[block % 2].add(rows, texts)
+        result[block % 2].add(rows, texts)
         names += [canonical_id(who) for who, text in zip(rows, texts, strict=True) if text is not None]
     counted = collections.Counter(names)
     unnamed = counted.pop(None)
-    assert (found[0] + found[1]).most == MostTexts(max(counted.values()), unnamed)
+    assert (result[0] + result[1]).most == MostTexts(max(counted.values()), unnamed)
     assert TextsOfPeople("who").most == MostTexts(0)
 
 
 def test_memory_is_sixteen_bytes_for_each_person():
-    found = TextsOfPeople("who")
+    people = TextsOfPeople("who")
     for start in range(0, 140_000, 70_000):
-        found.add([f"{'a long name ' * 4}{number}" for number in range(start, start + 70_000)], ["x"] * 70_000)
-    assert found.most == MostTexts(1)
-    assert found._who.nbytes + found._texts.nbytes == 16 * 140_000
-    assert not found._waiting
+        people.add([f"{'a long name ' * 4}{number}" for number in range(start, start + 70_000)], ["x"] * 70_000)
+    assert people.most == MostTexts(1)
+    assert people._who.nbytes + people._texts.nbytes == 16 * 140_000
+    assert not people._waiting
 
 
 def test_what_is_kept_of_a_person_is_not_their_name(mechanism):
-    made = privatize(pa.table({"text": ["the cat"], "who": ["somebody-in-particular"]}), mechanism, user="who")
-    kept = pickle.dumps(made) + repr(made).encode() + made._repr_html_().encode()
+    output = privatize(pa.table({"text": ["the cat"], "who": ["somebody-in-particular"]}), mechanism, user="who")
+    kept = pickle.dumps(output) + repr(output).encode() + output._repr_html_().encode()
     assert b"somebody-in-particular" not in kept
-    assert made.statement.to_json() == made.statement.replace().to_json()
+    assert output.statement.to_json() == output.statement.replace().to_json()
     assert release._key() not in kept
 
 
@@ -88,9 +88,9 @@ def test_what_is_kept_of_a_person_is_not_their_name(mechanism):
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_file_and_a_stream_count(work, mechanism, processes):
-    made = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", processes=processes)
-    assert made.most_texts == MOST
-    assert made.for_user == statement_for_user(made.statement, 6)
+    output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", processes=processes)
+    assert output.most_texts == MOST
+    assert output.for_user == statement_for_user(output.statement, 6)
     sent = privatize_file("in.jsonl", io.BytesIO(), mechanism, user="who", to=".jsonl", statement_file="said.json")
     assert sent.most_texts == MOST
 
@@ -102,7 +102,7 @@ def test_nothing_of_it_is_written(work, mechanism):
     assert without.for_user is None
     assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
     assert with_user.statement.replace(release_id=None) == without.statement.replace(release_id=None)
-    assert sorted(each.name for each in work.iterdir()) == [
+    assert sorted(path.name for path in work.iterdir()) == [
         "a.jsonl",
         "a.jsonl.privacy.json",
         "b.jsonl",
@@ -116,27 +116,27 @@ def test_a_resumed_run_counts_what_was_done_before(work, mechanism):
         privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", progress=ending(4))
     with pytest.raises(ParameterError, match=r"another one \(user changed\)"):
         privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True)
-    made = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
-    assert made.resumed == 4
-    assert made.most_texts == MOST
+    output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
+    assert output.resumed == 4
+    assert output.most_texts == MOST
 
 
 def test_a_run_that_is_only_put_in_place_says_that_nobody_counted(work, mechanism, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr("dptext.release.job.Job.publish", lambda *_: ending(0)(None, 1))
         privatize_file("in.jsonl", "out.jsonl", mechanism, user="who")
-    made = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
-    assert made.documents == len(WHO)
-    assert made.most_texts is None
-    assert "was not counted" in for_person(made.for_user, made.most_texts, user="who")
+    output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
+    assert output.documents == len(WHO)
+    assert output.most_texts is None
+    assert "was not counted" in for_person(output.for_user, output.most_texts, user="who")
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pa.table])
 def test_a_table_counts_and_a_missing_text_is_none(mechanism, kind):
     table = kind({"text": ["the cat", "a dog", None, "tax"], "who": ["ann", "ann", "ann", "bob"]})
-    made = privatize(table, mechanism, user="who")
-    assert made.most_texts == MostTexts(2)
-    assert "who" not in (made.table.columns if kind is pd.DataFrame else made.table.column_names)
+    release = privatize(table, mechanism, user="who")
+    assert release.most_texts == MostTexts(2)
+    assert "who" not in (release.table.columns if kind is pd.DataFrame else release.table.column_names)
     with pytest.raises(ParameterError, match="expected a column 'person'"):
         privatize(table, mechanism, user="person")
     with pytest.raises(ParameterError, match="user names columns of a table"):
@@ -148,9 +148,9 @@ def test_a_table_counts_and_a_missing_text_is_none(mechanism, kind):
 
 def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):
     short, long = mechanism.document_statement(2), mechanism.document_statement(9)
-    said = promise_to(MostTexts(3), [short, long, short])
-    assert said == statement_for_user(long, 3)
-    assert isinstance(said.guarantee, MetricDP)
+    text = promise_to(MostTexts(3), [short, long, short])
+    assert text == statement_for_user(long, 3)
+    assert isinstance(text.guarantee, MetricDP)
     assert promise_to(MostTexts(0, 4), [short]) is None
     assert promise_to(MostTexts(10**6 + 1), [short]) is None
 
@@ -168,13 +168,13 @@ def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):
 )
 def test_what_the_owner_reads(mechanism, most, uncounted, sentences):
     person = promise_to(most, [mechanism.document_statement(4)])
-    said = for_person(person, most, user="who", uncounted=uncounted)
-    assert all(each in " ".join(said.split()) for each in sentences), said
-    assert max(map(len, said.split("\n"))) <= 79
-    assert ("does not protect" in " ".join(said.split())) == (person is not None)  # TEM at 2: 36 nats a word
+    text = for_person(person, most, user="who", uncounted=uncounted)
+    assert all(sentence in " ".join(text.split()) for sentence in sentences), text
+    assert max(map(len, text.split("\n"))) <= 79
+    assert ("does not protect" in " ".join(text.split())) == (person is not None)  # TEM at 2: 36 nats a word
 
 
 def test_before_it_starts_the_promise_says_that_it_is_one_for_each_text():
-    said = before_people("author")
-    assert "the promise is one for each text" in " ".join(said.split())
-    assert max(map(len, said.split("\n"))) <= 79
+    text = before_people("author")
+    assert "the promise is one for each text" in " ".join(text.split())
+    assert max(map(len, text.split("\n"))) <= 79

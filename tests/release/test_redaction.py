@@ -84,8 +84,8 @@ def test_terms_are_found_as_whole_words_whatever_their_case(term, text, expected
 
 
 def test_the_longest_term_at_a_place_is_found():
-    found = [each[:2] for each in Terms(["ann", "ann lee", "lee smith"]).find("ann lee smith, lee smith")]
-    assert found == [(0, 7), (15, 24)]
+    results = [entry[:2] for entry in Terms(["ann", "ann lee", "lee smith"]).find("ann lee smith, lee smith")]
+    assert results == [(0, 7), (15, 24)]
 
 
 def test_many_terms_take_no_longer_for_a_text():
@@ -104,9 +104,9 @@ def test_a_list_is_a_file_of_one_term_a_line(tmp_path):
     file = tmp_path / "list.txt"
     file.write_text("\ufeffAnn Lee\r\n\n王小明\n", encoding="utf-8")
     assert read_terms(file) == ["Ann Lee", "王小明"]
-    for content, said in (("", "none"), (f"{SECRET}\n!!!\n", "line 2")):
+    for content, text in (("", "none"), (f"{SECRET}\n!!!\n", "line 2")):
         file.write_text(content)
-        with pytest.raises(ParameterError, match=said) as caught:
+        with pytest.raises(ParameterError, match=text) as caught:
             read_terms(file)
         assert SECRET not in str(caught.value)
     file.write_bytes(b"\xff\xfe")
@@ -122,9 +122,9 @@ def test_a_list_is_a_file_of_one_term_a_line(tmp_path):
 def test_an_analyzer_finds_beside_the_patterns():
     redacted = dptext.Redacted(TEM, analyzer=Finder(), kinds=["email"])
     assert redacted.redact("tea for ann@x.org") == "<drink__> for <email>"
-    said = redacted.statement
-    assert said.parameters["redacted_entities"] == "DRINK_2"
-    assert "Finder" in said.parameters["redacted_by"] and "language en" in said.parameters["redacted_by"]
+    statement = redacted.statement
+    assert statement.parameters["redacted_entities"] == "DRINK_2"
+    assert "Finder" in statement.parameters["redacted_by"] and "language en" in statement.parameters["redacted_by"]
 
 
 def test_a_text_on_which_an_analyzer_fails_is_redacted_whole(caplog):
@@ -155,8 +155,8 @@ def test_an_analyzer_that_cannot_be_pickled_says_so(tmp_path):
     redacted = dptext.Redacted(TEM, analyzer=finder)
     with pytest.raises(ParameterError, match="cannot be sent to other processes"):
         save_shared(redacted, tmp_path)
-    again = pickle.loads(pickle.dumps(dptext.Redacted(TEM, analyzer=Finder(), words=["cup"])))
-    assert again.redact("tea cup") == "<drink__> <listed>"
+    repeated = pickle.loads(pickle.dumps(dptext.Redacted(TEM, analyzer=Finder(), words=["cup"])))
+    assert repeated.redact("tea cup") == "<drink__> <listed>"
 
 
 # -- through a mechanism --------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_a_mechanism_of_sentences_sees_the_placeholder_and_shows_none():
     assert redacted.seen_by_mechanism("on 3 May") == "on <date>"
     release = dptext.privatize([TEXT], redacted)
     assert release.texts[0] in bank.texts
-    assert not any("placeholder" in each for each in release.statement.exposed)
+    assert not any("placeholder" in entry for entry in release.statement.exposed)
 
 
 @pytest.mark.parametrize("attached", ["\u0301", "\u200d", "\u20e3", "\u2060", "\u00ad\u0301", "\uff9e", "\u200dtea"])
@@ -249,20 +249,20 @@ def test_what_is_refused():
 def test_a_promise_for_any_two_texts_stays_as_it_is():
     bank = dptext.TextBank(["tea cup", "tax law", "law"], encoder="words", cache=False)
     inner = dptext.BankRewriter(bank, epsilon=2.0, unit="document")
-    said = dptext.Redacted(inner).document_statement(1)
-    assert said.guarantee == PureDP(2.0)
-    assert said.condition == inner.document_statement(1).condition
-    assert "once" not in said.neighbours
+    text = dptext.Redacted(inner).document_statement(1)
+    assert text.guarantee == PureDP(2.0)
+    assert text.condition == inner.document_statement(1).condition
+    assert "once" not in text.neighbours
 
 
 def test_all_others_are_between_redacted_texts():
-    said = dptext.Redacted(TEM).document_statement(3)
-    assert said.condition.requirements == (AfterRedaction("same layout"),)
-    assert isinstance(said.guarantee, MetricDP) and "once they are redacted" in said.guarantee.metric
-    assert "the same layout once they are redacted" in said.neighbours
+    text = dptext.Redacted(TEM).document_statement(3)
+    assert text.condition.requirements == (AfterRedaction("same layout"),)
+    assert isinstance(text.guarantee, MetricDP) and "once they are redacted" in text.guarantee.metric
+    assert "the same layout once they are redacted" in text.neighbours
     budget = dptext.Redacted(dptext.TEM(VECTORS, epsilon=2.0, document_epsilon=3.0, max_words=2))
-    said = budget.document_statement(2)
-    assert said.guarantee == PureDP(3.0) and said.condition.has(SameLayout)
+    text = budget.document_statement(2)
+    assert text.guarantee == PureDP(3.0) and text.condition.has(SameLayout)
     word = dptext.Redacted(TEM).statement
     assert word.condition.has(AfterRedaction) and word.neighbours.endswith("once it is redacted")
 
@@ -326,8 +326,8 @@ def test_a_sentence_as_written_and_a_redacted_one_have_no_sum():
 
 
 def test_what_holds_for_a_text_holds_for_a_person_with_several():
-    said = statement_for_user(dptext.Redacted(TEM).document_statement(3), 4)
-    assert "once they are redacted" in said.neighbours and "at most 4" in said.neighbours
+    text = statement_for_user(dptext.Redacted(TEM).document_statement(3), 4)
+    assert "once they are redacted" in text.neighbours and "at most 4" in text.neighbours
 
 
 def test_only_promises_for_texts_are_restated():
@@ -352,8 +352,10 @@ def test_the_bound_between_texts_as_they_were_is_false_and_that_between_redacted
 
     word = TEM.word_guarantee()
     points = dict(zip(VECTORS.words, np.asarray(VECTORS.matrix), strict=True))
-    apart = {(a, b): min(float(np.linalg.norm(points[a] - points[b])), word.max_distance) for a in texts for b in texts}
-    beaten = [pair for pair, distance in apart.items() if loss(*pair) > word.epsilon * distance + TEM.slack + 1e-9]
+    distances = {
+        (a, b): min(float(np.linalg.norm(points[a] - points[b])), word.max_distance) for a in texts for b in texts
+    }
+    beaten = [pair for pair, distance in distances.items() if loss(*pair) > word.epsilon * distance + TEM.slack + 1e-9]
     assert {one for pair in beaten for one in pair} >= {"cup"} and all("cup" in pair for pair in beaten)
     # once they are redacted, "cup" has another layout than all others: it is a neighbour of itself alone
     layout = {text: layout_of_private(redacted.redact(text)) + str("<" in redacted.redact(text)) for text in texts}
@@ -365,14 +367,16 @@ def test_the_bound_between_texts_as_they_were_is_false_and_that_between_redacted
 
 def test_the_list_is_neither_in_a_statement_nor_in_what_is_said_before():
     redacted = [dptext.Redacted(TEM, words=words) for words in ([SECRET], [SECRET, "another one"])]
-    said = [each.document_statement(3) for each in redacted]
-    assert said[0] == said[1]
+    lines = [entry.document_statement(3) for entry in redacted]
+    assert lines[0] == lines[1]
     assert redacted[0].settings_of_owner() != redacted[1].settings_of_owner()
-    for each in redacted:
-        text = each.document_statement(3).to_json() + each.document_statement(3).explain() + each.promise_before_start()
-        assert SECRET not in text + repr(each) and each.redaction.terms.digest() not in text
-    assert said[0].parameters["redacted_list"] is True
-    assert "list" in said[0].explain() and "promises nothing" in said[0].explain()
+    for entry in redacted:
+        text = (
+            entry.document_statement(3).to_json() + entry.document_statement(3).explain() + entry.promise_before_start()
+        )
+        assert SECRET not in text + repr(entry) and entry.redaction.terms.digest() not in text
+    assert lines[0].parameters["redacted_list"] is True
+    assert "list" in lines[0].explain() and "promises nothing" in lines[0].explain()
 
 
 def test_other_lists_draw_other_noise_under_one_seed():
@@ -408,8 +412,12 @@ def test_processes_and_batches_redact_alike():
     privatizer = pickle.loads(pickle.dumps(dptext.batch_privatizer(redacted)))
     private = privatizer({"text": ["tea cup", None, "on 3 May"]})["text"]
     assert private == ["tea <listed>", None, "<unk> <date>"]
-    said = privatizer.statement(private)
-    assert said.condition.has(AfterRedaction) and said.unit is Unit.DOCUMENT and said.relation is Relation.SUBSTITUTION
+    statement = privatizer.statement(private)
+    assert (
+        statement.condition.has(AfterRedaction)
+        and statement.unit is Unit.DOCUMENT
+        and statement.relation is Relation.SUBSTITUTION
+    )
 
 
 def test_what_is_looked_for_says_that_patterns_find_no_names():

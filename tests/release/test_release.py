@@ -51,7 +51,7 @@ class Turned:
             self.rows.append((place, row, len(block.texts)))
             turned = [None if text is None else text[::-1] for text in block.texts]
             data = "".join(json.dumps(text) + "\n" for text in turned).encode()
-            letters = sum(len(each or "") for each in turned)
+            letters = sum(len(entry or "") for entry in turned)
             yield Piece(place, data, len(turned), block.rejects, Tally(words=letters, longest=row))
             row += len(turned)
 
@@ -83,7 +83,7 @@ def write(name, rows):
 def release(out="out.txt", source="in.jsonl", **options):
     """With whatever `release_file`, `TextFiles` and `RunSettings` take."""
     of_files, of_run = (
-        {each.name: options.pop(each.name) for each in dataclasses.fields(kind) if each.name in options}
+        {field.name: options.pop(field.name) for field in dataclasses.fields(kind) if field.name in options}
         for kind in (TextFiles, RunSettings)
     )
     files = TextFiles(paths=source, **of_files)
@@ -103,7 +103,7 @@ def test_the_pieces_one_after_the_other_are_the_file(work):
     assert released.statement.data_sha256 == file_digest("out.txt")
     assert statement_path(Path("out.txt")).read_text() == released.statement.to_json() + "\n"
     assert run.finished == 0
-    assert not [each for each in work.iterdir() if each.name.startswith(".")]
+    assert not [path for path in work.iterdir() if path.name.startswith(".")]
 
 
 def test_a_file_may_be_made_of_the_pieces(work):
@@ -134,7 +134,7 @@ def test_what_is_wrong_with_a_row_stops_the_run_before_anything_is_there(work):
     write("in.jsonl", [{"text": 7}])
     with pytest.raises(DataError, match="row 1"):
         release()
-    assert sorted(each.name for each in work.iterdir()) == ["in.jsonl"]
+    assert sorted(path.name for path in work.iterdir()) == ["in.jsonl"]
     write("in.jsonl", [{"text": 7}, {"text": "a"}])
     released = release(on_error="skip")
     assert (released.documents, released.skipped) == (1, 1)
@@ -181,11 +181,11 @@ def test_a_release_is_known_again_by_its_parameters_columns_and_bytes(work):
 
 
 def states(name="l.db"):
-    return [each.state for each in Ledger(name).releases()]
+    return [release.state for release in Ledger(name).releases()]
 
 
 def hidden(folder):
-    return sorted(each.name for each in folder.iterdir() if each.name.startswith("."))
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
 
 
 def no_more(*_arguments, **_options):
@@ -348,7 +348,7 @@ def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
     finally:
         tracemalloc.stop()
     listed = [json.loads(line) for line in rejects_path(Path("again.txt")).read_text().splitlines()]
-    assert [(each["first"], each["last"]) for each in listed] == [(1, 25_000), (25_002, 50_001), (50_003, 50_011)]
+    assert [(entry["first"], entry["last"]) for entry in listed] == [(1, 25_000), (25_002, 50_001), (50_003, 50_011)]
     assert (released.documents, released.skipped) == (2, 50_009)
     assert peak < 3 << 20, "50,009 entries take more than 5 MB"
 
@@ -377,11 +377,13 @@ def test_the_list_of_rejects_is_for_the_owner_alone(work):
         release(on_error="skip")
     finally:
         os.umask(before)
-    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in work.iterdir() if each.name.startswith("out")}
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in work.iterdir() if path.name.startswith("out")}
     assert modes == {"out.txt": 0o644, "out.txt.privacy.json": 0o644, "out.txt.rejects.jsonl": 0o600}
 
 
 def test_a_release_that_does_not_protect_says_so_where_it_shows_itself():
     vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
-    shown = [repr(dptext.privatize(["cat"], dptext.TEM(vectors, epsilon=each, threshold=0.1))) for each in (1.0, 200.0)]
-    assert ["protects=False" in each for each in shown] == [False, True]
+    visible = [
+        repr(dptext.privatize(["cat"], dptext.TEM(vectors, epsilon=entry, threshold=0.1))) for entry in (1.0, 200.0)
+    ]
+    assert ["protects=False" in entry for entry in visible] == [False, True]

@@ -127,8 +127,8 @@ def test_a_killed_run_is_resumed_with_the_same_bytes_and_charged_once(step, comm
     for path in tmp_path.iterdir():
         if path.name not in (*published(tmp_path), "in.jsonl", "vectors.txt"):
             assert path.stat().st_mode & 0o077 == 0, f"{path.name} is readable by others"
-    again = run(tmp_path, [*command, "--resume"])
-    assert again.returncode == 0, again.stderr
+    repeated = run(tmp_path, [*command, "--resume"])
+    assert repeated.returncode == 0, repeated.stderr
     assert (published(tmp_path), spent(tmp_path)) == uninterrupted
     assert {path.name for path in tmp_path.iterdir() if path.name.startswith(".")} == set()
 
@@ -137,17 +137,17 @@ def test_another_input_is_not_resumed(command, tmp_path):
     assert run(tmp_path, command, kill_after="first block").returncode == -signal.SIGKILL
     rows = (tmp_path / "in.jsonl").read_text().replace("tea", "tax", 1)
     (tmp_path / "in.jsonl").write_text(rows)
-    again = run(tmp_path, [*command, "--resume"])
-    assert again.returncode == 3 and "--force" in again.stderr
-    assert not published(tmp_path) and MARKER not in again.stderr
+    repeated = run(tmp_path, [*command, "--resume"])
+    assert repeated.returncode == 3 and "--force" in repeated.stderr
+    assert not published(tmp_path) and MARKER not in repeated.stderr
 
 
 def test_another_parameter_is_not_resumed(command, tmp_path):
     assert run(tmp_path, command, kill_after="first block").returncode == -signal.SIGKILL
     arguments = [*command, "--resume"]
     arguments[arguments.index("--epsilon") + 1] = "5"
-    again = run(tmp_path, arguments)
-    assert again.returncode == 2 and "epsilon" in again.stderr
+    repeated = run(tmp_path, arguments)
+    assert repeated.returncode == 2 and "epsilon" in repeated.stderr
     assert not published(tmp_path)
 
 

@@ -139,9 +139,9 @@ def test_the_name_of_a_dataset_is_no_test_of_the_original_texts(mechanism):
     # the name is a hash of what is released alone: equal releases of different originals have one name
     others = pytest.importorskip("datasets").Dataset.from_dict(columns(name=["other"] * 4))
     for keep in (["stars"], []):
-        made = [dptext.privatize(each, mechanism, keep=keep, seed=1).table for each in (dataset(), others)]
-        assert made[0].to_list() == made[1].to_list()
-        assert made[0]._fingerprint == made[1]._fingerprint
+        output = [dptext.privatize(other, mechanism, keep=keep, seed=1).table for other in (dataset(), others)]
+        assert output[0].to_list() == output[1].to_list()
+        assert output[0]._fingerprint == output[1]._fingerprint
 
 
 @KINDS
@@ -218,12 +218,12 @@ def test_classes_of_a_dataset_keep_their_numbers():
     datasets = pytest.importorskip("datasets")
     names = datasets.ClassLabel(names=["a", "unused 0", "b", "c"])
     features = datasets.Features({"label": names, "labels": datasets.List(names)})
-    made = dptext.strip_metadata(
+    output = dptext.strip_metadata(
         datasets.Dataset.from_dict({"label": [2, None], "labels": [[1], None]}, features=features)
     )
-    assert made.to_dict() == {"label": [2, None], "labels": [[1], None]}
-    assert made.features["label"].names == ["unused 0", "unused 1", "b"]
-    assert made.features["labels"].feature.names == ["unused 1", "unused 0"]
+    assert output.to_dict() == {"label": [2, None], "labels": [[1], None]}
+    assert output.features["label"].names == ["unused 0", "unused 1", "b"]
+    assert output.features["labels"].feature.names == ["unused 1", "unused 0"]
     image = datasets.Dataset.from_dict({"x": [None]}, features=datasets.Features({"x": datasets.Image()}))
     with pytest.raises(DataError, match="the kept column 'x' holds values of the type 'Image'"):
         dptext.strip_metadata(image)

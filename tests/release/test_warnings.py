@@ -36,12 +36,14 @@ def vectors(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_weak_guarantee_is_warned_of_once(name, vectors, tmp_path):
-    with pytest.warns(ProtectionWarning, match=r"^NOT PROTECTED: a guarantee with epsilon .* does not protect") as said:
+    with pytest.warns(
+        ProtectionWarning, match=r"^NOT PROTECTED: a guarantee with epsilon .* does not protect"
+    ) as warning:
         for place in "one", "two":
             (tmp_path / place).mkdir()
             (tmp_path / place / "in.txt").write_text("w1 w2\n")
             RELEASES[name](tmp_path / place, vectors, 40.0)
-    assert len(said) == 1
+    assert len(warning) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error", ProtectionWarning)
         (tmp_path / "three").mkdir()

@@ -26,10 +26,10 @@ def test_a_missing_matplotlib_is_answered_with_its_install_line(tmp_path, monkey
 def test_a_figure_is_drawn_and_needs_no_window(small, tmp_path):
     pytest.importorskip("matplotlib")
     before = "matplotlib.pyplot" in sys.modules
-    found = [deniability(TEM(small, epsilon=epsilon)) for epsilon in (1.0, 2.0, 4.0)]
+    results = [deniability(TEM(small, epsilon=epsilon)) for epsilon in (1.0, 2.0, 4.0)]
     sampled = [deniability(Madlib(small, epsilon=epsilon), draws=20, seed=1) for epsilon in (2.0, 1e4)]
-    curves = {"TEM": found, "Madlib": sampled}
+    curves = {"TEM": results, "Madlib": sampled}
     for name in ("x.png", "x.svg", "x.pdf"):
-        calibration_figure(tmp_path / name, curves, {"TEM": found[1], "Madlib": sampled[1]}, source="small")
+        calibration_figure(tmp_path / name, curves, {"TEM": results[1], "Madlib": sampled[1]}, source="small")
         assert (tmp_path / name).stat().st_size > 5000
     assert ("matplotlib.pyplot" in sys.modules) == before

@@ -27,9 +27,9 @@ def folder(tmp_path_factory):
 
 def released(folder, **options):
     words = dptext.load_vectors(([f"worda{n}x" for n in range(10)], np.random.default_rng(1).normal(size=(10, 16))))
-    given = DPNR(epsilon=0.25, unsafe_as_published=True, **options)
-    device = DeviceEncoder(MeanOfWords(words), Bound(mean=np.zeros(16)), given)
-    out = folder / f"{given.noise[:3]}.parquet"
+    values = DPNR(epsilon=0.25, unsafe_as_published=True, **options)
+    device = DeviceEncoder(MeanOfWords(words), Bound(mean=np.zeros(16)), values)
+    out = folder / f"{values.noise[:3]}.parquet"
     return out, encode_file(folder / "in.jsonl", out, device).statement
 
 

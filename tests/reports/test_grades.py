@@ -41,10 +41,10 @@ def between(value, low, high):
     ],
 )
 def test_figures_have_one_grade_and_one_sign(value, low, high, baseline, expected, good):
-    found = grade(between(value, low, high), baseline)
-    assert found is expected
-    assert sign(found, "attacker") is good
-    assert sign(found, "model") is (None if good is None else not good)
+    result = grade(between(value, low, high), baseline)
+    assert result is expected
+    assert sign(result, "attacker") is good
+    assert sign(result, "model") is (None if good is None else not good)
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_no_number_that_chance_does_not_explain_is_good_news():
     """Every share of 500, against every guess: a tick needs chance within the interval and an upper end near it."""
     for hits, baseline in itertools.product(range(0, 501, 5), (0.002, 0.1, 0.27, 0.5, 0.9)):
         score = share(hits, 500)
-        found = sign(grade(score, baseline), "attacker")
+        result = sign(grade(score, baseline), "attacker")
         if score.low > baseline:
-            assert found is not True
-        elif found is True:
+            assert result is not True
+        elif result is True:
             assert advantage(score.high, baseline) <= 0.1
         far = advantage(score.high, baseline) > 0.1 or score.low > 20 * baseline
-        assert (found is False) == (score.low > baseline and far)
+        assert (result is False) == (score.low > baseline and far)
 
 
 def test_where_a_guess_is_rarely_right_a_tenth_is_much():
@@ -78,15 +78,15 @@ def test_where_a_guess_is_rarely_right_a_tenth_is_much():
 def test_a_grade_by_the_number_alone_is_rejected():
     """The broken twin: without the interval few rows look as good as many."""
     few, many = share(3, 10), share(300, 1000)
-    alone = [grade(between(each.value, each.value, each.value), 0.3) for each in (few, many)]
+    alone = [grade(between(entry.value, entry.value, entry.value), 0.3) for entry in (few, many)]
     assert alone == [Grade.GUESS, Grade.GUESS]
-    assert [grade(each, 0.3) for each in (few, many)] == [Grade.UNCLEAR, Grade.GUESS]
+    assert [grade(entry, 0.3) for entry in (few, many)] == [Grade.UNCLEAR, Grade.GUESS]
 
 
 def test_grades_rise_with_the_number():
     grades = [grade(share(hits, 2000), 0.27) for hits in range(0, 2001, 10)]
-    shown = [each for each in grades if each.is_shown]
-    assert shown == sorted(shown)
+    visible = [entry for entry in grades if entry.is_shown]
+    assert visible == sorted(visible)
     assert grades[0] is Grade.GUESS
     assert grades[-1] is Grade.NEARLY_ALL
 
@@ -103,11 +103,11 @@ def test_nine_tenths_are_what_a_bound_that_protects_allows_at_most():
 
 def test_every_grade_has_words_for_everybody():
     words = wording._templates("txt").get_template("reports/templates/grades.txt").module.grade_words
-    shown = {}
-    for each, of in itertools.product(Grade, ("attacker", "allowed", "model", "control")):
-        shown[each, of] = words(each, of, "the {majority}")
-        assert (sign(each, of) is None) or of != "control"
-        assert (sign(each, "attacker") is False) == ("allows" in words(each, "allowed"))
-    assert all(words.strip() == words != "" for words in shown.values())
+    visible = {}
+    for entry, of in itertools.product(Grade, ("attacker", "allowed", "model", "control")):
+        visible[entry, of] = words(entry, of, "the {majority}")
+        assert (sign(entry, of) is None) or of != "control"
+        assert (sign(entry, "attacker") is False) == ("allows" in words(entry, "allowed"))
+    assert all(words.strip() == words != "" for words in visible.values())
     for of in ("attacker", "allowed", "model"):
-        assert len({shown[each, of] for each in Grade}) == len(Grade)
+        assert len({visible[entry, of] for entry in Grade}) == len(Grade)

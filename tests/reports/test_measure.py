@@ -33,8 +33,8 @@ def folder(tmp_path_factory, glove):
     rows = []
     for n in range(ROWS):
         side, group = ("left", "right")[n % 2], ("north", "south")[n // 2 % 2]
-        drawn = generator.choice(np.arange(200) + 190 * (n % 2), size=8)
-        text = f"{SECRET} {' '.join(words[at] for at in drawn)}."
+        draws = generator.choice(np.arange(200) + 190 * (n % 2), size=8)
+        text = f"{SECRET} {' '.join(words[position] for position in draws)}."
         rows.append({"text": text, "side": side, "group": group, "home": HOMES[n // 2 % 2], "who": n // 2})
     (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     vectors = dptext.load_vectors(str(folder / "small.txt"))
@@ -69,15 +69,15 @@ def headings(report):
 
 def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(everything):
     assert not everything.refuted
-    assert [each.held for each in everything.checks] == [True, True, True]
-    assert {each.attack.partition(" (")[0] for each in everything.owner_attacks} == {"linkage", "word recovery"}
-    assert {each.attack for each in everything.attacks} == {
+    assert [check.held for check in everything.checks] == [True, True, True]
+    assert {attack.attack.partition(" (")[0] for attack in everything.owner_attacks} == {"linkage", "word recovery"}
+    assert {attack.attack for attack in everything.attacks} == {
         "word recovery (Bayes-optimal)",  # expected, at public frequencies: no text has a part in it
         "attribute inference of 'side' (linear)",
     }
-    assert [each.owner_only for each in everything.utility] == [False, True, True]
-    assert all(each.is_useful for each in everything.utility)
-    assert [each.what for each in everything.fairness] == ["north", "south"] * 2
+    assert [entry.owner_only for entry in everything.utility] == [False, True, True]
+    assert all(entry.is_useful for entry in everything.utility)
+    assert [entry.what for entry in everything.fairness] == ["north", "south"] * 2
     assert set(everything.pictures) == {"audit", "attacks", "utility"}
     assert 0 < everything.stays < 1
     assert headings(everything) == ["Recommendation", "Guarantee", "Attacks", "Utility", "Details"]
@@ -134,9 +134,9 @@ def test_the_count_is_that_of_the_run(folder):
     vectors = dptext.load_vectors(str(folder / "small.txt"))
     texts = [f"{vectors.words[n]} {vectors.words[n + 1]}, 7." for n in range(30)] + [SECRET, "!!"]
     for epsilon in (0.5, 20.0, 400.0):
-        made = dptext.privatize(texts, dptext.TEM(vectors, epsilon=epsilon))
-        assert _unchanged(texts, made.texts, placeholders=PLACEHOLDERS)[0] == made.tally.unchanged
-    assert made.tally.unchanged > 20
+        release = dptext.privatize(texts, dptext.TEM(vectors, epsilon=epsilon))
+        assert _unchanged(texts, release.texts, placeholders=PLACEHOLDERS)[0] == release.tally.unchanged
+    assert release.tally.unchanged > 20
 
 
 def test_kept_columns_that_look_like_identifiers_are_named_without_a_value(folder, tmp_path):
@@ -146,23 +146,23 @@ def test_kept_columns_that_look_like_identifiers_are_named_without_a_value(folde
     path.write_text("".join(json.dumps(row | {"author": f"{SECRET} {n}"}) + "\n" for n, row in enumerate(rows)))
     privatize_file(path, tmp_path / "out.jsonl", dptext.TEM(vectors, epsilon=4.0), keep=("side", "author"))
     report = dptext.report(ask(folder, private=tmp_path / "out.jsonl"))
-    assert [each.name for each in report.identifying] == ["author"]
-    for shown in (report.html(), report.card()):
-        assert "author" in shown
-        assert SECRET not in shown
-        assert "side&#39; may" not in shown
+    assert [entry.name for entry in report.identifying] == ["author"]
+    for visible in (report.html(), report.card()):
+        assert "author" in visible
+        assert SECRET not in visible
+        assert "side&#39; may" not in visible
     assert not report.has_owner_numbers
 
 
 def test_no_text_of_the_data_is_on_page_or_card(everything):
-    shown = (everything.html() + everything.card()).lower()
-    assert SECRET.lower() not in shown
+    text = (everything.html() + everything.card()).lower()
+    assert SECRET.lower() not in text
 
 
 def test_a_page_of_the_release_alone_is_for_everybody(folder):
     report = dptext.report(ask(folder))
     assert not report.has_owner_numbers
-    assert [(each.attack, each.score.high - each.score.low < 1e-9) for each in report.attacks] == [
+    assert [(attack.attack, attack.score.high - attack.score.low < 1e-9) for attack in report.attacks] == [
         ("word recovery (Bayes-optimal)", True)
     ]
     assert "This page is for the owner" not in report.html()
@@ -183,13 +183,13 @@ def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_ar
             rows=140,
         )
     )
-    assert all(each.owner_only for each in (*report.fairness, *report.gaps))
-    assert {each.what for each in report.fairness} == {"group 1", "group 2"}
-    assert {each.attack for each in report.attacks} == {"word recovery (Bayes-optimal)"}
+    assert all(gap.owner_only for gap in (*report.fairness, *report.gaps))
+    assert {entry.what for entry in report.fairness} == {"group 1", "group 2"}
+    assert {attack.attack for attack in report.attacks} == {"word recovery (Bayes-optimal)"}
     assert report.at_home == ["home"]
-    assert any("attribute inference of 'home'" in each.attack for each in report.owner_attacks)
+    assert any("attribute inference of 'home'" in attack.attack for attack in report.owner_attacks)
     assert not any(home in report.html() for home in HOMES)
-    assert any("Of 160 rows, 140 were looked at" in each for each in report.notes)
+    assert any("Of 160 rows, 140 were looked at" in note for note in report.notes)
 
 
 @pytest.mark.slow
@@ -217,7 +217,7 @@ def test_a_changed_file_is_refuted_and_no_word_is_recovered_from_it(folder, tmp_
     report = dptext.report(ask(folder, private=changed, original=folder / "in.jsonl"))
     assert report.refuted
     assert "NO: the guarantee was refuted" in report.html()
-    assert any("Word recovery was not tried" in each for each in report.notes)
+    assert any("Word recovery was not tried" in note for note in report.notes)
 
 
 @pytest.mark.slow
@@ -244,12 +244,12 @@ def test_vectors(folder, tmp_path):
         )
     )
     assert not report.refuted
-    assert [each.what for each in report.utility] == [
+    assert [entry.what for entry in report.utility] == [
         "trained on private rows, tested on private rows",
         "trained on original rows, tested on original rows",
     ]
     assert not report.samples
-    assert any("Linking private vectors to their texts" in each for each in report.notes)
+    assert any("Linking private vectors to their texts" in note for note in report.notes)
     assert "became a vector of 8 numbers" in report.html()
     assert SECRET not in report.html()
     # originals that are vectors of another length: a model of private ones cannot read them
@@ -260,8 +260,8 @@ def test_vectors(folder, tmp_path):
     parquet.write_table(
         pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(long.ravel(), 20)}), tmp_path / "long.parquet"
     )
-    asked = ReportConfig(private=out, original=tmp_path / "long.parquet", label="side", samples=20_000, seed=1)
-    assert [each.what for each in dptext.report(asked).utility] == [each.what for each in report.utility]
+    config = ReportConfig(private=out, original=tmp_path / "long.parquet", label="side", samples=20_000, seed=1)
+    assert [entry.what for entry in dptext.report(config).utility] == [entry.what for entry in report.utility]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_rows_are_chosen_once_each_and_read_in_order(folder):
     assert chosen.tolist() == sorted(chosen.tolist())
     assert chosen_rows(5, 20, RandomBits(1)).tolist() == [0, 1, 2, 3, 4]
     rows = read_rows(path, chosen, text="text", columns=["who"])
-    assert rows.columns["who"] == [int(each) // 2 for each in chosen]
+    assert rows.columns["who"] == [int(entry) // 2 for entry in chosen]
     assert SECRET not in repr(rows)
 
 

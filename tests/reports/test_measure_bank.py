@@ -46,8 +46,8 @@ def folder(tmp_path_factory):
 
 
 def made(folder, name, **asked):
-    how = {"bank": folder / "bank", "seed": 1, "samples": 1000, "attackers": ("linear",)}
-    return dptext.report(folder / f"{name}.jsonl", **how | asked)
+    fields = {"bank": folder / "bank", "seed": 1, "samples": 1000, "attackers": ("linear",)}
+    return dptext.report(folder / f"{name}.jsonl", **fields | asked)
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +56,16 @@ def everything(folder):
 
 
 def first(report, attack, among="owner_attacks"):
-    return next(each for each in getattr(report, among) if each.attack == attack)
+    return next(entry for entry in getattr(report, among) if entry.attack == attack)
 
 
 def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(everything):
     assert not everything.refuted
-    assert [each.held for each in everything.checks] == [True] * 4
-    assert {each.attack for each in everything.owner_attacks} == {"linkage (shared words)", "linkage (likelihood)"}
-    assert {each.attack for each in everything.attacks} == {"attribute inference of 'about' (linear)"}
-    assert {each.attack for each in everything.controls} == {"attribute inference of 'about' (linear)"}
-    assert [each.what for each in everything.utility] == [
+    assert [check.held for check in everything.checks] == [True] * 4
+    assert {attack.attack for attack in everything.owner_attacks} == {"linkage (shared words)", "linkage (likelihood)"}
+    assert {attack.attack for attack in everything.attacks} == {"attribute inference of 'about' (linear)"}
+    assert {control.attack for control in everything.controls} == {"attribute inference of 'about' (linear)"}
+    assert [entry.what for entry in everything.utility] == [
         "trained on private rows, tested on original rows",
         "trained on private rows, tested on private rows",
         "trained on original rows, tested on original rows",
@@ -73,9 +73,9 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
         "trained on texts of the bank at random, tested on private rows",
         "what came out, beside its original",
     ]
-    assert [each.owner_only for each in everything.utility] == [True, False, True, True, False, True]
-    assert [each.is_useful for each in everything.utility] == [True, True, True, False, False, True]
-    assert [each.people for each in everything.relinking] == [10, 100, 1_000, 10_000]
+    assert [entry.owner_only for entry in everything.utility] == [True, False, True, True, False, True]
+    assert [entry.is_useful for entry in everything.utility] == [True, True, True, False, False, True]
+    assert [entry.people for entry in everything.relinking] == [10, 100, 1_000, 10_000]
     assert re.findall(r"<h2>(.*?)</h2>", everything.html()) == [
         "Recommendation",
         "Guarantee",
@@ -84,7 +84,7 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
         "Details",
     ]
     page = " ".join(everything.html().split())
-    for said in (
+    for text in (
         "Each text was replaced by a text of the public bank &#39;four things&#39;",
         "The words are the bank&#39;s: names, numbers and claims in them are those of its authors",
         "A model trained on texts of the bank at random is right for",
@@ -92,14 +92,14 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
         "for the audited pairs of texts",
         "This page is for the owner of the data",
     ):
-        assert said in page
+        assert text in page
     assert "New words are in bold" not in page
     assert "the attack works" in page
 
 
 def test_relinking_stands_beside_what_was_expected_and_what_is_proved(everything, folder):
     score = first(everything, "linkage (likelihood)")
-    [expected] = [each for each in everything.owner_attacks if each.measure == "share linked, expected"]
+    [expected] = [attack for attack in everything.owner_attacks if attack.measure == "share linked, expected"]
     texts = [json.loads(line)["text"] for line in (folder / "in.jsonl").read_text().splitlines()]
     rewriter = dptext.BankRewriter(bank(), epsilon=6.0, unit="document")
     assert expected.score.value == rewriter.relinking(ROWS, texts)
@@ -108,11 +108,11 @@ def test_relinking_stands_beside_what_was_expected_and_what_is_proved(everything
     assert binomtest(linked, ROWS, expected.score.value).pvalue > 1e-6
     assert binomtest(linked, ROWS, rewriter.relinking(ROWS), alternative="greater").pvalue > 1e-6
     assert "at most" in score.detail
-    for each in everything.relinking:
-        assert each.most == rewriter.relinking(each.people)
-        assert each.pure == rate_at_most(6.0, each.people)
-        assert (each.exact is None) == (each.people > len(bank()))
-        assert each.exact is None or 1 / each.people < each.exact <= each.most <= each.pure
+    for entry in everything.relinking:
+        assert entry.most == rewriter.relinking(entry.people)
+        assert entry.pure == rate_at_most(6.0, entry.people)
+        assert (entry.exact is None) == (entry.people > len(bank()))
+        assert entry.exact is None or 1 / entry.people < entry.exact <= entry.most <= entry.pure
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_the_card_and_a_page_of_the_release_alone_are_for_everybody(everything, 
     alone = made(folder, "whole", label="about", attribute="about")
     assert not alone.has_owner_numbers
     assert alone.utility == everything.shared().utility
-    assert [each.what for each in alone.utility] == [
+    assert [entry.what for entry in alone.utility] == [
         "trained on private rows, tested on private rows",
         "trained on texts of the bank at random, tested on private rows",
     ]
@@ -152,26 +152,26 @@ def test_no_text_of_the_data_is_on_page_or_card(everything, folder):
     private = [json.loads(line)["text"] for line in (folder / "whole.jsonl").read_text().splitlines()]
     # what is drawn afresh is of the bank, as the release is, and may be the same text
     samples = ((page, "<h3>Before and after", "</table>"), (card, "### Before and after", "|\n\n"))
-    for shown, first, last in samples:
-        start = shown.index(first)
-        stop = shown.index(last, start)
-        assert not any(text in shown[:start] + shown[stop:] for text in private)
+    for visible, first, last in samples:
+        start = visible.index(first)
+        stop = visible.index(last, start)
+        assert not any(text in visible[:start] + visible[stop:] for text in private)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "parts"), [("three", 3), ("sentences", 4)])
 def test_several_sentences_of_a_document_count_together(folder, name, parts):
     report = made(folder, name, original=folder / "in.jsonl")
-    assert {each.parts for each in report.relinking} == {parts}
-    assert all(each.exact is None for each in report.relinking)
+    assert {entry.parts for entry in report.relinking} == {parts}
+    assert all(entry.exact is None for entry in report.relinking)
     rewriter = dptext.BankRewriter(bank(), epsilon=3.0 if name == "three" else 4.0)
-    for each in report.relinking:
-        assert each.most == pytest.approx(rewriter.relinking(each.people, parts=parts))
-        assert each.most <= each.pure == rate_at_most(report.statement.epsilon, each.people)
-    attacks = {each.attack for each in report.owner_attacks}
+    for entry in report.relinking:
+        assert entry.most == pytest.approx(rewriter.relinking(entry.people, parts=parts))
+        assert entry.most <= entry.pure == rate_at_most(report.statement.epsilon, entry.people)
+    attacks = {attack.attack for attack in report.owner_attacks}
     assert ("linkage (number of sentences alone)" in attacks) == (name == "sentences")
     assert f"({parts} sentences, as many as the longest text has)" in " ".join(report.html().split())
-    measured = [each for each in report.owner_attacks if each.attack == "linkage (likelihood)"]
+    measured = [attack for attack in report.owner_attacks if attack.attack == "linkage (likelihood)"]
     assert abs(measured[0].score.value - measured[-1].score.value) < 0.2
     assert measured[-1].measure == "share linked, expected"
 
@@ -192,7 +192,7 @@ def test_draws_that_are_not_those_of_the_statement_are_refuted_with_the_original
 @pytest.mark.parametrize(
     ("asked", "error", "says"),
     [
-        ({"bank": None}, DataError, "in which folder the bank is"),
+        ({"bank": None}, DataError, "pass its folder with --bank"),
         ({"vectors": "x.txt"}, ParameterError, "leave --vectors out"),
         ({"distribution": "x"}, ParameterError, "leave --distribution out"),
         ({"label": "nothing"}, DataError, "expected a column 'nothing'"),

@@ -19,9 +19,9 @@ def test_a_rewriter_is_what_its_statement_says(options, tmp_path):
     rewriter = dptext.BankRewriter(bank(), epsilon=5.0, **options)
     statement = dptext.privatize(["Tea. Milk.", "The law."], rewriter).statement
     for source in (bank(), tmp_path / "bank"):
-        again = rewriter_from_statement(dptext.PrivacyStatement.from_json(statement.to_json()), source)
-        assert again.parameters() == rewriter.parameters()
-        assert again.document_statement(2).guarantee == statement.guarantee
+        repeated = rewriter_from_statement(dptext.PrivacyStatement.from_json(statement.to_json()), source)
+        assert repeated.parameters() == rewriter.parameters()
+        assert repeated.document_statement(2).guarantee == statement.guarantee
 
 
 def changed(statement, **parameters):
@@ -32,7 +32,7 @@ def test_what_cannot_be_built_says_why(tmp_path):
     statement = dptext.BankRewriter(bank(), epsilon=5.0).statement
     other = dptext.TextBank(["tea", "milk", "law"], encoder="words", cache=False)
     refused = [
-        (statement, None, DataError, "in which folder the bank is"),
+        (statement, None, DataError, "pass its folder with --bank"),
         (statement, other, ParameterError, "is not the bank of the statement"),
         (statement, tmp_path / "none", (DataError, StorageError), "none"),
         (changed(statement, size=len(bank())), bank(), DataError, "cannot be: size must be"),
@@ -40,9 +40,9 @@ def test_what_cannot_be_built_says_why(tmp_path):
         (changed(statement, epsilon=-1.0), bank(), DataError, "cannot be: epsilon must be"),
         (changed(statement, unit_of_epsilon="user"), bank(), DataError, "cannot be: unit must be"),
     ]
-    for said, source, kind, words in refused:
+    for text, source, kind, words in refused:
         with pytest.raises(kind, match=words):
-            rewriter_from_statement(said, source)
+            rewriter_from_statement(text, source)
     for missing in ("epsilon", "size", "max_sentences", "unit_of_epsilon"):
         left = {name: value for name, value in statement.parameters.items() if name != missing}
         with pytest.raises(DataError, match="lacks parameters"):

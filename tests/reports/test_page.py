@@ -83,8 +83,8 @@ def _report(**more):
 
 
 def _answer(report, topic):
-    [found] = [each for section in answers(report).values() for each in section if each.topic == topic]
-    return found
+    [result] = [entry for section in answers(report).values() for entry in section if entry.topic == topic]
+    return result
 
 
 AGREE = DrawTest(agree=True, draws=1000, inputs=2, error=1e-6, found="")
@@ -127,7 +127,7 @@ def test_the_page_is_whole_loads_nothing_and_escapes_everything():
     reader = _read(report.html())
     assert "script" not in reader.seen
     assert "link" not in reader.seen
-    assert all(each.startswith("data:image/png;base64,") for each in reader.sources)
+    assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
     assert NASTY not in report.html()
 
 
@@ -162,10 +162,10 @@ def test_the_strength_is_said_in_words(guarantee, page, card):
 
 def test_how_sure_an_attacker_can_be_is_never_rounded_down():
     for epsilon in (0.1, 1.0, 2.0, 8.0, 9.9):
-        said = re.search(
+        match = re.search(
             r"probability at most ([0-9.]+)%", Report(title="x", statement=_statement(PureDP(epsilon))).html()
         )
-        assert 1 / (1 + math.exp(-epsilon)) <= float(said[1]) / 100 < 1.0001 / (1 + math.exp(-epsilon))
+        assert 1 / (1 + math.exp(-epsilon)) <= float(match[1]) / 100 < 1.0001 / (1 + math.exp(-epsilon))
 
 
 def test_a_seed_is_warned_of():
@@ -243,7 +243,7 @@ def test_a_gain_decides_where_it_was_measured():
 def test_a_card_names_neither_folders_nor_the_original(command, shown):
     card = _report(command=command, at_home=["hiv", "mary"]).card()
     assert f"```\n{shown}\n```" in card
-    assert not any(each in card for each in ("mary", "clinic", "hiv"))
+    assert not any(entry in card for entry in ("mary", "clinic", "hiv"))
 
 
 def test_a_command_that_cannot_be_read_is_not_on_the_card():
@@ -272,10 +272,10 @@ def test_who_is_told_apart_is_not_hidden_behind_a_share_of_right_answers():
     of_age = [score("attribute inference of 'age (years)' (linear)", "accuracy", 0.92, 0.98, 0.95)]
     quiet = _report(attacks=[*of_age, score(of_age[0].attack, "macro-F1", 0.4, 0.6, 0.5)])
     loud = _report(attacks=[*of_age, score(of_age[0].attack, "macro-F1", 0.8, 0.9, 0.5)])
-    found = [_answer(report, "attribute inference of 'age (years)'") for report in (quiet, loud)]
-    assert {each.question for each in found} == {"Does it reveal 'age (years)'?"}
-    assert [each.good for each in found] == [None, False]
-    assert "macro-F1 0.85, chance level 0.50" in found[1].words
+    results = [_answer(report, "attribute inference of 'age (years)'") for report in (quiet, loud)]
+    assert {entry.question for entry in results} == {"Does it reveal 'age (years)'?"}
+    assert [entry.good for entry in results] == [None, False]
+    assert "macro-F1 0.85, chance level 0.50" in results[1].words
 
 
 @pytest.mark.parametrize("name", ["cost $a^$", "$\\foo$", "\u5e74\n(linear)"])
@@ -320,13 +320,13 @@ def test_a_verdict_is_no_more_than_it_is(verdict, says):
 def test_what_is_said_of_an_attack_is_its_grade(low, high, baseline, row, answer, good):
     """In the row, in the answer, and in both signs."""
     report = _report(attacks=[_attack(low, high, baseline)])
-    found = _answer(report, "linkage")
-    assert answer in found.words
-    assert found.good is good
+    result = _answer(report, "linkage")
+    assert answer in result.words
+    assert result.good is good
     sign = {True: "good", None: "plain", False: "bad"}[good]
     page = report.html()
     assert f'<td class="{sign}">{row}' in page
-    assert f'<dd class="{sign}">{found.words}' in page
+    assert f'<dd class="{sign}">{result.words}' in page
 
 
 @pytest.mark.parametrize(
@@ -341,10 +341,10 @@ def test_what_is_said_of_an_attack_is_its_grade(low, high, baseline, row, answer
 )
 def test_what_is_said_of_use_is_its_grade(low, high, row, good):
     report = _report(utility=[_task(low, high)])
-    found = _answer(report, "use")
+    result = _answer(report, "use")
     words = row.replace("the baseline", "chance")
-    assert found.words.startswith(f"A model trained on private rows is {words}: ")
-    assert found.good is good
+    assert result.words.startswith(f"A model trained on private rows is {words}: ")
+    assert result.good is good
     sign = {True: "good", None: "plain", False: "bad"}[good]
     assert f'<td class="{sign}">{row}' in report.html()
 
@@ -382,9 +382,9 @@ EXACT, STATED, SAMPLED, BLIND = (
 )
 def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence(guarantee, verdicts, words, good):
     report = Report(title="x", statement=_statement(guarantee), verdicts=verdicts)
-    found = _answer(report, "held")
-    assert words in found.words
-    assert found.good is good
+    result = _answer(report, "held")
+    assert words in result.words
+    assert result.good is good
     assert "Is the promise true?" not in report.html()
 
 
@@ -419,18 +419,18 @@ def test_who_is_in_it_is_judged_beside_what_a_promise_that_protects_allows(guara
         baseline_name="chance",
     )
     report = Report(title="x", statement=_statement(guarantee), owner_attacks=[measured], limits={"AUC": 0.566})
-    found = _answer(report, "membership")
-    assert says in found.words
-    assert found.good is good
+    result = _answer(report, "membership")
+    assert says in result.words
+    assert result.good is good
     decision = recommendation(report).decision
     assert (decision is Decision.HAND_ON) == (good is not False)
 
 
 def test_a_promise_that_a_seed_voids_is_no_good_news():
     report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True), verdicts=[EXACT])
-    found = _answer(report, "held")
-    assert found.good is False
-    assert "A seed was used" in found.words
+    result = _answer(report, "held")
+    assert result.good is False
+    assert "A seed was used" in result.words
 
 
 @pytest.mark.parametrize(
@@ -444,9 +444,9 @@ def test_a_promise_that_a_seed_voids_is_no_good_news():
 )
 def test_texts_that_came_out_unchanged_are_bad_news_where_no_promise_protects(epsilon, unchanged, good, says):
     report = Report(title="x", statement=_statement(PureDP(epsilon)), unchanged=(unchanged, 2000 if unchanged else 60))
-    found = _answer(report, "unchanged")
-    assert (found.good, found.owner_only) == (good, True)
-    assert says in found.words
+    result = _answer(report, "unchanged")
+    assert (result.good, result.owner_only) == (good, True)
+    assert says in result.words
     assert "unchanged" not in report.card()
 
 
@@ -462,7 +462,7 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
     assert NASTY not in page
     assert "Do not share this release with the column" in page
     assert "do not match the column" in card.lower()
-    assert not any(each.topic == "identifying" for each in answers(_report())["guarantee"])
+    assert not any(answer.topic == "identifying" for answer in answers(_report())["guarantee"])
 
 
 @pytest.mark.parametrize(
@@ -530,11 +530,11 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
 )
 def test_the_recommendation_is_first_and_follows(guarantee, more, decision, says, to_others):
     report = Report(title="x", statement=_statement(guarantee), **more)
-    found = recommendation(report)
-    assert found.decision is decision
-    assert found.good is {Decision.HAND_ON: True, Decision.TO_SOME: None, Decision.NOT: False}[decision]
-    assert says in found.words
-    assert found.words.count(". ") <= 3
+    result = recommendation(report)
+    assert result.decision is decision
+    assert result.good is {Decision.HAND_ON: True, Decision.TO_SOME: None, Decision.NOT: False}[decision]
+    assert says in result.words
+    assert result.words.count(". ") <= 3
     page, card = report.html(), report.card()
     assert page.count("<h2>Recommendation</h2>") == 1
     assert page.index("<h2>Recommendation</h2>") < page.index("<h2>Guarantee</h2>")
@@ -549,8 +549,8 @@ def test_a_release_is_for_anybody_under_conditions_only(licence, says):
     statement = replace(_statement(PureDP(1.0), parameters=known, software="dptext 9"), unit="user")
     for verdict, good in ((EXACT, True), (STATED, None)):
         report = Report(title="x", statement=statement, verdicts=[verdict])
-        found = recommendation(report)
-        assert (found.decision, found.good) == (Decision.HAND_ON, good)
+        result = recommendation(report)
+        assert (result.decision, result.good) == (Decision.HAND_ON, good)
         for text in (report.html(), report.card()):
             assert "This holds if there is no other release about the same users" in text
             assert "each person has exactly one user id" in text
@@ -579,9 +579,9 @@ def test_a_check_that_used_original_texts_is_on_no_card_unless_it_failed():
 def test_a_promise_to_some_only_or_with_a_large_delta_is_not_for_anybody(guarantee, requirements):
     """Words of another group, and those whom delta leaves out, are protected by no epsilon."""
     statement = replace(_statement(guarantee), condition=Condition(requirements=requirements))
-    made = Report(title="x", statement=statement, verdicts=[EXACT])
-    assert recommendation(made).decision is not Decision.HAND_ON
-    assert recommendation(made, to_recipient=True).decision is not Decision.HAND_ON
+    report = Report(title="x", statement=statement, verdicts=[EXACT])
+    assert recommendation(report).decision is not Decision.HAND_ON
+    assert recommendation(report, to_recipient=True).decision is not Decision.HAND_ON
     whole = replace(_statement(PureDP(1.0)), condition=Condition())
     assert recommendation(Report(title="x", statement=whole)).decision is Decision.HAND_ON
 
@@ -619,10 +619,10 @@ _MORE = "More was measured with the original texts; those numbers are the owner'
 
 def test_a_verdict_beside_a_failed_check_is_not_of_this_file():
     failed = _report(checks=[Check("the promise follows", False, "epsilon differs")], verdicts=[EXACT])
-    for shown in (failed.html(), failed.card()):
-        assert "Holds, computed exactly" not in shown
-        assert "KEPT" not in shown
-        assert "does not hold for this file" in shown
+    for visible in (failed.html(), failed.card()):
+        assert "Holds, computed exactly" not in visible
+        assert "KEPT" not in visible
+        assert "does not hold for this file" in visible
     assert "NOT ABOUT THIS FILE" in failed.html()
 
 
@@ -653,7 +653,7 @@ def test_pictures_are_drawn_without_a_window():
         promise_figure([("TEM", _verdict(Outcome.CONSISTENT, 1.0)), ("other", _verdict(Outcome.REFUTED, 6.0))]),
         scores_figure([("linkage", estimate, 0.5)], measure="accuracy"),
     ]
-    assert all(each.startswith(b"\x89PNG") and len(each) > 5000 for each in pictures)
+    assert all(picture.startswith(b"\x89PNG") and len(picture) > 5000 for picture in pictures)
     assert ("matplotlib.pyplot" in sys.modules) == before
 
 
@@ -689,17 +689,17 @@ def test_every_cell_of_the_recommendation_has_its_decision_and_sentence():
     for level, guarantee in GUARANTEES.items():
         for success, attacks in ATTACKS.items():
             report = Report(title="x", statement=_statement(guarantee), attacks=attacks)
-            found, received = recommendation(report), recommendation(report, to_recipient=True)
-            assert (found.level, found.success, found.decision) == (level, success, DECISIONS[level][success])
-            sentences.add(found.sentences[0])
+            result, received = recommendation(report), recommendation(report, to_recipient=True)
+            assert (result.level, result.success, result.decision) == (level, success, DECISIONS[level][success])
+            sentences.add(result.sentences[0])
             may_publish = level is Level.PROTECTS and success <= Success.LITTLE
-            for each in (found, received):
-                assert (each.decision is Decision.HAND_ON) == may_publish
-                assert bool(re.search("You may|publish|pass it on with", each.words)) == may_publish
-                assert not re.search(r"[a-z]\(|\s[.,;]|[,;.](?=[A-Za-z])", each.words.replace("--", ""))
-            assert received.decision >= found.decision
+            for entry in (result, received):
+                assert (entry.decision is Decision.HAND_ON) == may_publish
+                assert bool(re.search("You may|publish|pass it on with", entry.words)) == may_publish
+                assert not re.search(r"[a-z]\(|\s[.,;]|[,;.](?=[A-Za-z])", entry.words.replace("--", ""))
+            assert received.decision >= result.decision
             if success >= Success.CLEAR:
-                assert "private texts can be linked to their originals" in found.sentences[0]
+                assert "private texts can be linked to their originals" in result.sentences[0]
             for more in (
                 {"checks": [Check("the data", False, "DIFFERS")]},
                 {"statement": replace(report.statement, seeded=True)},
@@ -725,8 +725,8 @@ def test_the_page_says_when_selection_adds_nothing(low, high, says, good):
     value = (low + high) / 2
 
     def model(what, value, lead=None, texts=None):
-        made = replace(_task(value - 0.02, value + 0.02), what=what, owner_only=True, is_rival=lead is not None)
-        return replace(made, lead=lead and Estimate(*lead, 100, "people"), texts=texts)
+        text = replace(_task(value - 0.02, value + 0.02), what=what, owner_only=True, is_rival=lead is not None)
+        return replace(text, lead=lead and Estimate(*lead, 100, "people"), texts=texts)
 
     models = [
         model("trained on the corpus", 0.795, texts=60),
@@ -734,10 +734,10 @@ def test_the_page_says_when_selection_adds_nothing(low, high, says, good):
         model("random texts of the pool, labelled by the release", 0.795 - value, (value, low, high), 60),
     ]
     report = _report(utility=models, corpus=Corpus(texts=60, pool=500))
-    found = _answer(report, "selection")
-    assert says in found.words
-    assert found.good is good
-    assert f"{100 * low:.1f} to {100 * high:.1f})" in found.words
-    assert ("the release as a classifier (right for 78 of 100)" in found.words) == (good is None)
-    assert found.words in report.html()
+    result = _answer(report, "selection")
+    assert says in result.words
+    assert result.good is good
+    assert f"{100 * low:.1f} to {100 * high:.1f})" in result.words
+    assert ("the release as a classifier (right for 78 of 100)" in result.words) == (good is None)
+    assert result.words in report.html()
     assert "andom texts of the pool" not in report.card()

@@ -10,8 +10,8 @@ AFTER = ["mr. LEE called <phone>", "write to dr. cat smith, <email>", None, "", 
 
 
 def test_pieces_that_stand_there_are_counted_by_kind():
-    found = stayed(BEFORE, AFTER, words=["acme"])
-    assert found == [
+    result = stayed(BEFORE, AFTER, words=["acme"])
+    assert result == [
         Stayed("listed", 2, 2, 0),
         Stayed("email", 1, 0, 0),
         Stayed("phone", 1, 0, 0),
@@ -23,6 +23,6 @@ def test_pieces_that_stand_there_are_counted_by_kind():
 def test_the_page_of_the_owner_says_so_and_what_is_shared_does_not():
     vectors = dptext.load_vectors((["tea", "cup"], [[0.0], [1.0]]))
     statement = dptext.TEM(vectors, epsilon=3.0).document_statement(3)
-    made = Report(title="", statement=statement, stayed=stayed(BEFORE, AFTER))
-    assert made.has_owner_numbers and "0 of 1 (email)" in made.html()
-    assert "(email)" not in made.card() and not made.shared().stayed
+    report = Report(title="", statement=statement, stayed=stayed(BEFORE, AFTER))
+    assert report.has_owner_numbers and "0 of 1 (email)" in report.html()
+    assert "(email)" not in report.card() and not report.shared().stayed

@@ -74,8 +74,8 @@ def test_a_page_of_the_owner_holds_all_of_it(everything):
 
 
 def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
-    found = {each.what.partition(":")[0]: each for each in everything.utility}
-    assert list(found) == [
+    result = {entry.what.partition(":")[0]: entry for entry in everything.utility}
+    assert list(result) == [
         "trained on the corpus",
         "trained on original texts",
         "trained on original texts, as many as the corpus has",
@@ -85,49 +85,49 @@ def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
         "random texts of the pool, labelled by label names",
         "the corpus with its labels shuffled",
     ]
-    assert [each.is_rival for each in everything.utility] == [False] * 3 + [True] * 5
-    assert all(each.owner_only for each in everything.utility)
-    assert found["trained on the corpus"].score.value > 0.9
-    assert found["the release alone"].score.value > 0.9
+    assert [entry.is_rival for entry in everything.utility] == [False] * 3 + [True] * 5
+    assert all(entry.owner_only for entry in everything.utility)
+    assert result["trained on the corpus"].score.value > 0.9
+    assert result["the release alone"].score.value > 0.9
     for name in ("the nearest label name", "random texts of the pool, labelled by label names"):
-        assert found[name].score.value > 0.9  # the names lie among their words here
-    assert found["the corpus with its labels shuffled"].score.value < found["trained on the corpus"].score.value
-    assert "tested on 200 held-out texts" in found["trained on the corpus"].detail
-    assert [each.texts for each in everything.utility] == [60, 400, 60, None, None, 60, 60, 60]
-    assert [name for name, each in found.items() if each.lead] == [
+        assert result[name].score.value > 0.9  # the names lie among their words here
+    assert result["the corpus with its labels shuffled"].score.value < result["trained on the corpus"].score.value
+    assert "tested on 200 held-out texts" in result["trained on the corpus"].detail
+    assert [entry.texts for entry in everything.utility] == [60, 400, 60, None, None, 60, 60, 60]
+    assert [name for name, entry in result.items() if entry.lead] == [
         "the release alone",
         "random texts of the pool, labelled by the release",
     ]
-    said = {each.topic: each for each in answers(everything)["utility"]}
-    assert "A model trained on as many original texts (60) is right for" in said["use"].words
-    assert said["selection"].words.startswith("Selecting texts adds nothing that this test shows: a model")
-    assert "beside" in said["selection"].words
-    assert all(each.detail.startswith("macro-F1 ") for each in everything.utility)
+    parameters = {answer.topic: answer for answer in answers(everything)["utility"]}
+    assert "A model trained on as many original texts (60) is right for" in parameters["use"].words
+    assert parameters["selection"].words.startswith("Selecting texts adds nothing that this test shows: a model")
+    assert "beside" in parameters["selection"].words
+    assert all(entry.detail.startswith("macro-F1 ") for entry in everything.utility)
 
 
 def test_who_is_in_it_is_attacked_beside_what_the_noise_allows(everything, alone):
-    assert [each.attack for each in everything.attacks] == ["membership (knows everybody else)"]
+    assert [attack.attack for attack in everything.attacks] == ["membership (knows everybody else)"]
     [best] = alone.attacks
     assert best.score.low == best.score.high > 0.5
     measured = everything.owner_attacks
-    assert {each.attack for each in measured} == {"membership (guesses the others)"}
+    assert {entry.attack for entry in measured} == {"membership (guesses the others)"}
     assert len(measured) == 4
-    assert all(each.detail.startswith("at most 0.") for each in measured)
+    assert all(entry.detail.startswith("at most 0.") for entry in measured)
     assert "200 members, 50 others" in measured[0].detail
 
 
 def test_what_is_shown_of_the_texts(everything):
     corpus = everything.corpus
     assert (corpus.texts, corpus.pool, corpus.more_labels) == (60, 512, 0)
-    assert {each.name for each in corpus.labels} == {"drinks", "rules"}
-    assert sum(each.count for each in corpus.labels) == 60
-    assert all(each.real == 0.5 and len(each.samples) == 3 for each in corpus.labels)
-    rows = {each.what: each for each in corpus.spread}
+    assert {label.name for label in corpus.labels} == {"drinks", "rules"}
+    assert sum(label.count for label in corpus.labels) == 60
+    assert all(label.real == 0.5 and len(label.samples) == 3 for label in corpus.labels)
+    rows = {entry.what: entry for entry in corpus.spread}
     assert rows["distinct texts"].corpus == "60 of 60"
     assert rows["share of the pool that is used"].corpus == f"{100 * 60 / 512:.1f}%"
     measures = [name for name in MEASURES if name != "MAUVE" or find_spec("mauve")]
-    assert [each.owner_only for each in corpus.spread] == [False] * 4 + [True] * len(measures)
-    rows = {name.partition(":")[0]: each for name, each in rows.items()}
+    assert [entry.owner_only for entry in corpus.spread] == [False] * 4 + [True] * len(measures)
+    rows = {name.partition(":")[0]: entry for name, entry in rows.items()}
     assert [*rows][4:] == measures
 
     def mean(name, of):
@@ -141,8 +141,8 @@ def test_what_is_shown_of_the_texts(everything):
 def test_without_originals_the_page_is_for_everybody(alone):
     assert not alone.has_owner_numbers
     assert alone.utility == []
-    assert all(each.real is None for each in alone.corpus.labels)
-    assert not any(each.real or each.owner_only for each in alone.corpus.spread)
+    assert all(label.real is None for label in alone.corpus.labels)
+    assert not any(entry.real or entry.owner_only for entry in alone.corpus.spread)
     assert "This page is for the owner" not in alone.html()
     assert set(alone.pictures) == {"audit", "spread"}
 
@@ -159,58 +159,58 @@ def test_the_card_is_the_same_whether_originals_had_a_part_or_not(everything, al
 
 
 def test_no_private_word_is_on_page_or_card(everything, alone):
-    for each in (everything, alone):
-        assert SECRET not in each.html() + each.card()
+    for entry in (everything, alone):
+        assert SECRET not in entry.html() + entry.card()
 
 
 @pytest.mark.usefixtures("same_draws")
 def test_a_corpus_without_labels(folder):
     make(folder, "plain.jsonl", columns=(), n=40)
-    found = report(
+    result = report(
         folder,
         "plain.jsonl",
         public=[folder / "pool.txt"],
         original=folder / "in.jsonl",
         held_out=folder / "held.jsonl",
     )
-    assert found.utility == []
-    assert [each.name for each in found.corpus.labels] == ["all texts"]
-    assert any("no labels" in each for each in found.notes)
-    assert any("no column says who wrote" in each for each in found.notes)
-    assert "<h3>Texts of the corpus</h3>" in found.html()
-    assert not found.refuted
+    assert result.utility == []
+    assert [label.name for label in result.corpus.labels] == ["all texts"]
+    assert any("no labels" in note for note in result.notes)
+    assert any("no column says who wrote" in note for note in result.notes)
+    assert "<h3>Texts of the corpus</h3>" in result.html()
+    assert not result.refuted
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("same_draws")
 def test_two_columns_of_labels_are_classes_together(folder):
     make(folder, "two.csv", columns=("topic", "stars"), n=60, unit="document", epsilon=8.0)
-    found = report(folder, "two.csv", public=[folder / "pool.txt"], original=folder / "in.jsonl")
-    assert len(found.corpus.labels) == 6
-    assert found.utility[0].what == "trained on the corpus"
-    assert "the other half of the original texts" in found.utility[0].detail
-    assert any("was not attacked: --held-out" in each for each in found.notes)
-    assert not found.refuted
+    result = report(folder, "two.csv", public=[folder / "pool.txt"], original=folder / "in.jsonl")
+    assert len(result.corpus.labels) == 6
+    assert result.utility[0].what == "trained on the corpus"
+    assert "the other half of the original texts" in result.utility[0].detail
+    assert any("was not attacked: --held-out" in note for note in result.notes)
+    assert not result.refuted
 
 
 def test_without_the_pool_it_is_not_compared_with_it(folder):
-    found = report(folder)
-    assert not any(each.pool for each in found.corpus.spread)
-    assert any("The public pool was not named" in each for each in found.notes)
-    assert "public pool</th>" not in found.html()
+    result = report(folder)
+    assert not any(entry.pool for entry in result.corpus.spread)
+    assert any("The public pool was not named" in note for note in result.notes)
+    assert "public pool</th>" not in result.html()
 
 
 def test_its_own_label_may_be_named(folder):
-    found = report(folder, label="topic")
-    assert "No model was trained: that takes real texts to test it on (--original)." in found.notes
+    result = report(folder, label="topic")
+    assert "No model was trained: that takes real texts to test it on (--original)." in result.notes
 
 
 def test_a_promise_that_does_not_hold_is_on_top(folder, tmp_path):
-    made = make(tmp_path)
-    edit(statement_path(made), sigma=0.9)
-    found = dptext.report(made, seed=1)
-    assert found.refuted
-    assert "NO: the guarantee was refuted" in found.html()
+    output = make(tmp_path)
+    edit(statement_path(output), sigma=0.9)
+    report = dptext.report(output, seed=1)
+    assert report.refuted
+    assert "NO: the guarantee was refuted" in report.html()
 
 
 BROKEN = {
@@ -224,30 +224,32 @@ BROKEN = {
 def test_a_release_without_its_noise_is_refuted(name, tmp_path, monkeypatch):
     """On the grid, by the grid; with the original, also if its numbers were rounded to the grid."""
     monkeypatch.setattr(synthesizer, "noisy_matrix", BROKEN[name])
-    made = make(tmp_path)
+    output = make(tmp_path)
     owner = {"original": tmp_path / "in.jsonl", "user": "who"}
     for options in {}, owner, {**owner, "held_out": tmp_path / "held.jsonl"}:
-        found = dptext.report(made, seed=1, **options)
-        failed = {each.name for each in found.checks if each.held is False}
+        report = dptext.report(output, seed=1, **options)
+        failed = {check.name for check in report.checks if check.held is False}
         of_grid, of_noise = name != "no noise, on the grid", bool(options) and name != "floating-point noise"
         assert ("the numbers lie on the grid of the stated noise" in failed) == of_grid
         assert ("the noise has the stated distribution" in failed) == of_noise
-        assert found.refuted == (of_grid or of_noise)
-        decision = recommendation(found, to_recipient=True)
-        assert decision.good is (False if found.refuted else None)
-        assert "the guarantee was refuted" in found.card() or "cannot show that this noise" in found.card()
+        assert report.refuted == (of_grid or of_noise)
+        decision = recommendation(report, to_recipient=True)
+        assert decision.good is (False if report.refuted else None)
+        assert "the guarantee was refuted" in report.card() or "cannot show that this noise" in report.card()
 
 
 def test_an_honest_release_is_consistent_and_too_few_numbers_show_no_more(folder, alone, everything):
-    [stated] = [each for each in answers(alone)["guarantee"] if each.topic == "held"]
-    assert stated.words.startswith("CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot show")
-    assert stated.good is None
-    [compared] = [each for each in answers(everything)["guarantee"] if each.topic == "held"]
-    assert (compared.words, compared.good) == (stated.words, None)
-    [noise] = [each for each in everything.checks if each.owner_only]
+    [expected] = [answer for answer in answers(alone)["guarantee"] if answer.topic == "held"]
+    assert expected.words.startswith(
+        "CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot show"
+    )
+    assert expected.good is None
+    [compared] = [answer for answer in answers(everything)["guarantee"] if answer.topic == "held"]
+    assert (compared.words, compared.good) == (expected.words, None)
+    [noise] = [check for check in everything.checks if check.owner_only]
     assert noise.held is None and "too few numbers for a conclusion" in noise.seen
     unnamed = report(folder, original=folder / "in.jsonl")
-    assert any("name the column of users" in each for each in unnamed.notes)
+    assert any("name the column of users" in note for note in unnamed.notes)
 
 
 @pytest.mark.parametrize("scale", [0.9, 1.0, 1.1])
@@ -293,9 +295,9 @@ def test_what_a_corpus_has_not_is_refused(folder, tmp_path):
         report(folder, original=folder / "in.jsonl", held_out=folder / "in.jsonl")
     with pytest.raises(ParameterError, match="is a description: a report is about a corpus"):
         report(folder, "made.jsonl.distribution")
-    made = tmp_path / "made.jsonl"
-    made.write_bytes((folder / "made.jsonl").read_bytes())
-    statement_path(made).write_bytes(statement_path(folder / "made.jsonl").read_bytes())
+    output = tmp_path / "made.jsonl"
+    output.write_bytes((folder / "made.jsonl").read_bytes())
+    statement_path(output).write_bytes(statement_path(folder / "made.jsonl").read_bytes())
     with pytest.raises(DataError, match="expected the description that it was made from beside it"):
-        dptext.report(made)
-    assert not dptext.report(made, distribution=folder / "made.jsonl.distribution", seed=1).refuted
+        dptext.report(output)
+    assert not dptext.report(output, distribution=folder / "made.jsonl.distribution", seed=1).refuted

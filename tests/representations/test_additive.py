@@ -86,16 +86,16 @@ def test_second_moments_are_told_without_the_noise(randomizer):
 @pytest.mark.parametrize("dimension", [1, 64])
 @pytest.mark.parametrize("domain", list(Domain))
 def test_the_scale_follows_from_the_diameter_of_the_domain(domain, dimension):
-    apart = domain.sensitivity(dimension)
+    distance = domain.sensitivity(dimension)
     laplace = Laplace(epsilon=2.0, domain=domain).channel(dimension)
     spherical = L2Laplace(epsilon=2.0, domain=domain).channel(dimension)
     normal = Gaussian(epsilon=2.0, delta=DELTA, domain=domain).channel(dimension)
     # epsilon = diameter / scale, never above what is claimed and not much below; half of the diameter does not do
-    for spent in (apart.l1 / laplace.parameters()["scale"], apart.l2 / spherical.parameters()["scale"]):
+    for spent in (distance.l1 / laplace.parameters()["scale"], distance.l2 / spherical.parameters()["scale"]):
         assert 2.0 * (1 - 1e-8) < spent < 2.0
     for share, holds in ((1.0, True), (1.001, False), (2.0, False)):
         sigma = normal.parameters()["sigma"]
-        delta = gaussian_delta(sigma, epsilon=2.0, sensitivity=apart.l2 * share)
+        delta = gaussian_delta(sigma, epsilon=2.0, sensitivity=distance.l2 * share)
         assert (delta <= DELTA * (1 + 2e-6)) == holds
     assert laplace.guarantee == spherical.guarantee == PureDP(2.0)
     assert normal.guarantee == ApproxDP(2.0, DELTA)
@@ -103,13 +103,13 @@ def test_the_scale_follows_from_the_diameter_of_the_domain(domain, dimension):
 
 def test_no_two_vectors_of_a_domain_are_farther_apart_than_its_diameter():
     """Also as doubles: what the scale allows for is more than what rounding adds."""
-    given = np.random.default_rng(4).normal(size=(400, 33)) * 10.0 ** np.random.default_rng(5).uniform(-9, 9, (400, 1))
+    values = np.random.default_rng(4).normal(size=(400, 33)) * 10.0 ** np.random.default_rng(5).uniform(-9, 9, (400, 1))
     for domain in Domain:
-        inside = domain.bound(np.concatenate([given, -given]))
-        apart = domain.sensitivity(33)
+        inside = domain.bound(np.concatenate([values, -values]))
+        distance = domain.sensitivity(33)
         difference = inside[:400] - inside[400:]
-        assert np.abs(difference).sum(axis=1).max() <= apart.l1 * (1 + 2.0**-30)
-        assert np.sqrt((difference**2).sum(axis=1)).max() <= apart.l2 * (1 + 2.0**-30)
+        assert np.abs(difference).sum(axis=1).max() <= distance.l1 * (1 + 2.0**-30)
+        assert np.sqrt((difference**2).sum(axis=1)).max() <= distance.l2 * (1 + 2.0**-30)
 
 
 @KINDS
@@ -118,8 +118,8 @@ def test_the_statement_says_what_rebuilds_the_randomizer(randomizer):
     assert PrivacyStatement.from_json(statement.to_json()) == statement
     assert statement.slack == 0.0
     assert REAL_ARITHMETIC not in statement.assumptions
-    again = type(randomizer)(**{name: statement.parameters[name] for name in randomizer.options()})
-    assert again == randomizer
+    repeated = type(randomizer)(**{name: statement.parameters[name] for name in randomizer.options()})
+    assert repeated == randomizer
     assert type(randomizer.options()["domain"]) is str
     assert pickle.loads(pickle.dumps(randomizer)) == randomizer
 
@@ -159,9 +159,9 @@ def test_many_rows_go_in_blocks_and_come_out_once(randomizer):
     np.testing.assert_array_equal(zeros, randomizer.randomize(np.zeros((count, 64)), seed=5))
     assert randomizer.randomize(np.zeros((0, 64))).shape == (0, 64)
     assert randomizer.randomize(np.zeros((2, 70_000))).shape == (2, 70_000)
-    given = np.full((3, 2), 7.0)
-    randomizer.randomize(given)
-    assert (given == 7.0).all()
+    values = np.full((3, 2), 7.0)
+    randomizer.randomize(values)
+    assert (values == 7.0).all()
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,9 @@ def one_bit(epsilon):
 def test_the_loss_of_all_pairs_of_codes_is_the_stated_epsilon(bits, dimension, epsilon):
     channel = WeightedBits(epsilon=epsilon, bits=bits).channel(dimension)
     table = kron_rows(*[code_table(channel.thresholds)] * dimension)
-    found = exact_loss(logs(table), allowed=channel.guarantee.epsilon)
-    assert found.excess <= 0
-    assert 0.99 * epsilon < found.largest <= channel.guarantee.epsilon <= epsilon
+    result = exact_loss(logs(table), allowed=channel.guarantee.epsilon)
+    assert result.excess <= 0
+    assert 0.99 * epsilon < result.largest <= channel.guarantee.epsilon <= epsilon
 
 
 def test_budgets_of_the_highest_bit_for_all_are_refuted():
@@ -79,8 +79,8 @@ def test_one_bit_is_one_as_often_as_its_number_says(x):
 
 def test_statements_carry_the_realised_epsilon_and_the_thresholds():
     statement = WeightedBits(epsilon=3.0, bits=2).statement(5)
-    thresholds = [int(each) for each in statement.parameters["flip_thresholds"].split(" of ")[0].split()]
-    realised = 5 * sum(math.log((SCALE - each) / each) for each in thresholds)
+    thresholds = [int(part) for part in statement.parameters["flip_thresholds"].split(" of ")[0].split()]
+    realised = 5 * sum(math.log((SCALE - threshold) / threshold) for threshold in thresholds)
     assert thresholds[0] < thresholds[1]  # the highest bit first, which is flipped least
     assert statement.epsilon == pytest.approx(realised, rel=1e-10)
     assert 2.99 < realised <= statement.epsilon <= 3.0
@@ -96,21 +96,21 @@ def test_statements_carry_the_realised_epsilon_and_the_thresholds():
 def test_budgets_add_up_and_no_trade_between_two_bits_helps(epsilon, bits):
     budgets = bit_budgets(epsilon, bits)
     assert budgets.sum() == pytest.approx(epsilon, rel=1e-9)
-    least = variance(budgets)
+    minimum = variance(budgets)
     for one, other in pairwise(range(bits)):
         for step in (0.01, -0.01):
             moved = budgets.copy()
             moved[one] += step * budgets.min()
             moved[other] -= step * budgets.min()
-            assert variance(moved) >= least
+            assert variance(moved) >= minimum
 
 
 def test_budgets_agree_with_an_optimiser():
     """scipy's own search over four budgets, as an independent oracle."""
-    found = optimize.minimize(
+    result = optimize.minimize(
         lambda free: variance(6.0 * np.exp(free) / np.exp(free).sum()), np.zeros(4), options={"gtol": 1e-10}
     )
-    assert variance(bit_budgets(6.0, 4)) == pytest.approx(found.fun, rel=1e-7)
+    assert variance(bit_budgets(6.0, 4)) == pytest.approx(result.fun, rel=1e-7)
 
 
 def test_budgets_are_those_of_the_two_thirds_rule_at_small_epsilon():
@@ -181,9 +181,9 @@ def test_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rej
 
 def test_one_bit_states_its_error_exactly():
     for dimension in (1, 3, 50):
-        stated = OneBit(epsilon=5.0).expected_squared_error(dimension)
-        assert stated == pytest.approx(dimension / math.tanh(2.5 / dimension) ** 2 - 1, rel=1e-6)
-        assert WeightedBits(epsilon=5.0, bits=1).expected_squared_error(dimension) == stated
+        expected = OneBit(epsilon=5.0).expected_squared_error(dimension)
+        assert expected == pytest.approx(dimension / math.tanh(2.5 / dimension) ** 2 - 1, rel=1e-6)
+        assert WeightedBits(epsilon=5.0, bits=1).expected_squared_error(dimension) == expected
 
 
 def test_second_moments_are_those_of_the_rounded_numbers():

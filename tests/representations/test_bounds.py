@@ -35,11 +35,11 @@ def bounds():
 
 @pytest.mark.parametrize("bound", list(bounds()), ids=lambda bound: f"{bound.kind}-{bound.projection}")
 def test_no_two_vectors_are_further_apart_than_the_sensitivity(bound):
-    found = bound.apply(hostile(6))
-    assert found.shape == (len(hostile(6)), bound.dimension)
-    assert np.isfinite(found).all()
-    difference = found[:, None] - found[None]
-    for relation, moved in ((Relation.SUBSTITUTION, difference), (Relation.ADD_REMOVE, found[:, None])):
+    result = bound.apply(hostile(6))
+    assert result.shape == (len(hostile(6)), bound.dimension)
+    assert np.isfinite(result).all()
+    difference = result[:, None] - result[None]
+    for relation, moved in ((Relation.SUBSTITUTION, difference), (Relation.ADD_REMOVE, result[:, None])):
         allowed = bound.sensitivity(relation)
         assert allowed.relation is relation
         assert np.abs(moved).sum(axis=2).max() <= allowed.l1 * (1 + 1e-12)
@@ -133,8 +133,8 @@ def test_supervised_directions_carry_the_labels_in_few_dimensions():
     """The labels hang on the fourth coordinate, which has a hundredth of the variance: pca loses it."""
     share = {}
     for projection, labels in (("pca", None), ("supervised", LABELS)):
-        found = fit_bound(PUBLIC, dimension=2, projection=projection, labels=labels).apply(PUBLIC)
-        gap = np.abs(found[LABELS == 1].mean(axis=0) - found[LABELS == 0].mean(axis=0)) / found.std(axis=0)
+        result = fit_bound(PUBLIC, dimension=2, projection=projection, labels=labels).apply(PUBLIC)
+        gap = np.abs(result[LABELS == 1].mean(axis=0) - result[LABELS == 0].mean(axis=0)) / result.std(axis=0)
         share[projection] = gap.max()
     assert share["pca"] < 0.5
     assert share["supervised"] > 1.0
@@ -183,23 +183,23 @@ def test_centring_matters_for_means_of_word_vectors(glove):
     public = MeanOfWords(glove).encode(texts)
     spread = {}
     for centre in (True, False):
-        found = fit_bound(public, projection=None, centre=centre).apply(public)
-        spread[centre] = 1 - float(np.sum(found.mean(axis=0) ** 2))  # the variance of unit vectors
+        result = fit_bound(public, projection=None, centre=centre).apply(public)
+        spread[centre] = 1 - float(np.sum(result.mean(axis=0) ** 2))  # the variance of unit vectors
     assert spread[False] < 0.5 < 0.95 < spread[True]
 
 
 def test_what_was_fitted_is_said():
-    said = fit_bound(PUBLIC, bound="clip", dimension=3, public_name="film reviews")
-    assert said.parameters() | {"bound_sha256": ""} == {
+    bound = fit_bound(PUBLIC, bound="clip", dimension=3, public_name="film reviews")
+    assert bound.parameters() | {"bound_sha256": ""} == {
         "projection": "pca",
         "centred": True,
         "bound": "clip",
-        "bound_radius": said.radius,
+        "bound_radius": bound.radius,
         "bound_sha256": "",
         "public_data": "film reviews",
         "public_texts": 200,
     }
-    assert "fitted on 'film reviews' (200 texts), which whoever fitted them declared public" in said.assumptions()[0]
+    assert "fitted on 'film reviews' (200 texts), which whoever fitted them declared public" in bound.assumptions()[0]
     labelled = fit_bound(PUBLIC, projection="supervised", labels=LABELS, dimension=2)
     assert "public texts (200 texts and their labels)" in labelled.assumptions()[0]
     unfitted = fit_bound(PUBLIC, projection="random", dimension=2, centre=False)
@@ -229,14 +229,14 @@ def test_bad_arguments_are_named(options, message):
 
 
 def test_public_texts_that_tell_nothing_are_refused():
-    alike = np.ones((5, 6))
+    similar = np.ones((5, 6))
     for options in ({}, {"projection": "supervised", "labels": [0, 1, 0, 1, 0]}):
         with pytest.raises(ParameterError, match="all have the same vector"):
-            fit_bound(alike, **options)
+            fit_bound(similar, **options)
     for kind in ("clip", "lift", "cube"):
         with pytest.raises(ParameterError, match="tell no radius"):
-            fit_bound(alike, bound=kind, projection=None)
-    assert fit_bound(alike, projection="random", dimension=2).apply(alike).shape == (5, 2)
+            fit_bound(similar, bound=kind, projection=None)
+    assert fit_bound(similar, projection="random", dimension=2).apply(similar).shape == (5, 2)
     with pytest.raises(ParameterError, match="at least one public text"):
         fit_bound(np.zeros((0, 6)))
     with pytest.raises(ParameterError, match=r"shape \(n, d\)"):

@@ -19,8 +19,8 @@ LABELS = np.tile([0, 1], 60)
 
 
 def _finite(model, vectors):
-    found = model.decision_function(vectors), model.device_model().scores(vectors)
-    return all(np.isfinite(each).all() for each in found)
+    result = model.decision_function(vectors), model.device_model().scores(vectors)
+    return all(np.isfinite(entry).all() for entry in result)
 
 
 def _made(name, epsilon):
@@ -68,8 +68,8 @@ def test_the_statement_of_every_randomizer_says_which_noise_it_was(name):
     model = NoisyClassifier(channel=randomizer.statement(4)).fit(private, LABELS)
     assert model.channel_.name == name
     assert model.channel_.parameters() == randomizer.channel(4).parameters()
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.decision_function(private), model.decision_function(private))
+    repeated = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(repeated.decision_function(private), model.decision_function(private))
 
 
 def test_a_statement_of_something_else_is_refused():

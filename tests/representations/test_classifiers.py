@@ -48,7 +48,7 @@ ARRIVED = NOISE.randomize(CLEAN, seed=2)
 
 
 def test_the_constructor_only_stores():
-    given = {
+    fields = {
         **NoisyClassifier().get_params(),
         "model": "no such",
         "channel": 3,
@@ -57,8 +57,8 @@ def test_the_constructor_only_stores():
         "progress": 7,
         "seed": "s",
     }
-    made = NoisyClassifier(**given)
-    assert made.get_params() == given == vars(made)
+    classifier = NoisyClassifier(**fields)
+    assert classifier.get_params() == fields == vars(classifier)
 
 
 def test_clone_and_pickle():
@@ -66,9 +66,9 @@ def test_clone_and_pickle():
     copy = clone(fitted)
     assert not any(name.endswith("_") for name in vars(copy))
     assert (copy.fit(ARRIVED, LABELS).predict(ARRIVED) == fitted.predict(ARRIVED)).all()
-    again = pickle.loads(pickle.dumps(fitted))
-    assert (again.predict(ARRIVED) == fitted.predict(ARRIVED)).all()
-    assert (again.device_model().predict(CLEAN) == fitted.device_model().predict(CLEAN)).all()
+    repeated = pickle.loads(pickle.dumps(fitted))
+    assert (repeated.predict(ARRIVED) == fitted.predict(ARRIVED)).all()
+    assert (repeated.device_model().predict(CLEAN) == fitted.device_model().predict(CLEAN)).all()
 
 
 @pytest.mark.usefixtures("same_draws")
@@ -91,8 +91,8 @@ def test_it_predicts_for_noisy_vectors_and_for_clean_ones():
 
 def test_the_noise_comes_from_a_channel_a_randomizer_or_the_statement():
     statement = NOISE.statement(8)
-    given = (NOISE, NOISE.channel(8), statement, PrivacyStatement.from_json(statement.to_json()))
-    models = [NoisyClassifier(channel=each).fit(ARRIVED, LABELS).device_model() for each in given]
+    values = (NOISE, NOISE.channel(8), statement, PrivacyStatement.from_json(statement.to_json()))
+    models = [NoisyClassifier(channel=entry).fit(ARRIVED, LABELS).device_model() for entry in values]
     for model in models[1:]:
         np.testing.assert_array_equal(model.layers[0][0], models[0].layers[0][0])
     unknown = NoisyClassifier().fit(ARRIVED, LABELS)
@@ -231,8 +231,8 @@ def test_trainings_repeat_themselves_are_cloned_and_pickled(training):
     public = two_ways(60, 8)
     server = NoisyClassifier("mlp", channel=SENT, training=training, **SGD | {"epochs": 3})
     fitted = clone(server).fit_public(*public)
-    again = clone(fitted).fit_public(*public)
-    np.testing.assert_array_equal(fitted.device_model().layers[0][0], again.device_model().layers[0][0])
+    repeated = clone(fitted).fit_public(*public)
+    np.testing.assert_array_equal(fitted.device_model().layers[0][0], repeated.device_model().layers[0][0])
     other = clone(server).set_params(seed=2).fit_public(*public)
     assert (fitted.device_model().layers[0][0] != other.device_model().layers[0][0]).any()
     copy = pickle.loads(pickle.dumps(fitted))
@@ -247,7 +247,7 @@ def test_adaptive_training_works_from_a_statement_and_not_from_a_channel():
     pytest.importorskip("torch")
     public = two_ways(60, 11)
     server = NoisyClassifier("mlp", training="adaptive", **SGD | {"epochs": 2})
-    told = [clone(server).set_params(channel=each).fit_public(*public) for each in (SENT, SENT.statement(10))]
+    told = [clone(server).set_params(channel=entry).fit_public(*public) for entry in (SENT, SENT.statement(10))]
     np.testing.assert_array_equal(told[0].device_model().layers[0][0], told[1].device_model().layers[0][0])
     with pytest.raises(ParameterError, match="give the randomizer, or the statement"):
         clone(server).set_params(channel=SENT.channel(10)).fit_public(*public)

@@ -33,9 +33,9 @@ PLANS = [
 @pytest.mark.parametrize("epsilon", [0.2, 6.0])
 def test_the_loss_of_all_pairs_is_the_stated_epsilon(dimension, plan, epsilon):
     channel = small(epsilon, dimension, plan, steps=3 if dimension < 3 else 1)
-    found = exact_loss(np.log(cube_table(channel)), allowed=channel.guarantee.epsilon)
-    assert found.excess <= 0
-    assert 0.99 * epsilon < found.largest <= channel.guarantee.epsilon <= epsilon
+    result = exact_loss(np.log(cube_table(channel)), allowed=channel.guarantee.epsilon)
+    assert result.excess <= 0
+    assert 0.99 * epsilon < result.largest <= channel.guarantee.epsilon <= epsilon
 
 
 def test_every_coordinate_at_the_whole_budget_is_refuted():
@@ -74,10 +74,10 @@ def outputs_of(channel):
 @pytest.mark.parametrize("x", [-1.0, 0.0, 2 / 3])
 def test_draws_follow_the_enumerated_law_and_that_of_another_share_is_rejected(x):
     channel, draws = small(1.5, 1, Plan(1, 1, 0.6)), 200_000
-    drawn = channel.sample(np.full((draws, 1), x), RandomBits(1))[:, 0]
+    sample = channel.sample(np.full((draws, 1), x), RandomBits(1))[:, 0]
     outputs = outputs_of(channel)
-    nearest = np.abs(drawn[:, None] - outputs).argmin(axis=1)
-    np.testing.assert_allclose(drawn, outputs[nearest], rtol=1e-6)
+    nearest = np.abs(sample[:, None] - outputs).argmin(axis=1)
+    np.testing.assert_allclose(sample, outputs[nearest], rtol=1e-6)
     counts = np.bincount(nearest, minlength=outputs.size)
     row = round(x * 3) + 3
     assert stats.chisquare(counts, number_table(channel)[row] * draws).pvalue > FALSE_ALARM
@@ -153,8 +153,8 @@ def test_the_window_is_the_one_that_an_optimiser_finds(epsilon, dimension):
         constant, slope = moments(math.exp(log_half), epsilon / k)
         return d / k * (d * constant + slope) - 1
 
-    found = optimize.minimize_scalar(error, bounds=(-8, 1), method="bounded", options={"xatol": 1e-6})
-    assert channel.expected_squared_error == pytest.approx(found.fun, rel=1e-4)
+    result = optimize.minimize_scalar(error, bounds=(-8, 1), method="bounded", options={"xatol": 1e-6})
+    assert channel.expected_squared_error == pytest.approx(result.fun, rel=1e-4)
 
 
 @pytest.mark.parametrize("build", BOTH)

@@ -88,9 +88,9 @@ def test_the_mean_of_private_vectors_is_the_clean_one(device):
 
 
 def test_clean_vectors_are_bounded_and_without_noise(device):
-    found = device.clean(["the doctor", "", None])
-    np.testing.assert_array_equal(found, device.clean(["the doctor", "", None]))
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-6)
+    result = device.clean(["the doctor", "", None])
+    np.testing.assert_array_equal(result, device.clean(["the doctor", "", None]))
+    np.testing.assert_allclose(np.linalg.norm(result, axis=1), 1.0, rtol=1e-6)
     assert "Not private" in DeviceEncoder.clean.__doc__
 
 
@@ -119,39 +119,39 @@ def test_a_pickle_holds_no_random_state(device):
     stored = pickle.dumps(device)
     for name in (b"RandomBits", b"NoiseKey", b"randomness"):
         assert name not in stored
-    again = pickle.loads(stored)
-    assert again.statement == device.statement
-    assert not np.array_equal(again.encode(["a"]), pickle.loads(stored).encode(["a"]))
+    repeated = pickle.loads(stored)
+    assert repeated.statement == device.statement
+    assert not np.array_equal(repeated.encode(["a"]), pickle.loads(stored).encode(["a"]))
 
 
 # -- what is promised ---------------------------------------------------------------------------------------------
 
 
 def test_the_statement_says_who_is_promised_what(device):
-    said = device.statement
-    assert said.guarantee == dptext.PureDP(6.0)
-    assert (said.unit, said.relation, said.trust) == (Unit.DOCUMENT, Relation.SUBSTITUTION, Trust.LOCAL)
-    assert said.neighbours == "any two texts"
-    assert said.mechanism == "PrivUnit"
-    assert not said.seeded
-    assert said.exposed == ("the number of texts, and their order",)
-    given = said.parameters
-    assert given["encoder"] == "mean of word vectors"
-    assert given["encoder_vectors_sha256"] == device.encoder.vectors.fingerprint
-    assert (given["public_data"], given["public_texts"]) == ("a word list", 400)
-    assert (given["epsilon"], given["dimension"], given["width"]) == (6.0, 16, 16)
-    assert any("'a word list' (400 texts)" in each for each in said.assumptions)
-    assert any("their vectors are public" in each for each in said.assumptions)
-    assert dptext.PrivacyStatement.from_json(said.to_json()) == said
-    assert "6" in " ".join(said.explain().split())
-    both = said.compose(said)
+    statement = device.statement
+    assert statement.guarantee == dptext.PureDP(6.0)
+    assert (statement.unit, statement.relation, statement.trust) == (Unit.DOCUMENT, Relation.SUBSTITUTION, Trust.LOCAL)
+    assert statement.neighbours == "any two texts"
+    assert statement.mechanism == "PrivUnit"
+    assert not statement.seeded
+    assert statement.exposed == ("the number of texts, and their order",)
+    parameters = statement.parameters
+    assert parameters["encoder"] == "mean of word vectors"
+    assert parameters["encoder_vectors_sha256"] == device.encoder.vectors.fingerprint
+    assert (parameters["public_data"], parameters["public_texts"]) == ("a word list", 400)
+    assert (parameters["epsilon"], parameters["dimension"], parameters["width"]) == (6.0, 16, 16)
+    assert any("'a word list' (400 texts)" in assumption for assumption in statement.assumptions)
+    assert any("their vectors are public" in assumption for assumption in statement.assumptions)
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    assert "6" in " ".join(statement.explain().split())
+    both = statement.compose(statement)
     assert both.guarantee.epsilon == 12.0
 
 
 def test_a_randomizer_is_rebuilt_from_what_its_statement_says(device):
     for randomizer in (PrivUnit(epsilon=3.0), PrivUnitG(epsilon=0.5)):
-        said = replace(device, randomizer=randomizer).statement
-        assert randomizer_from_parameters(said.mechanism, said.parameters) == randomizer
+        statement = replace(device, randomizer=randomizer).statement
+        assert randomizer_from_parameters(statement.mechanism, statement.parameters) == randomizer
     for name, parameters, message in (
         ("Privunit", {"epsilon": 1.0}, "expected the name of a randomizer"),
         ("PrivUnit", {"eps": 1.0}, "lack epsilon"),
@@ -160,7 +160,7 @@ def test_a_randomizer_is_rebuilt_from_what_its_statement_says(device):
     ):
         with pytest.raises(DataError, match=message):
             randomizer_from_parameters(name, parameters)
-    assert all(name == each.name for name, each in RANDOMIZERS.items())
+    assert all(name == entry.name for name, entry in RANDOMIZERS.items())
 
 
 def test_parts_that_do_not_fit_are_refused(device):
@@ -183,16 +183,18 @@ def test_parts_that_do_not_fit_are_refused(device):
 
 
 def test_what_was_saved_is_loaded(device, saved):
-    again = DeviceEncoder.load(saved)
+    repeated = DeviceEncoder.load(saved)
     assert (
-        again.statement == device.statement == dptext.PrivacyStatement.from_json((saved / "privacy.json").read_text())
+        repeated.statement
+        == device.statement
+        == dptext.PrivacyStatement.from_json((saved / "privacy.json").read_text())
     )
-    assert again.encoder.vectors.words == device.encoder.vectors.words
+    assert repeated.encoder.vectors.words == device.encoder.vectors.words
     texts = ["the doctor lied", *ODD]
-    np.testing.assert_array_equal(again.clean(texts), device.clean(texts))
-    np.testing.assert_array_equal(again.encode(texts, seed=1), device.encode(texts, seed=1))
+    np.testing.assert_array_equal(repeated.clean(texts), device.clean(texts))
+    np.testing.assert_array_equal(repeated.encode(texts, seed=1), device.encode(texts, seed=1))
     assert sorted(file.name for file in saved.iterdir()) == ["config.json", "encoder.safetensors", "privacy.json"]
-    again.save(saved.parent / "again")
+    repeated.save(saved.parent / "again")
     for file in saved.iterdir():
         assert file.read_bytes() == (saved.parent / "again" / file.name).read_bytes()
 
@@ -206,9 +208,9 @@ def test_every_kind_of_bound_comes_back(small, tmp_path, kind, projection, rando
     dimension = None if projection is None else 3
     vectors = encoder.encode(list(small.words[:100]))
     bound = fit_bound(vectors, bound=kind, projection=projection, dimension=dimension, labels=labels)
-    made = DeviceEncoder(encoder, bound, randomizer)
-    made.save(tmp_path / "saved")
-    assert DeviceEncoder.load(tmp_path / "saved").statement == made.statement
+    output = DeviceEncoder(encoder, bound, randomizer)
+    output.save(tmp_path / "saved")
+    assert DeviceEncoder.load(tmp_path / "saved").statement == output.statement
 
 
 def test_the_statement_of_the_vectors_goes_along(small, tmp_path):
@@ -223,19 +225,19 @@ def test_the_statement_of_the_vectors_goes_along(small, tmp_path):
     )
     encoder = MeanOfWords(small.with_statement(trained))
     DeviceEncoder(encoder, Bound(mean=np.zeros(5)), PrivUnit(epsilon=1.0)).save(tmp_path / "saved")
-    again = DeviceEncoder.load(tmp_path / "saved")
-    assert again.encoder.vectors.statement == trained
+    repeated = DeviceEncoder.load(tmp_path / "saved")
+    assert repeated.encoder.vectors.statement == trained
     (tmp_path / "saved" / "vectors.privacy.json").unlink()
     with pytest.raises(DataError, match=r"vectors.privacy.json is not the file that config.json announces"):
         DeviceEncoder.load(tmp_path / "saved")
 
 
 def test_an_encoder_that_no_folder_holds_is_asked_for(tmp_path):
-    made = DeviceEncoder(LENGTHS, Bound(mean=np.zeros(3)), PrivUnit(epsilon=1.0))
-    made.save(tmp_path / "saved")
+    encoder = DeviceEncoder(LENGTHS, Bound(mean=np.zeros(3)), PrivUnit(epsilon=1.0))
+    encoder.save(tmp_path / "saved")
     with pytest.raises(DataError, match=r"its encoder is a caller's, .* give the same one as encoder="):
         DeviceEncoder.load(tmp_path / "saved")
-    assert DeviceEncoder.load(tmp_path / "saved", LENGTHS).statement == made.statement
+    assert DeviceEncoder.load(tmp_path / "saved", LENGTHS).statement == encoder.statement
     for other in (
         CallableEncoder(LENGTHS.function, name="x"),
         CallableEncoder(lambda t: [[1.0]] * len(t), name="lengths"),
@@ -245,17 +247,17 @@ def test_an_encoder_that_no_folder_holds_is_asked_for(tmp_path):
 
 
 def test_a_sentence_encoder_is_found_again_by_its_name_and_told_by_its_digest(stub, tmp_path):
-    made = DeviceEncoder(SentenceEncoder(batch_size=4), Bound(mean=np.zeros(3)), PrivUnit(epsilon=1.0))
-    made.save(tmp_path / "saved")
-    again = DeviceEncoder.load(tmp_path / "saved")
-    assert again.statement == made.statement
-    np.testing.assert_array_equal(again.encode(["ab"], seed=1), made.encode(["ab"], seed=1))
-    elsewhere = DeviceEncoder(SentenceEncoder(stub, batch_size=4), made.bound, made.randomizer)
+    encoder = DeviceEncoder(SentenceEncoder(batch_size=4), Bound(mean=np.zeros(3)), PrivUnit(epsilon=1.0))
+    encoder.save(tmp_path / "saved")
+    repeated = DeviceEncoder.load(tmp_path / "saved")
+    assert repeated.statement == encoder.statement
+    np.testing.assert_array_equal(repeated.encode(["ab"], seed=1), encoder.encode(["ab"], seed=1))
+    elsewhere = DeviceEncoder(SentenceEncoder(stub, batch_size=4), encoder.bound, encoder.randomizer)
     elsewhere.save(tmp_path / "elsewhere")
     with pytest.raises(DataError, match=r"the model of the encoder is not here .* encoder=SentenceEncoder\(folder\)"):
         DeviceEncoder.load(tmp_path / "elsewhere")
-    again = DeviceEncoder.load(tmp_path / "elsewhere", SentenceEncoder(stub, batch_size=4))
-    assert again.statement == elsewhere.statement
+    repeated = DeviceEncoder.load(tmp_path / "elsewhere", SentenceEncoder(stub, batch_size=4))
+    assert repeated.statement == elsewhere.statement
     (stub / "model.safetensors").write_text("other weights")
     with pytest.raises(DataError, match="encoder_model_sha256 differ"):
         DeviceEncoder.load(tmp_path / "saved")
@@ -391,8 +393,8 @@ def test_arrays_of_another_encoder_are_refused_even_with_a_right_digest(saved, n
     ],
 )
 def test_a_statement_that_says_something_else_is_refused(saved, device, change):
-    said = dataclasses.replace(device.statement, **change)
-    resealed(saved, "privacy.json", said.to_json().encode())
+    text = dataclasses.replace(device.statement, **change)
+    resealed(saved, "privacy.json", text.to_json().encode())
     with pytest.raises(DataError, match="do not promise the same"):
         DeviceEncoder.load(saved)
 
@@ -412,20 +414,20 @@ def another_value(name, value):
 
 def test_every_field_of_a_statement_but_the_software_is_compared(saved, device):
     """Also those that statements will have one day."""
-    said = json.loads(device.statement.to_json())
-    for name in said.keys() - {"schema", "software", "guarantee", "condition"}:  # the last two: above
-        changed = {**said, name: another_value(name, said[name])}
-        assert changed != said
+    data = json.loads(device.statement.to_json())
+    for name in data.keys() - {"schema", "software", "guarantee", "condition"}:  # the last two: above
+        changed = {**data, name: another_value(name, data[name])}
+        assert changed != data
         resealed(saved, "privacy.json", json.dumps(changed).encode())
         with pytest.raises(DataError, match=r"do not promise the same|another one in words"):
             DeviceEncoder.load(saved)
-    resealed(saved, "privacy.json", json.dumps({**said, "software": "dptext 0"}).encode())
+    resealed(saved, "privacy.json", json.dumps({**data, "software": "dptext 0"}).encode())
     assert DeviceEncoder.load(saved).statement == device.statement
 
 
 def test_a_parameter_that_follows_from_nothing_is_refused(saved, device):
-    given = {**device.statement.parameters, "certified_epsilon": 0.1}
-    resealed(saved, "privacy.json", device.statement.replace(parameters=given).to_json().encode())
+    fields = {**device.statement.parameters, "certified_epsilon": 0.1}
+    resealed(saved, "privacy.json", device.statement.replace(parameters=fields).to_json().encode())
     with pytest.raises(DataError, match=r"\(certified_epsilon differ\)"):
         DeviceEncoder.load(saved)
 
@@ -457,9 +459,9 @@ def test_a_name_that_stands_twice_in_the_configuration_is_refused(saved):
 
 @pytest.mark.parametrize("near", [1e-9, 1e-3])
 def test_constants_may_differ_by_rounding_and_no_more(saved, device, near):
-    given = dict(device.statement.parameters)
-    given["cap_height"] *= 1 + near
-    resealed(saved, "privacy.json", device.statement.replace(parameters=given).to_json().encode())
+    values = dict(device.statement.parameters)
+    values["cap_height"] *= 1 + near
+    resealed(saved, "privacy.json", device.statement.replace(parameters=values).to_json().encode())
     if near < 1e-6:  # another machine's search ends elsewhere in a flat valley
         assert DeviceEncoder.load(saved).statement == device.statement
     else:
@@ -468,8 +470,8 @@ def test_constants_may_differ_by_rounding_and_no_more(saved, device, near):
 
 
 def test_arguments_may_not_differ_at_all(saved, device):
-    given = {**device.statement.parameters, "epsilon": 6.0 * (1 + 1e-9)}
-    resealed(saved, "privacy.json", device.statement.replace(parameters=given).to_json().encode())
+    fields = {**device.statement.parameters, "epsilon": 6.0 * (1 + 1e-9)}
+    resealed(saved, "privacy.json", device.statement.replace(parameters=fields).to_json().encode())
     with pytest.raises(DataError, match=r"\(epsilon differ\)"):
         DeviceEncoder.load(saved)
 
@@ -499,9 +501,9 @@ def test_places_where_nothing_can_be_written_or_read(device, saved, tmp_path, mo
 def test_words_and_randomizers_that_no_folder_can_hold_are_refused(tmp_path, device):
     for word, message in (("a\nb", "row 1: the word holds a line feed"), ("\ud800", "row 1: .* surrogate")):
         vectors = dptext.WordVectors(["<unk>", word], [[0.0, 1.0], [1.0, 0.0]])
-        made = DeviceEncoder(MeanOfWords(vectors), Bound(mean=[0.0, 0.0]), PrivUnit(epsilon=1.0))
+        encoder = DeviceEncoder(MeanOfWords(vectors), Bound(mean=[0.0, 0.0]), PrivUnit(epsilon=1.0))
         with pytest.raises(DataError, match=message):
-            made.save(tmp_path / "saved")
+            encoder.save(tmp_path / "saved")
 
     @dataclass(frozen=True, kw_only=True)
     class Mine(PrivUnit):

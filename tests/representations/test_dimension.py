@@ -26,19 +26,19 @@ def regained(noise, dimension, projection="pca"):
 def test_what_is_recovered_is_what_a_regression_finds(epsilon, dimension, within):
     # seeded: nothing is left to chance; vectors of few dimensions are not brought to length 1 by a linear map
     noise = dptext.PrivUnit(epsilon=epsilon)
-    said, found = kept_of(PUBLIC, noise, dimension), regained(noise, dimension)
-    assert said.recovered == pytest.approx(found, rel=within)
-    assert said.kept == pytest.approx(VARIANCES[:dimension].sum() / VARIANCES.sum(), rel=0.05)
+    text, result = kept_of(PUBLIC, noise, dimension), regained(noise, dimension)
+    assert text.recovered == pytest.approx(result, rel=within)
+    assert text.kept == pytest.approx(VARIANCES[:dimension].sum() / VARIANCES.sum(), rel=0.05)
     variances, whole = VARIANCES[:dimension], VARIANCES.sum()
-    twin = sum(v**2 / (v + said.error / dimension) for v in variances) / whole  # not in the units of what is kept
-    assert twin != pytest.approx(found, rel=within)
+    twin = sum(v**2 / (v + text.error / dimension) for v in variances) / whole  # not in the units of what is kept
+    assert twin != pytest.approx(result, rel=within)
 
 
 def test_random_directions_keep_their_share_whatever_they_are():
     noise = dptext.PrivUnit(epsilon=8.0)
-    said = kept_of(PUBLIC, noise, 20, projection="random")
-    assert said.kept == 0.5
-    assert said.recovered == 0.5 / (1 + said.error)
+    text = kept_of(PUBLIC, noise, 20, projection="random")
+    assert text.kept == 0.5
+    assert text.recovered == 0.5 / (1 + text.error)
     assert best_dimension(PUBLIC, noise, projection="random").dimension == 40
 
 
@@ -77,9 +77,9 @@ def test_discriminants_come_first_and_no_more_than_tell_labels_apart():
     labels = np.arange(len(PUBLIC)) % 5
     told = PUBLIC + 3 * np.eye(40)[labels + 10]
     noise = dptext.PrivUnit(epsilon=8.0)
-    found = best_dimension(told, noise, projection="supervised", labels=labels)
-    assert found.dimension == 4
-    assert found.kept == pytest.approx(1.0)
+    result = best_dimension(told, noise, projection="supervised", labels=labels)
+    assert result.dimension == 4
+    assert result.kept == pytest.approx(1.0)
     two = best_dimension(told, noise, projection="supervised", labels=labels % 2)
     assert two.dimension == 2
 
@@ -104,8 +104,8 @@ def test_an_encoder_without_a_dimension_takes_the_chosen_one_and_states_it():
     chosen = best_dimension(sample, dptext.PrivUnit(epsilon=6.0))
     assert encoder.kept_ == chosen
     assert encoder.release_.statement.parameters["dimension"] == chosen.dimension
-    asked = encoder.set_params(dimension=5).fit()
-    assert (asked.kept_.dimension, asked.release_.bound.dimension) == (5, 5)
+    fitted = encoder.set_params(dimension=5).fit()
+    assert (fitted.kept_.dimension, fitted.release_.bound.dimension) == (5, 5)
 
 
 def test_what_was_measured_is_better_with_public_texts_at_every_epsilon():

@@ -33,8 +33,8 @@ def test_any_numbers_at_all_end_in_the_domain(vectors, domain):
     bound = domain.bound(vectors)
     assert _inside(domain, bound)
     assert np.array_equal(vectors, before, equal_nan=True)
-    again = domain.bound(bound)
-    assert np.allclose(again, bound, rtol=0, atol=1e-8)
+    repeated = domain.bound(bound)
+    assert np.allclose(repeated, bound, rtol=0, atol=1e-8)
 
 
 @settings(max_examples=200, deadline=None)

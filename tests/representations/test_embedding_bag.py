@@ -21,9 +21,9 @@ TEXTS = ["the cat sat", "", "dogs!", None, "a cat and a dog, and a cow " * 50]
 
 
 def test_the_mean_of_the_ngrams_vectors():
-    found = BAG.encode(TEXTS)
-    assert found.dtype == np.float32
-    for row, text in zip(found, TEXTS, strict=True):
+    vectors = BAG.encode(TEXTS)
+    assert vectors.dtype == np.float32
+    for row, text in zip(vectors, TEXTS, strict=True):
         values = NGRAMS.of([text or ""]).values
         expected = BAG.matrix[values].mean(axis=0) if values.size else np.zeros(6)
         np.testing.assert_allclose(row, expected, rtol=1e-5, atol=1e-7)
@@ -51,20 +51,20 @@ def test_it_is_frozen_and_pickled():
 
 def test_the_statement_says_what_it_was_trained_on():
     device = DeviceEncoder(BAG, Bound(mean=np.zeros(6)), PrivUnit(epsilon=4.0))
-    said = device.statement
-    assert said.guarantee == dptext.PureDP(4.0)
-    assert any("trained on 'made up' (3 texts and their labels)" in each for each in said.assumptions)
-    assert said.parameters["encoder_matrix_sha256"] == BAG.sha256
+    statement = device.statement
+    assert statement.guarantee == dptext.PureDP(4.0)
+    assert any("trained on 'made up' (3 texts and their labels)" in assumption for assumption in statement.assumptions)
+    assert statement.parameters["encoder_matrix_sha256"] == BAG.sha256
     unnamed = EmbeddingBag(BAG.matrix, NGRAMS)
-    assert any("were not computed from protected texts" in each for each in unnamed.assumptions())
+    assert any("were not computed from protected texts" in assumption for assumption in unnamed.assumptions())
 
 
 def test_it_is_saved_with_a_device(tmp_path):
     device = DeviceEncoder(BAG, Bound(mean=np.zeros(6)), PrivUnit(epsilon=4.0))
     device.save(tmp_path / "saved")
-    again = DeviceEncoder.load(tmp_path / "saved")
-    assert again.statement.parameters == device.statement.parameters
-    np.testing.assert_array_equal(again.encode(TEXTS, seed=1), device.encode(TEXTS, seed=1))
+    repeated = DeviceEncoder.load(tmp_path / "saved")
+    assert repeated.statement.parameters == device.statement.parameters
+    np.testing.assert_array_equal(repeated.encode(TEXTS, seed=1), device.encode(TEXTS, seed=1))
     other = EmbeddingBag(BAG.matrix + 1, NGRAMS, trained_on="made up", trained_texts=3)
     with pytest.raises(ParameterError, match="not the one that was saved"):
         DeviceEncoder.load(tmp_path / "saved", other)
@@ -105,11 +105,11 @@ def bucket(ngram):
 
 
 def test_words_then_pairs_hashed():
-    found = HASHED.of(["The cat, the 7 DOGS!", "cat"])
+    result = HASHED.of(["The cat, the 7 DOGS!", "cat"])
     words = ["the", "cat", "the", "7", "dogs", "the cat", "cat the", "the 7", "7 dogs"]
-    assert found.values.tolist() == [*map(bucket, words), bucket("cat")]
-    assert found.starts.tolist() == [0, 9, 10]
-    assert len(found) == 2
+    assert result.values.tolist() == [*map(bucket, words), bucket("cat")]
+    assert result.starts.tolist() == [0, 9, 10]
+    assert len(result) == 2
 
 
 def test_longer_ngrams_and_single_words():
@@ -124,9 +124,9 @@ def test_a_text_without_words_has_no_bucket(text):
 
 @pytest.mark.parametrize("text", ["\ud800 x", "word " * 20_000, "x" * 100_000, "\u0301" * 500, "\U0001f600\U0001f600"])
 def test_no_text_raises(text):
-    found = HASHED.of([text])
-    assert found.values.min(initial=0) >= 0
-    assert found.values.max(initial=0) < 1 << 20
+    result = HASHED.of([text])
+    assert result.values.min(initial=0) >= 0
+    assert result.values.max(initial=0) < 1 << 20
 
 
 def test_a_texts_buckets_hang_on_it_alone():
@@ -144,9 +144,9 @@ def test_no_texts():
 
 
 def test_a_mask_takes_all_ngrams_that_it_stands_in():
-    found = HASHED.of_words([["one", None, "two", "three"], [None, None], []])
-    assert found.lengths.tolist() == [4, 0, 0]
-    assert found.values.tolist() == [*map(bucket, ["one", "two", "three", "two three"])]
+    result = HASHED.of_words([["one", None, "two", "three"], [None, None], []])
+    assert result.lengths.tolist() == [4, 0, 0]
+    assert result.values.tolist() == [*map(bucket, ["one", "two", "three", "two three"])]
 
 
 def test_words_are_folded():
@@ -171,9 +171,9 @@ def test_masks_on_hashed_texts_are_those_on_words(most):
         kept = np.random.default_rng(1).random(13 * 8) >= share
         left = iter(kept)
         words = [[word if next(left) else None for word in ngrams.words_of(text)] for text in texts]
-        found, expected = ngrams.masked(hashed, kept), ngrams.of_words(words)
-        assert found.values.tolist() == expected.values.tolist()
-        assert found.starts.tolist() == expected.starts.tolist()
+        result, expected = ngrams.masked(hashed, kept), ngrams.of_words(words)
+        assert result.values.tolist() == expected.values.tolist()
+        assert result.starts.tolist() == expected.starts.tolist()
     assert len(ngrams.masked(ngrams.of([]), np.empty(0, bool))) == 0
     with pytest.raises(ParameterError, match="kept must say of each of 104 words"):
         ngrams.masked(hashed, kept[:-1])

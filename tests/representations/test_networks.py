@@ -47,8 +47,8 @@ def outputs(layers, vectors):
 
 def test_it_learns_from_noisy_copies_what_no_line_can(torch):
     noisy, clean, labels = exclusive_or(1000, 1)
-    found = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS), seed=2)
-    assert (outputs(found.layers, clean).argmax(axis=1) == labels).all()
+    result = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS), seed=2)
+    assert (outputs(result.layers, clean).argmax(axis=1) == labels).all()
     linear = np.linalg.lstsq(np.column_stack([noisy, np.ones(1000)]), 2.0 * labels - 1, rcond=None)[0]
     line = (np.column_stack([clean, np.ones(1000)]) @ linear > 0) == labels
     assert line.mean() < 0.8  # positive control: at best three corners of four
@@ -73,19 +73,19 @@ def test_it_stops_early_and_keeps_the_best_epoch(torch):
     vectors, labels = rng.normal(size=(120, 30)), np.arange(120) % 2  # nothing to learn: the held-out loss must rise
     seen = []
     options = TrainingOptions(**OPTIONS | {"epochs": 200, "learning_rate": 0.3}, validation_fraction=0.25, patience=4)
-    found = train_mlp(vectors, labels, 2, options, progress=seen.append, seed=7)
-    assert tuple(seen) == found.epochs
-    assert len(seen) == found.best + 4 < 200
-    assert min(seen, key=lambda epoch: epoch.held_out).number == found.best
+    result = train_mlp(vectors, labels, 2, options, progress=seen.append, seed=7)
+    assert tuple(seen) == result.epochs
+    assert len(seen) == result.best + 4 < 200
+    assert min(seen, key=lambda epoch: epoch.held_out).number == result.best
     assert [epoch.number for epoch in seen] == list(range(1, len(seen) + 1))
     assert seen[-1].loss < seen[0].loss
 
 
 def test_without_a_held_out_part_all_epochs_are_run(torch):
     noisy, _, labels = exclusive_or(100, 8)
-    found = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS | {"epochs": 4}, validation_fraction=0.0), seed=9)
-    assert len(found.epochs) == found.best == 4
-    assert all(epoch.held_out is None for epoch in found.epochs)
+    result = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS | {"epochs": 4}, validation_fraction=0.0), seed=9)
+    assert len(result.epochs) == result.best == 4
+    assert all(epoch.held_out is None for epoch in result.epochs)
 
 
 def test_noise_on_top_and_fresh_rows_change_the_training(torch):
@@ -93,15 +93,15 @@ def test_noise_on_top_and_fresh_rows_change_the_training(torch):
     options = OPTIONS | {"epochs": 2}
     bare = train_mlp(noisy, labels, 2, TrainingOptions(**options), seed=11)
     topped = train_mlp(noisy, labels, 2, TrainingOptions(**options, extra_noise=1.0), seed=11)
-    asked = []
+    requested = []
 
     def fresh(number):
-        asked.append(number)
+        requested.append(number)
         return noisy + number, labels
 
     fed = train_mlp(noisy, labels, 2, TrainingOptions(**options), fresh=fresh, seed=11)
     assert bare.epochs != topped.epochs != fed.epochs != bare.epochs
-    assert asked == [1, 2]
+    assert requested == [1, 2]
 
 
 def test_the_size_of_the_noise_does_not_matter(torch):
@@ -123,8 +123,8 @@ def test_a_class_of_one_row_is_not_held_out(torch):
 )
 def test_layers_are_as_many_as_asked_for(torch, hidden, shapes):
     noisy, _, labels = exclusive_or(100, 15)
-    found = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS | {"hidden": hidden, "epochs": 1}), seed=16)
-    assert [weights.shape for weights, _ in found.layers] == shapes
+    result = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS | {"hidden": hidden, "epochs": 1}), seed=16)
+    assert [weights.shape for weights, _ in result.layers] == shapes
 
 
 def test_a_linear_layer_learns_a_line_and_nothing_else(torch):
@@ -132,7 +132,8 @@ def test_a_linear_layer_learns_a_line_and_nothing_else(torch):
     line = (clean[:, 0] > 0).astype(np.intp)
     options = TrainingOptions(**OPTIONS | {"hidden": ()})
     scores = [
-        clean @ found.layers[0][0] for found in (train_mlp(noisy, each, 2, options, seed=18) for each in (line, labels))
+        clean @ result.layers[0][0]
+        for result in (train_mlp(noisy, label, 2, options, seed=18) for label in (line, labels))
     ]
     assert (scores[0].argmax(axis=1) == line).all()
     assert (scores[1].argmax(axis=1) == labels).mean() < 0.8
@@ -150,18 +151,18 @@ def test_the_learning_rate_falls(torch):
 
 def test_what_is_seen_hangs_on_the_epoch(torch):
     noisy, _, labels = exclusive_or(100, 21)
-    asked = []
+    requested = []
 
     def seen(number, vectors):
-        asked.append((number, len(vectors)))
+        requested.append((number, len(vectors)))
         return vectors + number
 
     options = TrainingOptions(**OPTIONS | {"epochs": 3}, validation_fraction=0.2)
-    found = train_mlp(noisy, labels, 2, options, seen=seen, seed=22)
+    result = train_mlp(noisy, labels, 2, options, seen=seen, seed=22)
     kept = 100 - sum(round(0.2 * count) for count in np.bincount(labels))
-    assert asked == [(0, 100), *((number, kept) for number in range(1, len(found.epochs) + 1))]
+    assert requested == [(0, 100), *((number, kept) for number in range(1, len(result.epochs) + 1))]
     still = train_mlp(noisy, labels, 2, options, seen=lambda _, vectors: vectors, seed=22)
     assert still.epochs == train_mlp(noisy, labels, 2, options, seed=22).epochs
-    assert still.epochs != found.epochs
+    assert still.epochs != result.epochs
     rescaled = train_mlp(noisy, labels, 2, options, scale=100.0, seed=22)
     assert rescaled.epochs != still.epochs

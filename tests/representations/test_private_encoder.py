@@ -65,17 +65,17 @@ def test_lists_arrays_and_series_are_texts_and_missing_ones_are_empty(encoder):
 
 
 def test_a_pipeline_would_fit_on_the_private_texts_and_is_refused(glove):
-    made = PrivateEncoder(glove)
+    encoder = PrivateEncoder(glove)
     for call in (
-        lambda: made.fit_transform(TEXTS),
-        lambda: make_pipeline(made, LogisticRegression()).fit(TEXTS, LABELS),
-        lambda: ColumnTransformer([("e", made, "text")]).fit_transform(
+        lambda: encoder.fit_transform(TEXTS),
+        lambda: make_pipeline(encoder, LogisticRegression()).fit(TEXTS, LABELS),
+        lambda: ColumnTransformer([("e", encoder, "text")]).fit_transform(
             pytest.importorskip("pandas").DataFrame({"text": TEXTS})
         ),
     ):
         with pytest.raises(RefusedError, match=r"public_texts=.*call fit\(texts\) and then transform\(texts\)"):
             call()
-    assert not hasattr(made, "release_")
+    assert not hasattr(encoder, "release_")
 
 
 def test_with_public_texts_fit_looks_at_nothing_else(encoder):
@@ -97,18 +97,18 @@ def test_transform_changes_nothing_that_was_fitted(encoder):
 
 
 def test_supervised_projections_take_public_labels(glove):
-    given = PrivateEncoder(glove, PrivUnit(epsilon=6.0), dimension=2, projection="supervised")
-    by_fit = clone(given).fit(PUBLIC, PUBLIC_LABELS)
-    by_name = clone(given).set_params(public_texts=PUBLIC, public_labels=PUBLIC_LABELS).fit(TEXTS, LABELS)
+    encoder = PrivateEncoder(glove, PrivUnit(epsilon=6.0), dimension=2, projection="supervised")
+    by_fit = clone(encoder).fit(PUBLIC, PUBLIC_LABELS)
+    by_name = clone(encoder).set_params(public_texts=PUBLIC, public_labels=PUBLIC_LABELS).fit(TEXTS, LABELS)
     assert by_fit.release_.bound.sha256 == by_name.release_.bound.sha256
     assert "and their labels" in " ".join(by_fit.release_.statement.explain().split())
-    for made, arguments in (
-        (given, (PUBLIC,)),
-        (given, ()),
-        (clone(given).set_params(public_texts=PUBLIC), (TEXTS, LABELS)),  # these labels are private
+    for output, arguments in (
+        (encoder, (PUBLIC,)),
+        (encoder, ()),
+        (clone(encoder).set_params(public_texts=PUBLIC), (TEXTS, LABELS)),  # these labels are private
     ):
         with pytest.raises(ParameterError, match="needs public texts with labels"):
-            made.fit(*arguments)
+            output.fit(*arguments)
 
 
 def test_without_texts_word_vectors_fit_on_their_own_words(glove):
@@ -129,7 +129,7 @@ def lengths(texts):
 def test_encoders_by_name_by_object_and_by_function(glove, stub, monkeypatch, tmp_path):
     monkeypatch.setattr("dptext.vectors.formats._known_vectors", lambda *_: glove)
     dptext.save_vectors(glove, tmp_path / "glove.vec")
-    for given, name in (
+    for values, name in (
         ("glove-6b-50d", "mean of word vectors"),
         (tmp_path / "glove.vec", "mean of word vectors"),
         (glove, "mean of word vectors"),
@@ -140,10 +140,10 @@ def test_encoders_by_name_by_object_and_by_function(glove, stub, monkeypatch, tm
         (partial(lengths), "the caller's function"),
         (CallableEncoder(lengths, name="lengths"), "lengths"),
     ):
-        fitted = PrivateEncoder(given, dimension=2, epsilon=8.0).fit([*PUBLIC, "a much longer text"])
+        fitted = PrivateEncoder(values, dimension=2, epsilon=8.0).fit([*PUBLIC, "a much longer text"])
         assert fitted.release_.encoder.name == name
         assert fitted.transform(["a", ""]).shape == (2, 2)
-        weighting = 1e-3 if name.startswith("mean") and not isinstance(given, MeanOfWords) else None
+        weighting = 1e-3 if name.startswith("mean") and not isinstance(values, MeanOfWords) else None
         assert getattr(fitted.release_.encoder, "weighting", None) == weighting
     for bad in (7, None, ["a"]):
         with pytest.raises(ParameterError, match="encoder must be a known name"):

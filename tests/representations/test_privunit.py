@@ -33,9 +33,9 @@ def true_epsilon(channel, chance=None):
 @pytest.mark.parametrize("epsilon", [0.01, 8.0, 30.0])
 def test_the_promise_holds_and_is_used(randomizer, dimension, epsilon):
     channel = randomizer(epsilon=epsilon).channel(dimension)
-    found = true_epsilon(channel)
-    assert found <= epsilon
-    assert found == pytest.approx(epsilon, abs=1e-6)
+    result = true_epsilon(channel)
+    assert result <= epsilon
+    assert result == pytest.approx(epsilon, abs=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [60.0, 499.0])
@@ -122,7 +122,7 @@ def test_the_statement_says_what_is_promised():
     assert statement.parameters["epsilon"] == 8.0
     assert statement.parameters["dimension"] == 64
     assert statement.seeded
-    assert any("double precision" in each for each in statement.assumptions)
+    assert any("double precision" in assumption for assumption in statement.assumptions)
 
 
 def test_one_dimension_has_no_cap():

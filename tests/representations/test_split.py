@@ -57,16 +57,16 @@ def test_device_and_server_together_classify(split):
 
 
 def test_the_promise_is_the_randomizers_and_says_what_is_public(split):
-    said = split.release_.statement
-    assert said.guarantee == dptext.PureDP(30.0)
-    assert any("trained on 'hotels' (240 texts and their labels)" in each for each in said.assumptions)
-    assert "nothing is promised to those who are in there" in " ".join(said.explain().split())
+    statement = split.release_.statement
+    assert statement.guarantee == dptext.PureDP(30.0)
+    assert any("trained on 'hotels' (240 texts and their labels)" in assumption for assumption in statement.assumptions)
+    assert "nothing is promised to those who are in there" in " ".join(statement.explain().split())
 
 
 @pytest.mark.usefixtures("same_draws")
 def test_words_are_masked_in_training_and_the_promise_stays(split):
-    masked, again = (SplitClassifier(STRONG, **SMALL, word_dropout=0.2).fit(TEXTS, LABELS) for _ in range(2))
-    np.testing.assert_array_equal(again.release_.encoder.matrix, masked.release_.encoder.matrix)
+    masked, repeated = (SplitClassifier(STRONG, **SMALL, word_dropout=0.2).fit(TEXTS, LABELS) for _ in range(2))
+    np.testing.assert_array_equal(repeated.release_.encoder.matrix, masked.release_.encoder.matrix)
     assert (split.release_.encoder.matrix != masked.release_.encoder.matrix).any()
     assert masked.score(TEXTS, LABELS) > 0.9
     assert masked.release_.statement.guarantee == split.release_.statement.guarantee
@@ -110,9 +110,9 @@ def test_ngrams_that_no_public_text_has_are_zeros(split):
 )
 @pytest.mark.usefixtures("same_draws")
 def test_it_learns_through_every_noise_on_vectors(randomizer):
-    found = SplitClassifier(randomizer, **SMALL | {"epochs": 20}).fit(TEXTS, LABELS)
-    assert found.score(TEXTS, LABELS) > 0.9
-    assert found.release_.statement.mechanism == randomizer.name
+    fitted = SplitClassifier(randomizer, **SMALL | {"epochs": 20}).fit(TEXTS, LABELS)
+    assert fitted.score(TEXTS, LABELS) > 0.9
+    assert fitted.release_.statement.mechanism == randomizer.name
 
 
 @pytest.mark.usefixtures("same_draws")
@@ -121,8 +121,8 @@ def test_robust_training_beats_plain_training():
     noise = L2Laplace(epsilon=12.0)
     scores = {}
     for training in ("plain", "robust"):
-        found = SplitClassifier(noise, training=training, **SMALL | {"dimension": 12, "epochs": 30}).fit(TEXTS, LABELS)
-        scores[training] = found.score(TEXTS * 40, LABELS * 40)
+        fitted = SplitClassifier(noise, training=training, **SMALL | {"dimension": 12, "epochs": 30}).fit(TEXTS, LABELS)
+        scores[training] = fitted.score(TEXTS * 40, LABELS * 40)
     assert scores["robust"] > scores["plain"] + 0.05
 
 
@@ -152,21 +152,21 @@ def test_adaptive_training_goes_by_its_schedule(monkeypatch):
 
     monkeypatch.setattr(Channel, "sample", noted)
     settings = SMALL | {"epochs": 3, "batch_size": 240}
-    found = SplitClassifier(STRONG, training="adaptive", schedule="noise-falls-10/n", **settings).fit(TEXTS, LABELS)
-    assert tuple(used) == found.epsilons_ == epsilons_of("noise-falls-10/n", 3)
-    assert found.release_.statement.guarantee == dptext.PureDP(30.0)  # what users send is not what was trained on
+    fitted = SplitClassifier(STRONG, training="adaptive", schedule="noise-falls-10/n", **settings).fit(TEXTS, LABELS)
+    assert tuple(used) == fitted.epsilons_ == epsilons_of("noise-falls-10/n", 3)
+    assert fitted.release_.statement.guarantee == dptext.PureDP(30.0)  # what users send is not what was trained on
 
 
 @pytest.mark.parametrize("training", ["plain", "robust", "adaptive"])
 def test_a_seed_repeats_training_and_not_what_is_sent(training):
     before = torch.get_rng_state()
-    made = SplitClassifier(STRONG, training=training, **SMALL | {"epochs": 2})
-    one, two = (clone(made).fit(TEXTS, LABELS) for _ in range(2))
+    classifier = SplitClassifier(STRONG, training=training, **SMALL | {"epochs": 2})
+    one, two = (clone(classifier).fit(TEXTS, LABELS) for _ in range(2))
     assert torch.equal(before, torch.get_rng_state())
     np.testing.assert_array_equal(one.release_.encoder.matrix, two.release_.encoder.matrix)
     np.testing.assert_array_equal(one.head_.layers[0][0], two.head_.layers[0][0])
     assert one.epochs_ == two.epochs_
-    other = clone(made).set_params(seed=2).fit(TEXTS, LABELS)
+    other = clone(classifier).set_params(seed=2).fit(TEXTS, LABELS)
     assert (other.head_.layers[0][0] != one.head_.layers[0][0]).any()
     assert (one.release_.encode(TEXTS) != one.release_.encode(TEXTS)).any()
 
@@ -180,9 +180,9 @@ def test_hashed_texts_are_the_same_texts(split):
 def test_clone_pickle_pipeline_and_cross_validation(split):
     copy = clone(split)
     assert not any(name.endswith("_") for name in vars(copy))
-    again = pickle.loads(pickle.dumps(split))
+    repeated = pickle.loads(pickle.dumps(split))
     sent = split.release_.encode(TEXTS)
-    assert (again.predict_private(sent) == split.predict_private(sent)).all()
+    assert (repeated.predict_private(sent) == split.predict_private(sent)).all()
     upper = FunctionTransformer(lambda texts: [text.upper() for text in texts])
     assert make_pipeline(upper, clone(split)).fit(TEXTS, LABELS).score(TEXTS, LABELS) > 0.95
     assert cross_val_score(clone(split), np.array(TEXTS), LABELS, cv=3).mean() > 0.9
@@ -197,17 +197,19 @@ def test_scikit_learn_is_told_that_texts_come_in_and_no_two_calls_are_alike(spli
 
 
 def test_the_constructor_only_stores():
-    given = {name: f"not {name}" for name in SplitClassifier().get_params()}
-    made = SplitClassifier(**given)
-    assert made.get_params() == given == vars(made)
+    fields = {name: f"not {name}" for name in SplitClassifier().get_params()}
+    classifier = SplitClassifier(**fields)
+    assert classifier.get_params() == fields == vars(classifier)
 
 
 def test_a_head_with_hidden_layers_and_progress():
     seen = []
-    found = SplitClassifier(STRONG, hidden=(8,), dropout=0.1, momentum=0.5, weight_decay=1e-6, progress=seen.append)
-    found.set_params(**SMALL | {"learning_rate": 0.5}).fit(TEXTS, LABELS)
-    assert [weights.shape for weights, _ in found.head_.layers] == [(4, 8), (8, 2)]
-    assert tuple(seen) == found.epochs_
+    classifier = SplitClassifier(
+        STRONG, hidden=(8,), dropout=0.1, momentum=0.5, weight_decay=1e-6, progress=seen.append
+    )
+    classifier.set_params(**SMALL | {"learning_rate": 0.5}).fit(TEXTS, LABELS)
+    assert [weights.shape for weights, _ in classifier.head_.layers] == [(4, 8), (8, 2)]
+    assert tuple(seen) == classifier.epochs_
     assert [epoch.number for epoch in seen] == list(range(1, 9))
     assert seen[-1].loss < seen[0].loss
 
@@ -215,10 +217,10 @@ def test_a_head_with_hidden_layers_and_progress():
 def test_the_bounds_are_those_of_the_domains():
     rows = np.random.default_rng(2).normal(size=(50, 6)) * np.geomspace(0.01, 10, 50)[:, None]
     rows[0] = 0.0
-    given = torch.from_numpy(rows)
+    values = torch.from_numpy(rows)
     for domain in (Domain.SPHERE, Domain.BALL, Domain.CUBE):
-        np.testing.assert_allclose(bounding(torch, domain)(given).numpy(), domain.bound(rows), atol=1e-8)
-    np.testing.assert_allclose(bounding(torch, MIN_MAX)(given).numpy(), min_max(rows), atol=1e-8)
+        np.testing.assert_allclose(bounding(torch, domain)(values).numpy(), domain.bound(rows), atol=1e-8)
+    np.testing.assert_allclose(bounding(torch, MIN_MAX)(values).numpy(), min_max(rows), atol=1e-8)
     with pytest.raises(ParameterError, match="learns through one of"):
         bounding(torch, Domain.ONE_HOT)
 
@@ -231,11 +233,11 @@ def test_what_is_trained_through_is_what_is_sent():
         L2Laplace(epsilon=500.0),
         DPNR(epsilon=500.0, unsafe_as_published=True),
     ):
-        found = SplitClassifier(randomizer, **SMALL | {"epochs": 6, "learning_rate_decay": 0.05}).fit(TEXTS, LABELS)
-        scores = found.head_.scores(found.release_.encode(TEXTS))
-        right = np.array([found.classes_.tolist().index(label) for label in LABELS])
+        fitted = SplitClassifier(randomizer, **SMALL | {"epochs": 6, "learning_rate_decay": 0.05}).fit(TEXTS, LABELS)
+        scores = fitted.head_.scores(fitted.release_.encode(TEXTS))
+        right = np.array([fitted.classes_.tolist().index(label) for label in LABELS])
         loss = (np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(right)), right]).mean()
-        assert abs(loss - found.epochs_[-1].loss) < 0.02
+        assert abs(loss - fitted.epochs_[-1].loss) < 0.02
 
 
 @pytest.mark.parametrize(
@@ -260,19 +262,19 @@ def test_arguments_are_checked_by_fit(options, message):
 
 
 def test_bad_data_is_answered():
-    made = SplitClassifier(STRONG, **SMALL)
+    classifier = SplitClassifier(STRONG, **SMALL)
     with pytest.raises(DataError, match="two classes or more"):
-        made.fit(TEXTS, ["same"] * len(TEXTS))
+        classifier.fit(TEXTS, ["same"] * len(TEXTS))
     with pytest.raises(ParameterError, match="labels must be one for each of 240 texts"):
-        made.fit(TEXTS, LABELS[:-1])
+        classifier.fit(TEXTS, LABELS[:-1])
     with pytest.raises(ParameterError):
-        made.fit("one text", ["a"])
+        classifier.fit("one text", ["a"])
     with pytest.raises(DataError, match="entry 1"):
-        made.fit([3, "a"], ["a", "b"])
+        classifier.fit([3, "a"], ["a", "b"])
     with pytest.raises(NotFittedError):
-        made.predict(["a"])
+        classifier.predict(["a"])
     with pytest.raises(NotFittedError):
-        made.predict_private([[0.0] * 4])
+        classifier.predict_private([[0.0] * 4])
 
 
 def test_missing_extras_are_answered_with_their_install_line(monkeypatch):

@@ -31,11 +31,11 @@ def check_fresh(noise, deviations):
     18,000 numbers an epoch: an estimated correlation has a standard deviation of .0075, an estimated deviation of
     Laplace noise (kurtosis 6) one of sqrt(5 / 72,000) = .0083 of it. Both may be off by 6 of these: two in 10^9.
     """
-    drawn = [noise.on_public(epoch, CLEAN) - CLEAN for epoch in range(1, len(deviations) + 1)]
-    for place, (one, deviation) in enumerate(zip(drawn, deviations, strict=True)):
+    draws = [noise.on_public(epoch, CLEAN) - CLEAN for epoch in range(1, len(deviations) + 1)]
+    for place, (one, deviation) in enumerate(zip(draws, deviations, strict=True)):
         assert abs(one.std() / deviation - 1) < 0.05
         assert abs(np.corrcoef(one.ravel(), CLEAN.ravel())[0, 1]) < 0.045
-        for other in drawn[:place]:
+        for other in draws[:place]:
             assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 0.045
 
 
@@ -173,10 +173,10 @@ def test_outputs_that_estimate_no_vector_get_no_noise_on_top():
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("epochs", [1, 2, 7])
 def test_a_name_says_what_becomes_of_the_noise(name, epochs):
-    found = epsilons_of(name, epochs)
-    assert len(found) == epochs
-    rises = all(one > two for one, two in pairwise(found))
-    falls = all(one < two for one, two in pairwise(found))
+    result = epsilons_of(name, epochs)
+    assert len(result) == epochs
+    rises = all(one > two for one, two in pairwise(result))
+    falls = all(one < two for one, two in pairwise(result))
     assert {"noise-rises": rises, "noise-falls": falls}[name[:11]]
 
 

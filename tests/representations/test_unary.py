@@ -22,9 +22,9 @@ BOTH = [SymmetricUnary, OptimizedUnary]
 @pytest.mark.parametrize("epsilon", [0.05, 12.0])
 def test_the_loss_of_all_pairs_is_the_stated_epsilon(build, dimension, epsilon):
     channel = build(epsilon=epsilon).channel(dimension)
-    found = exact_loss(np.log(unary_table(channel)), allowed=channel.guarantee.epsilon)
-    assert found.excess <= 0
-    assert 0.99 * epsilon < found.largest <= channel.guarantee.epsilon <= epsilon
+    result = exact_loss(np.log(unary_table(channel)), allowed=channel.guarantee.epsilon)
+    assert result.excess <= 0
+    assert 0.99 * epsilon < result.largest <= channel.guarantee.epsilon <= epsilon
 
 
 def test_the_same_chances_on_any_code_are_refuted():

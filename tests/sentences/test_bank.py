@@ -92,8 +92,8 @@ def test_name_and_licence_are_those_of_the_pool_in_statement_and_card():
             "bank": "sayings", "bank_texts": 3, "bank_sha256": bank.fingerprint, "bank_licence": "CC0-1.0",
         }.items()  # fmt: skip
         assert "sayings" in bank.card() and "CC0-1.0" in bank.card() and "lengths" not in bank.card()
-        stated = dptext.BankRewriter(bank, epsilon=1.0).statement.parameters
-        assert stated.items() >= bank.parameters().items()
+        parameters = dptext.BankRewriter(bank, epsilon=1.0).statement.parameters
+        assert parameters.items() >= bank.parameters().items()
     with pytest.raises(ParameterError, match="leave name and licence out"):
         bank_of(pool, name="other")
     unknown = bank_of(GIVEN)
@@ -185,11 +185,11 @@ def test_it_is_frozen():
 def test_copies_are_the_same_bank(other):
     bank = bank_of(KEPT, name="three", licence="MIT")
     before = bank.nearest(bank.vectors, 2)
-    found = other(bank)
-    assert (found.fingerprint, found.name, found.licence) == (bank.fingerprint, "three", "MIT")
-    assert [*found.texts] == [*bank.texts]
-    assert (found.nearest(bank.vectors, 2) == before).all()
-    assert not found.vectors.flags.writeable
+    result = other(bank)
+    assert (result.fingerprint, result.name, result.licence) == (bank.fingerprint, "three", "MIT")
+    assert [*result.texts] == [*bank.texts]
+    assert (result.nearest(bank.vectors, 2) == before).all()
+    assert not result.vectors.flags.writeable
 
 
 def test_neither_raw_encodings_nor_a_second_copy_of_the_vectors_is_held(monkeypatch):

@@ -41,7 +41,7 @@ def saved(bank, tmp_path):
 
 
 def content(folder):
-    return {each.name: each.read_bytes() for each in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def is_mapped(array):
@@ -72,7 +72,7 @@ def test_what_is_loaded_is_the_same_bank_and_makes_the_same_folder(bank, saved, 
     assert (loaded.name, loaded.licence, [*loaded.texts]) == (bank.name, bank.licence, TEXTS)
     assert loaded.features == bank.features
     assert loaded.profile.cumulative.tolist() == bank.profile.cumulative.tolist()
-    rewriters = [dptext.BankRewriter(each, epsilon=2.0) for each in (bank, loaded)]
+    rewriters = [dptext.BankRewriter(entry, epsilon=2.0) for entry in (bank, loaded)]
     assert rewriters[0].statement == rewriters[1].statement
     assert rewriters[0].sample(["tea"] * 20, seed=1) == rewriters[1].sample(["tea"] * 20, seed=1)
     loaded.save(tmp_path / "again")
@@ -87,9 +87,9 @@ def test_vectors_and_texts_are_mapped_and_a_draw_copies_neither(saved):
     assert is_mapped(loaded.vectors) and not loaded.vectors.flags.writeable
     assert is_mapped(loaded.texts._content)
     assert np.shares_memory(loaded._sets._matrix, loaded.vectors)
-    apart = []
-    assert b"She drinks tea." not in pickle.dumps(loaded, protocol=5, buffer_callback=apart.append)
-    assert any(np.shares_memory(np.asarray(each), loaded.vectors) for each in apart)  # processes share them
+    distance = []
+    assert b"She drinks tea." not in pickle.dumps(loaded, protocol=5, buffer_callback=distance.append)
+    assert any(np.shares_memory(np.asarray(entry), loaded.vectors) for entry in distance)  # processes share them
 
 
 def test_a_bank_may_take_the_place_of_its_own_folder(bank, saved):
@@ -138,7 +138,7 @@ def test_a_save_that_is_stopped_leaves_what_was_there(bank, tmp_path, monkeypatc
         patched.setattr(HashedFile, "write", write)
         with pytest.raises(KeyboardInterrupt):
             bank.save(target, replace=replace)
-    assert [each.name for each in tmp_path.iterdir()] == ["bank"] * replace
+    assert [path.name for path in tmp_path.iterdir()] == ["bank"] * replace
     assert not replace or content(target) == before
     bank.save(target, replace=replace)
     assert dptext.TextBank.load(target).fingerprint == bank.fingerprint

@@ -19,18 +19,18 @@ TEXTS = ["a", "b", "a b", "b a b", "c"]
 def test_every_way_is_found(parts):
     """Against enumeration: all sequences of up to four texts."""
     parting = Parting(TEXTS)
-    made = {}
+    fields = {}
     for count in range(5):
         for rows in product(range(len(TEXTS)), repeat=count):
-            made.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
-    for text, ways in made.items():
-        wanted = {way for way in ways if parts is None or len(way) == parts}
-        found = parting.ways(text, parts)
-        assert len(found) == len(set(found))
+            fields.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
+    for text, ways in fields.items():
+        waies = {way for way in ways if parts is None or len(way) == parts}
+        result = parting.ways(text, parts)
+        assert len(result) == len(set(result))
         # a way of more than four texts was not enumerated
-        assert {way for way in found if len(way) <= 4} == wanted
+        assert {way for way in result if len(way) <= 4} == waies
         assert parting.counts(text) >= {len(way) for way in ways}
-        assert parting.counts(text, 2) == {each for each in parting.counts(text) if each <= 2}
+        assert parting.counts(text, 2) == {entry for entry in parting.counts(text) if entry <= 2}
 
 
 @pytest.mark.parametrize("text", ["d", "a d", "a  b", " a", "a ", "ab", "a\nb", "A", "a\tb", " "])
@@ -62,23 +62,23 @@ def test_likelihoods_are_those_of_the_mechanism(options):
     rewriter = dptext.BankRewriter(small, epsilon=3.0, size=1, **options)
     originals = ["tea", "Milk. Law.", "", "The law. Tea."]
     private = [*dptext.privatize(originals, rewriter, seed=2).texts, "Tea. Milk.", "Tea. Tea.", "", "Coffee."]
-    found = Likelihoods(rewriter, originals, private)
-    wanted = [[_by_enumeration(rewriter, original, each) for original in originals] for each in private]
-    assert found.shape == (len(private), len(originals))
-    assert np.allclose(found(0, len(private)), wanted)
-    assert np.allclose(found(1, 3), wanted[1:3])
-    assert found.foreign[-1]
-    assert not found.foreign[:4].any()
-    logs = np.array(wanted)
+    likelihoods = Likelihoods(rewriter, originals, private)
+    target = [[_by_enumeration(rewriter, original, entry) for original in originals] for entry in private]
+    assert likelihoods.shape == (len(private), len(originals))
+    assert np.allclose(likelihoods(0, len(private)), target)
+    assert np.allclose(likelihoods(1, 3), target[1:3])
+    assert likelihoods.foreign[-1]
+    assert not likelihoods.foreign[:4].any()
+    logs = np.array(target)
     certain = np.array([1 / np.exp(row - row.max()).sum() if row.max() > -np.inf else 0.0 for row in logs])
-    assert np.allclose(found.posteriors(), certain)
+    assert np.allclose(likelihoods.posteriors(), certain)
 
 
 def test_a_missing_text_stays_missing():
     rewriter = dptext.BankRewriter(bank(), epsilon=3.0, unit="document")
-    found = Likelihoods(rewriter, ["tea", None], [None, bank().texts[0]])(0, 2)
-    assert found[0].tolist() == [-np.inf, 0.0]
-    assert found[1, 0] > -np.inf == found[1, 1]
+    result = Likelihoods(rewriter, ["tea", None], [None, bank().texts[0]])(0, 2)
+    assert result[0].tolist() == [-np.inf, 0.0]
+    assert result[1, 0] > -np.inf == result[1, 1]
 
 
 @pytest.mark.parametrize("options", [{"unit": "document"}, {"unit": "document", "max_sentences": 2}, {}])
@@ -86,17 +86,17 @@ def test_at_a_large_epsilon_all_are_found_and_at_a_tiny_one_none(options):
     """A positive control, and a negative one: a false alarm below 1e-6 (a share of 200 at chance above 8 times it)."""
     texts, _ = documents(200)
     texts = list(dict.fromkeys(texts))
-    found = {}
+    result = {}
     for epsilon in (1e-6, 30.0):
         rewriter = dptext.BankRewriter(bank(), epsilon=epsilon, size=1, **options)
         private = dptext.privatize(texts, rewriter, seed=3).texts
         likely = Likelihoods(rewriter, texts, private)
         [first, *_] = linkage_of_scores(likely, shape=likely.shape, seed=1)
-        found[epsilon] = first.score.value
+        result[epsilon] = first.score.value
         assert likely.posteriors().mean() == pytest.approx(first.score.value, abs=0.12)
     # few texts share the one most similar text of the bank; where their number is shown, it tells something
-    assert found[30.0] > 0.4
-    assert found[1e-6] < (0.06 if "unit" in options else 0.1)
+    assert result[30.0] > 0.4
+    assert result[1e-6] < (0.06 if "unit" in options else 0.1)
 
 
 def test_relinking_is_what_was_expected():
@@ -104,7 +104,7 @@ def test_relinking_is_what_was_expected():
     texts = list(dict.fromkeys(documents(120, most=1)[0]))
     rewriter = dptext.BankRewriter(bank(), epsilon=4.0, unit="document")
     exact = rewriter.relinking(len(texts), texts)
-    private = [each for seed in range(6) for each in dptext.privatize(texts, rewriter, seed=seed).texts]
+    private = [text for seed in range(6) for text in dptext.privatize(texts, rewriter, seed=seed).texts]
     likely = Likelihoods(rewriter, texts, private)
     truth = np.tile(np.arange(len(texts)), 6)
     [first, *_] = linkage_of_scores(likely, shape=likely.shape, truth=truth, seed=1)

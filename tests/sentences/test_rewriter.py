@@ -36,7 +36,7 @@ def test_a_document_of_many_parts_loses_its_epsilon_at_most(bank):
     assert rewriter.selection.epsilon * 3 <= 3.0
     assert [len(rewriter.parts(text)) for text in ("", "One.", "One. Two. Three. Four.")] == [3, 3, 3]
     [short, long] = dptext.privatize(["", "One. Two. Three. Four."], rewriter, seed=1).texts
-    assert all(len(dptext.BankRewriter(bank, epsilon=1.0).parts(each)) == 3 for each in (short, long))
+    assert all(len(dptext.BankRewriter(bank, epsilon=1.0).parts(entry)) == 3 for entry in (short, long))
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 1000])
@@ -60,8 +60,8 @@ def test_a_set_depends_on_its_own_text_alone(bank):
 def test_what_comes_out_is_drawn_from_the_probabilities(bank):
     rewriter = dptext.BankRewriter(bank, epsilon=2.0, size=2)
     draws = 40_000
-    drawn = rewriter.sample(["tea"] * draws, seed=3)
-    counts = np.array([drawn.count(text) for text in bank.texts])
+    sample = rewriter.sample(["tea"] * draws, seed=3)
+    counts = np.array([sample.count(text) for text in bank.texts])
     expected = rewriter.probabilities("tea") * draws
     assert ((counts - expected) ** 2 / expected).sum() < 37.3  # 5 degrees of freedom: false alarm below 1e-6
 
@@ -82,7 +82,7 @@ def test_the_statement_says_what_holds_for_a_document(bank, options, epsilon, ne
     assert neighbours in statement.neighbours
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     assert rewriter.statement.unit == options["unit"]
-    assert any("bank's authors" in each for each in statement.exposed)
+    assert any("bank's authors" in entry for entry in statement.exposed)
 
 
 def test_relinking_is_what_the_best_attacker_gets(bank):
@@ -101,13 +101,13 @@ def test_relinking_is_what_the_best_attacker_gets(bank):
 )
 def test_a_statement_says_how_often_a_document_is_relinked_at_most(bank, options, parts):
     rewriter = dptext.BankRewriter(bank, epsilon=4.0, **options)
-    made = dptext.privatize(["One. Two. Three. Four.", ""][: 1 + (parts > 3)], rewriter).statement
+    statement = dptext.privatize(["One. Two. Three. Four.", ""][: 1 + (parts > 3)], rewriter).statement
     longest = 4 if parts == 3 and "max_sentences" not in options else parts
-    assert made.parameters["relinking_among_300"] == rewriter.selection.relinking(300, parts=longest)
-    assert made.parameters["chance_of_the_set"] == pytest.approx(
+    assert statement.parameters["relinking_among_300"] == rewriter.selection.relinking(300, parts=longest)
+    assert statement.parameters["chance_of_the_set"] == pytest.approx(
         np.sort(rewriter.probabilities("tea"))[-rewriter.size :].sum()
     )
-    assert "relinking_among_300" not in dptext.statement_for_user(made, 2).parameters
+    assert "relinking_among_300" not in dptext.statement_for_user(statement, 2).parameters
     with pytest.raises(ParameterError, match="exact chance of one part"):
         rewriter.relinking(2, INPUTS, parts=2)
 

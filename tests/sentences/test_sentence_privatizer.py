@@ -13,25 +13,25 @@ def test_a_bank_its_folder_and_the_texts_it_is_made_of_are_the_same(tmp_path):
     bank.save(tmp_path / "bank")
     file = tmp_path / "public.txt"
     file.write_text("\n".join(PUBLIC))
-    for given, encoder in (
+    for values, encoder in (
         (bank, None),
         (tmp_path / "bank", None),
         (str(file), "words"),
         (dptext.Pool(PUBLIC), "words"),
     ):
-        made = dptext.SentencePrivatizer(given, encoder=encoder, epsilon=2.0, size=1, seed=4).fit()
-        assert made.mechanism_.bank.fingerprint == bank.fingerprint
-        texts = made.transform(["Tea. Tax!", "Dogs"]).tolist()
-        assert texts == dptext.privatize(["Tea. Tax!", "Dogs"], made.mechanism_, seed=4).texts
-        assert made.statement_.guarantee == dptext.PureDP(4.0)
+        fitted = dptext.SentencePrivatizer(values, encoder=encoder, epsilon=2.0, size=1, seed=4).fit()
+        assert fitted.mechanism_.bank.fingerprint == bank.fingerprint
+        texts = fitted.transform(["Tea. Tax!", "Dogs"]).tolist()
+        assert texts == dptext.privatize(["Tea. Tax!", "Dogs"], fitted.mechanism_, seed=4).texts
+        assert fitted.statement_.guarantee == dptext.PureDP(4.0)
 
 
 def test_what_the_epsilon_is_for_is_handed_on():
     bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
-    made = dptext.SentencePrivatizer(bank, epsilon=3.0, unit="document", max_sentences=2).fit()
-    assert made.transform(["", "One. Two. Three."]).shape == (2,)
-    assert made.statement_.guarantee == dptext.PureDP(3.0)
-    assert made.mechanism_.selection.epsilon == 1.5
+    fitted = dptext.SentencePrivatizer(bank, epsilon=3.0, unit="document", max_sentences=2).fit()
+    assert fitted.transform(["", "One. Two. Three."]).shape == (2,)
+    assert fitted.statement_.guarantee == dptext.PureDP(3.0)
+    assert fitted.mechanism_.selection.epsilon == 1.5
 
 
 def test_what_is_no_bank_is_refused(tmp_path):

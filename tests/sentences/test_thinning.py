@@ -46,7 +46,7 @@ def test_equal_banks_are_thinned_alike(monkeypatch):
 
 
 def test_a_thinned_bank_is_a_bank(tmp_path):
-    texts = [f"{each} {other}" for each in ("tea", "milk", "tax", "law", "dog") for other in ("here", "there", "now")]
+    texts = [f"{entry} {other}" for entry in ("tea", "milk", "tax", "law", "dog") for other in ("here", "there", "now")]
     bank = dptext.TextBank(texts, encoder="words", cache=False, name="things", licence="CC0-1.0")
     thin = bank.thinned(1.0, texts=6)
     assert (len(thin), thin.name, thin.licence) == (6, "things, thinned", "CC0-1.0")

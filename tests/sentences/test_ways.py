@@ -12,7 +12,7 @@ import dptext
 from dptext.errors import ParameterError, RefusedError
 
 WORDS = ("tea", "milk", "tax", "fee", "dog", "cat")
-PUBLIC = [" ".join(each) for each in product(WORDS, repeat=2)]
+PUBLIC = [" ".join(entry) for entry in product(WORDS, repeat=2)]
 TEXTS = ["Tea. Milk!", None, "", "A dog? A cat. A tax."]
 
 
@@ -33,9 +33,9 @@ def rewriter(bank):
 
 def counts(texts):
     """How many texts of the bank each private text is made of."""
-    found = [None if text is None else text.split() for text in texts]
-    assert all(word in WORDS for words in found for word in words or ())
-    return [None if words is None else len(words) // 2 for words in found]
+    results = [None if text is None else text.split() for text in texts]
+    assert all(word in WORDS for words in results for word in words or ())
+    return [None if words is None else len(words) // 2 for words in results]
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def test_a_table_comes_back_as_its_kind(kind, rewriter):
     }[kind]()
     release = dptext.privatize(table, rewriter, keep=["stars"])
     assert type(release.table) is type(table)
-    texts = [None if each is None or each != each else each for each in list(release.table["text"])]
+    texts = [None if entry is None or entry != entry else entry for entry in list(release.table["text"])]
     if kind == "pyarrow":
         texts = release.table["text"].to_pylist()
     assert counts(texts) == [2, None, 0, 2]
@@ -94,12 +94,12 @@ def test_the_same_privatizer_finds_its_release_on_disk(bank, tmp_path):
     datasets.Dataset.from_dict({"text": TEXTS * 5}).save_to_disk(tmp_path / "stored")
     stored = datasets.load_from_disk(tmp_path / "stored")
     bank.save(tmp_path / "bank")
-    for each in (bank_of(PUBLIC), dptext.TextBank.load(tmp_path / "bank")):
-        privatizer = dptext.batch_privatizer(dptext.BankRewriter(each, epsilon=2.0, max_sentences=2, size=3))
+    for entry in (bank_of(PUBLIC), dptext.TextBank.load(tmp_path / "bank")):
+        privatizer = dptext.batch_privatizer(dptext.BankRewriter(entry, epsilon=2.0, max_sentences=2, size=3))
         fresh = pickle.dumps(privatizer)
-        first, again = (stored.map(privatizer, batched=True)["text"][:] for _ in range(2))
+        first, repeated = (stored.map(privatizer, batched=True)["text"][:] for _ in range(2))
         assert counts(first) == [2, None, 0, 2] * 5
-        assert first == again
+        assert first == repeated
         assert pickle.dumps(privatizer) == fresh
 
 
@@ -121,8 +121,8 @@ def test_a_run_goes_on_with_the_same_bank_set_and_unit_alone(bank, tmp_path, mon
 
     def release(of=bank, **options):
         resume = {"resume": options.pop("resume", True), "progress": options.pop("progress", None)}
-        given = {"epsilon": 2.0, "size": 3, "max_sentences": 3, **options}
-        return dptext.privatize_file("in.jsonl", "out.jsonl", dptext.BankRewriter(of, **given), **resume)
+        fields = {"epsilon": 2.0, "size": 3, "max_sentences": 3, **options}
+        return dptext.privatize_file("in.jsonl", "out.jsonl", dptext.BankRewriter(of, **fields), **resume)
 
     with pytest.raises(Stop):
         release(resume=False, progress=stop)

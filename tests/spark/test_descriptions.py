@@ -38,10 +38,10 @@ def made_up(count=400):
     rng = np.random.default_rng(5)
     topics = ["drinks", " rules", "other", None, ""]
     rows = []
-    for at in range(count):
-        someone = int(rng.integers(40)) if at % 3 else int(rng.integers(3))
+    for index in range(count):
+        someone = int(rng.integers(40)) if index % 3 else int(rng.integers(3))
         text = " ".join(rng.choice(WORDS, 3))
-        rows.append((text, f" {someone}" if at % 2 else str(someone), topics[rng.integers(5)], at % 4, at))
+        rows.append((text, f" {someone}" if index % 2 else str(someone), topics[rng.integers(5)], index % 4, index))
     return [*rows, (None, "51", "rules", 1, 900), ("", "52", "rules", 2, 901), ("tea", "53", None, None, 902)]
 
 
@@ -61,8 +61,8 @@ def documents(rows):
 
 
 def synthesizer(**changes):
-    how = {"epsilon": 2.0, "labels": LABELS, "features": dptext.MeanOfWords(VECTORS), "cache": False, "seed": 9}
-    return dptext.Synthesizer(**how | {"most_documents": MOST} | changes)
+    fields = {"epsilon": 2.0, "labels": LABELS, "features": dptext.MeanOfWords(VECTORS), "cache": False, "seed": 9}
+    return dptext.Synthesizer(**fields | {"most_documents": MOST} | changes)
 
 
 def described(df, made, **how):
@@ -80,8 +80,8 @@ def test_it_is_the_description_of_one_machine_to_the_last_bit(frame):
     """The first documents of a person are those of the smallest digests; or of the smallest of a column."""
     one = synthesizer().fit(documents(sorted(ROWS, key=by_digest)), public=POOL)
     plan = synthesizer().plan(POOL)
-    for given, how in ((frame.repartition(5), {"partitions": 3}), (frame.orderBy("at"), {"partitions": 1})):
-        many = described(given, synthesizer(), public=plan, **how)
+    for values, settings in ((frame.repartition(5), {"partitions": 3}), (frame.orderBy("at"), {"partitions": 1})):
+        many = described(values, synthesizer(), public=plan, **settings)
         assert (many.matrix == one.matrix).all()
         assert many.statement.replace(release_id=None) == one.statement.replace(release_id=None)
     reverse = frame.selectExpr("text", "who", "topic", "stars", "-at as at").repartition(4)
@@ -92,12 +92,12 @@ def test_it_is_the_description_of_one_machine_to_the_last_bit(frame):
 
 def test_rows_of_a_person_that_come_as_they_lie_would_be_another_sum_each_time(frame, monkeypatch):
     """The broken twin: without an order of their own, which documents count depends on the engine."""
-    made, plan = synthesizer(), synthesizer().plan(POOL)
-    once = described(frame, made, public=plan).matrix
+    output, plan = synthesizer(), synthesizer().plan(POOL)
+    once = described(frame, output, public=plan).matrix
     monkeypatch.setattr(type(frame), "sortWithinPartitions", lambda rows, *_: rows)
-    found = [described(frame.orderBy(by), made, public=plan).matrix for by in ("at", "stars")]
-    assert not all((each == once).all() for each in found)
-    assert (found[0] != found[1]).any()
+    results = [described(frame.orderBy(by), output, public=plan).matrix for by in ("at", "stars")]
+    assert not all((entry == once).all() for entry in results)
+    assert (results[0] != results[1]).any()
 
 
 def test_documents_are_protected_by_themselves_and_labels_may_be_none(frame):
@@ -167,18 +167,18 @@ def test_the_ledger_charges_people_first_and_settles_when_the_folder_stands(fram
         settle(ledger, release_id)
 
     monkeypatch.setattr(Ledger, "settle", watched)
-    made = synthesizer(seed=None)
-    plan = made.plan(POOL)
-    found = described(frame, made, public=plan, out=out, ledger=book)
+    output = synthesizer(seed=None)
+    plan = output.plan(POOL)
+    result = described(frame, output, public=plan, out=out, ledger=book)
     assert seen == [(True, 1)]
     people = {row[1].strip() for row in ROWS}
-    assert [(each.state, each.units) for each in Ledger(book).releases()] == [("released", len(people))]
-    assert Ledger(book).releases()[0].release_id == found.statement.release_id
-    assert (TextDistribution.load(out).matrix == found.matrix).all()
+    assert [(release.state, release.units) for release in Ledger(book).releases()] == [("released", len(people))]
+    assert Ledger(book).releases()[0].release_id == result.statement.release_id
+    assert (TextDistribution.load(out).matrix == result.matrix).all()
     with pytest.raises(ParameterError, match="is there already"):
-        described(frame, made, public=plan, out=out, ledger=book)
+        described(frame, output, public=plan, out=out, ledger=book)
     with pytest.raises(RefusedError):  # 2 of 3 are spent
-        described(frame, made, public=plan, out=tmp_path / "other", ledger=book)
+        described(frame, output, public=plan, out=tmp_path / "other", ledger=book)
     assert not (tmp_path / "other").exists()
     with pytest.raises(ParameterError, match="a seed voids the promise"):
         described(frame, synthesizer(), public=plan, out=tmp_path / "other", ledger=book)
@@ -196,11 +196,11 @@ def test_a_description_that_fails_stays_charged(frame, tmp_path, monkeypatch):
     with pytest.raises(DataError, match="the disk is full"):
         described(frame, synthesizer(seed=None), out=tmp_path / "out", ledger=book)
     assert Ledger(book).summary().pending == 1
-    assert [each.name for each in tmp_path.iterdir()] == ["ledger.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
 
 
 def test_what_does_not_fit_is_said_in_one_line(frame, tmp_path):
-    for df, how, error, remedy in (
+    for df, settings, error, remedy in (
         (frame.selectExpr("text", "' ' as who", "topic", "stars"), {}, DataError, "has no user"),
         (frame.filter("1 = 0"), {}, DataError, "no documents"),
         (frame, {"user": None}, ParameterError, "name the column"),
@@ -211,7 +211,7 @@ def test_what_does_not_fit_is_said_in_one_line(frame, tmp_path):
         (ROWS, {}, ParameterError, "DataFrame of pyspark"),
     ):
         with pytest.raises(error, match=remedy) as caught:
-            described(df, synthesizer(), **how)
+            described(df, synthesizer(), **settings)
         assert "\n" not in str(caught.value)
 
 
@@ -227,23 +227,23 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     (tmp_path / "pool.txt").write_text("\n".join(f"{text} {n}" for text in POOL for n in range(3)))
     usual = ["--user", "who", "--label", "topic", "--labels", "drinks,rules", "--epsilon", "4", "--public", "pool.txt"]
     usual += ["--features", "words", "-n", "20", "--quiet"]
-    found = []
+    result = []
     for name, engine in (("in.jsonl", "local"), ("in.parquet", "spark"), ("in.jsonl", "spark")):
         out = f"{engine}-{name}"
-        given = [str(tmp_path / name), "-o", out, "--engine", engine, "--seed", "3"]
-        assert main(["synthesize", *given, *usual]) == 0, capsys.readouterr().err
+        values = [str(tmp_path / name), "-o", out, "--engine", engine, "--seed", "3"]
+        assert main(["synthesize", *values, *usual]) == 0, capsys.readouterr().err
         matrix = TextDistribution.load(f"{out}.distribution").matrix
-        found.append(matrix.tobytes())
+        result.append(matrix.tobytes())
         assert len(list(dptext.read_documents(out))) == 20
-    assert found[0] == found[1] == found[2]
+    assert result[0] == result[1] == result[2]
     Ledger.create("ledger.db", epsilon=5.0, delta=1e-5)
     on_spark = ["synthesize", str(tmp_path / "in.parquet"), "-o", "charged.jsonl", "--engine", "spark", *usual]
-    wrong = ["taxes" if each == "drinks,rules" else each for each in on_spark]
+    wrong = ["taxes" if entry == "drinks,rules" else entry for entry in on_spark]
     assert main([*wrong, "--ledger", "ledger.db"]) == 2
     assert "no row of IN has one of the --labels of 'topic'" in capsys.readouterr().err
     assert not Ledger("ledger.db").releases()
     assert main([*on_spark, "--ledger", "ledger.db"]) == 0, capsys.readouterr().err
-    assert [(each.state, each.units) for each in Ledger("ledger.db").releases()] == [("released", 120)]
+    assert [(release.state, release.units) for release in Ledger("ledger.db").releases()] == [("released", 120)]
     assert main([*on_spark, "--resume", "--force", "--ledger", "ledger.db"]) == 0  # of the same description
     assert len(Ledger("ledger.db").releases()) == 1
     capsys.readouterr()

@@ -70,9 +70,9 @@ def test_shuffled_rows_and_other_partitions_are_the_same_release(frame, mechanis
     from pyspark.sql import functions
 
     for ids in (["n", "copy"], None):
-        given = frame.withColumn("copy", functions.expr("0")) if ids is None else numbered(frame)
-        once = collected(privatize(given, mechanism, keep=["stars"], id=ids, seed=1))
-        moved = given.repartition(5, functions.rand(3))
+        values = frame.withColumn("copy", functions.expr("0")) if ids is None else numbered(frame)
+        once = collected(privatize(values, mechanism, keep=["stars"], id=ids, seed=1))
+        moved = values.repartition(5, functions.rand(3))
         assert collected(privatize(moved, mechanism, keep=["stars"], id=ids, seed=1, partitions=3)) == once
         assert len(once) == len(TEXTS) + 1
 
@@ -134,7 +134,7 @@ def test_the_secret_is_in_no_event_log(frame, mechanism, event_log, spark):
     from dptext.privacy.randomness import NoiseKey
 
     secret = NoiseKey(77).secret()
-    logged = b"".join(each.read_bytes() for each in event_log.rglob("*") if each.is_file())
+    logged = b"".join(path.read_bytes() for path in event_log.rglob("*") if path.is_file())
     assert b"privatize_rows" in logged  # the plan is there
     assert secret not in logged
     assert secret.hex().encode() not in logged
@@ -155,9 +155,9 @@ def test_metadata_of_columns_does_not_come_along(spark, mechanism, tmp_path):
         out = tmp_path / f"out{len(keep)}"
         release.write(str(out))
         assert out.is_dir()
-        assert not any(b"qsecretq" in each.read_bytes() for each in out.iterdir())
+        assert not any(b"qsecretq" in path.read_bytes() for path in out.iterdir())
     frame.write.parquet(str(tmp_path / "original"))
-    assert any(b"qsecretq" in each.read_bytes() for each in (tmp_path / "original").iterdir())
+    assert any(b"qsecretq" in path.read_bytes() for path in (tmp_path / "original").iterdir())
 
 
 def test_a_type_that_somebody_defined_is_not_kept():
@@ -180,29 +180,29 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
         assert (
             main(["privatize", str(tmp_path / f"in.{kind}"), "-o", str(tmp_path / out), "--seed", "3", *usual]) == 0
         ), capsys.readouterr().err
-        found = pa.parquet.read_table(out)
-        assert [str(each) for each in found["stars"].to_pylist()] == [str(n) for n in range(40)]
-        assert all("\n" in text and "<number>" in text for text in found["text"].to_pylist())
+        table = pa.parquet.read_table(out)
+        assert [str(entry) for entry in table["stars"].to_pylist()] == [str(n) for n in range(40)]
+        assert all("\n" in text and "<number>" in text for text in table["text"].to_pylist())
         statement = PrivacyStatement.from_json((tmp_path / f"{out}.privacy.json").read_text())
         assert statement.parameters["engine"] == "spark"
         assert statement.parameters["words_counted"] == 3
     assert main(["audit", "parquet-out.parquet", "--samples", "2000", "--quiet"]) == 0
     capsys.readouterr()
     Ledger.create("ledger.db", epsilon=500.0)
-    given = str(tmp_path / "in.parquet")
-    charged = ["privatize", given, *usual, "--ledger", "ledger.db", "--user", "stars"]
+    values = str(tmp_path / "in.parquet")
+    charged = ["privatize", values, *usual, "--ledger", "ledger.db", "--user", "stars"]
     charged.remove("--quiet")
     assert main([*charged, "-o", str(tmp_path / "a.parquet")]) == 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert "the promise is one for each text, and the texts of one 'stars' add up" in said
-    assert "The 'stars' with the most texts has " in said
-    assert [(each.state, each.units) for each in Ledger("ledger.db").releases()] == [("released", 40)]
-    assert main(["privatize", given, "-o", str(tmp_path / "a.parquet"), *usual]) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert "the promise is one for each text, and the texts of one 'stars' add up" in message
+    assert "The 'stars' with the most texts has " in message
+    assert [(release.state, release.units) for release in Ledger("ledger.db").releases()] == [("released", 40)]
+    assert main(["privatize", values, "-o", str(tmp_path / "a.parquet"), *usual]) == 2
     assert "is there already" in capsys.readouterr().err
     for wrong in (["--resume"], ["--processes", "2"], ["--on-error", "skip"]):
-        assert main(["privatize", given, "-o", "b.parquet", *usual, *wrong]) == 2
+        assert main(["privatize", values, "-o", "b.parquet", *usual, *wrong]) == 2
         assert wrong[0] in capsys.readouterr().err
-    assert main(["privatize", given, "-o", "b.jsonl", *usual]) == 2
+    assert main(["privatize", values, "-o", "b.jsonl", *usual]) == 2
     assert main(["privatize", "nowhere.parquet", "-o", "b.parquet", *usual]) == 4
     assert "the cluster sees" in capsys.readouterr().err
 
@@ -233,7 +233,7 @@ def test_what_is_replaced_stays_until_the_new_one_is_there(spark, frame, mechani
     assert folder_digest(Path(out)) == before.data_sha256
     after = privatize(frame.limit(6), mechanism).write(out, force=True)
     assert folder_digest(Path(out)) == after.data_sha256 != before.data_sha256
-    assert sorted(each.name for each in tmp_path.iterdir() if not each.name.endswith(".crc")) == [
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(".crc")) == [
         "out.parquet",
         "out.parquet.privacy.json",
     ]
@@ -273,8 +273,10 @@ def test_private_vectors(spark, frame, glove, tmp_path, capsys):
     assert len(np.unique(vectors, axis=0)) == len(vectors)
     assert main(["audit", out, "--samples", "2000"]) == 0
     assert "404 vectors, 0 of them otherwise" in capsys.readouterr().out
-    again = dptext.spark.frames.encode(frame.repartition(4), device, keep=["stars"], seed=2, partitions=1).df.collect()
-    assert sorted(map(str, (row.vector for row in again))) == sorted(
+    repeated = dptext.spark.frames.encode(
+        frame.repartition(4), device, keep=["stars"], seed=2, partitions=1
+    ).df.collect()
+    assert sorted(map(str, (row.vector for row in repeated))) == sorted(
         map(str, (row.vector for row in spark.read.parquet(out).collect()))
     )
 
@@ -294,8 +296,10 @@ def test_texts_of_a_bank(spark, frame, glove, tmp_path, capsys):
     [tables] = {*sent.glob("*.tables")} - before
     assert tables.stat().st_size < 1.2 * (bank.vectors.nbytes + sum(map(len, public)) + 9 * len(bank)) + 200_000
     once = collected(release)
-    again = privatize(numbered(frame).repartition(4), rewriter, keep=["stars"], id=["n", "copy"], seed=4, partitions=3)
-    assert collected(again) == once
+    repeated = privatize(
+        numbered(frame).repartition(4), rewriter, keep=["stars"], id=["n", "copy"], seed=4, partitions=3
+    )
+    assert collected(repeated) == once
     assert {*sent.glob("*.tables")} - before == {tables}
     assert len(once) == len(TEXTS) + 1
     assert all(text is None or text == "" or text in bank.texts for text, _ in once)
@@ -306,8 +310,8 @@ def test_texts_of_a_bank(spark, frame, glove, tmp_path, capsys):
     one_machine = dptext.privatize(TEXTS, rewriter).statement
     assert same_promise(written, one_machine.replace(exposed=(*one_machine.exposed, "the column 'stars', as it was")))
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:40]))
-    given = [str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "texts.parquet"), "--engine", "spark", "--epsilon", "3"]
-    assert main(["privatize", *given, "--mechanism", "bank", "--bank", str(tmp_path / "bank")]) == 0
+    values = [str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "texts.parquet"), "--engine", "spark", "--epsilon", "3"]
+    assert main(["privatize", *values, "--mechanism", "bank", "--bank", str(tmp_path / "bank")]) == 0
     assert "on the bank 'a public pool' (3,600 public texts)" in capsys.readouterr().err
     assert set(pa.parquet.read_table(tmp_path / "texts.parquet")["text"].to_pylist()) <= {*public}
 
@@ -342,7 +346,7 @@ def test_shared_vectors_are_those_of_one_machine_to_the_last_bit(spark, glove):
 
 def test_the_texts_of_a_person_are_counted_where_the_rows_are(spark, mechanism, tmp_path):
     names = ["ann"] * 5 + ["bob", None, "", " ann ", "7.0", " 7", "7"]
-    rows = [("the doctor", each) for each in names] + [(None, "ann")]
+    rows = [("the doctor", name) for name in names] + [(None, "ann")]
     frame = spark.createDataFrame(rows, "text string, who string")
     release = privatize(frame, mechanism)
     assert release.most_texts is None
@@ -355,7 +359,9 @@ def test_the_texts_of_a_person_are_counted_where_the_rows_are(spark, mechanism, 
     release = privatize(accents, mechanism)
     release.write(str(tmp_path / "accents.parquet"), user="who")
     assert release.most_texts == (2, 0)
-    numbers = spark.createDataFrame([("the doctor", each) for each in (1.0, 7.0, 7.0, None)], "text string, who double")
+    numbers = spark.createDataFrame(
+        [("the doctor", entry) for entry in (1.0, 7.0, 7.0, None)], "text string, who double"
+    )
     release = privatize(numbers, mechanism)
     release.write(str(tmp_path / "numbers.parquet"), user="who")
     assert release.most_texts == (2, 1)
@@ -414,14 +420,14 @@ def test_engine_errors_become_one_line_without_rows():
     class ToldError(Exception):
         __module__ = "pyspark.errors"
 
-    for said, kind in (
+    for text, kind in (
         ("ModuleNotFoundError: No module named 'dptext'", MissingExtraError),
         ("[JAVA_GATEWAY_EXITED] Java gateway process exited", MissingExtraError),
         ("[PATH_NOT_FOUND] Path does not exist: file:/secret", StorageError),
         ("[SOMETHING_ELSE.OF] the row 'secret' ...", StorageError),
     ):
         with pytest.raises(kind) as caught, plain_errors():
-            raise ToldError(said)
+            raise ToldError(text)
         assert isinstance(caught.value, DptextError)
         assert "\n" not in str(caught.value)
         assert "secret" not in str(caught.value)

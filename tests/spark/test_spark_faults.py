@@ -64,7 +64,7 @@ def release_of(frame, promise, text="text"):
 
 
 def names(folder):
-    return sorted(each.name for each in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir())
 
 
 # -- stopped -------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_an_interrupt_leaves_nothing_even_of_tasks_that_still_write(spark, promi
             release_of(frame, promise).write(str(place / "out.parquet"), ledger=str(tmp_path / "ledger.db"))
         assert not active(), "a job goes on"
         assert names(place) == []
-    assert {each.state for each in Ledger(tmp_path / "ledger.db").releases()} <= {"pending"}
+    assert {release.state for release in Ledger(tmp_path / "ledger.db").releases()} <= {"pending"}
     count = len(names(marks))
     time.sleep(1)
     assert names(place) == []
@@ -132,7 +132,7 @@ def test_an_interrupt_between_statement_and_rows_waits_for_both(spark, promise, 
         release_of(frame, promise).write(str(out), ledger=str(tmp_path / "ledger.db"))
     assert "in place, and complete" in " ".join(caught.value.__notes__)
     assert names(tmp_path) == ["ledger.db", "out.parquet", "out.parquet.privacy.json"]
-    assert [each.state for each in Ledger(tmp_path / "ledger.db").releases()] == ["released"]
+    assert [release.state for release in Ledger(tmp_path / "ledger.db").releases()] == ["released"]
 
 
 # -- a step that fails -------------------------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ def run_folder(spark, out, statement, content, *, good=10**6, force=False):
     with OutputFolder(spark, str(out), force=force) as folder:
         folder.begin(spark.range(1))
         (Path(folder.rows) / "part-0.parquet").write_text(content)
-        made = statement.replace(data_sha256=folder.digest())
+        text = statement.replace(data_sha256=folder.digest())
         folder._system = Failing(folder._system, good)
-        folder.publish(made)
+        folder.publish(text)
 
 
 @pytest.mark.parametrize("replaces", [False, True])
@@ -185,10 +185,10 @@ def test_what_a_killed_run_reserved_stays_charged_and_its_work_is_its_owners_alo
     Ledger(ledger).reserve("killed", promise, ["a"], by="text")
     with OutputFolder(spark, str(out)) as folder:
         folder.begin(spark.range(1))
-        (work,) = (each for each in tmp_path.iterdir() if each.is_dir())
+        (work,) = (path for path in tmp_path.iterdir() if path.is_dir())
         assert stat.S_IMODE(work.stat().st_mode) & 0o077 == 0
     release_of(spark.createDataFrame([("a",)], "text string"), promise).write(str(out), ledger=str(ledger))
-    assert [each.state for each in Ledger(ledger).releases()] == ["pending", "released"]
+    assert [release.state for release in Ledger(ledger).releases()] == ["pending", "released"]
 
 
 # -- failing -------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_a_failure_leaves_no_files_and_a_pending_charge(spark, promise, tmp_path
     with pytest.raises(ZeroDivisionError) as caught:
         gone.write(out, ledger=str(ledger))
     assert names(tmp_path) == ["ledger.db"]
-    assert [each.state for each in Ledger(ledger).releases()] == ["pending"]
+    assert [release.state for release in Ledger(ledger).releases()] == ["pending"]
     assert "dptext ledger void" in " ".join(caught.value.__notes__)
 
 
@@ -229,9 +229,9 @@ def test_the_ledger_is_settled_when_the_output_stands(spark, promise, tmp_path, 
             release_of(frame, promise).write(str(out), ledger=str(ledger))
     assert "in place, and complete" in " ".join(caught.value.__notes__)
     assert out.exists()
-    assert [each.state for each in Ledger(ledger).releases()] == ["pending"]
+    assert [release.state for release in Ledger(ledger).releases()] == ["pending"]
     release_of(frame, promise).write(str(out), ledger=str(ledger), force=True)
-    assert [each.state for each in Ledger(ledger).releases()] == ["pending", "released"]
+    assert [release.state for release in Ledger(ledger).releases()] == ["pending", "released"]
 
 
 def test_vectors_of_missing_texts_are_charged_as_those_of_the_empty_one(spark, glove, tmp_path):
@@ -276,7 +276,7 @@ def test_rows_that_change_after_they_were_charged_are_not_released(spark, promis
             with pytest.raises(RefusedError, match="the input changed"):
                 release.write(str(out), ledger=str(tmp_path / "ledger.db"))
             assert not out.exists()
-    assert [each.state for each in Ledger(tmp_path / "ledger.db").releases()] == ["released", "pending"]
+    assert [entry.state for entry in Ledger(tmp_path / "ledger.db").releases()] == ["released", "pending"]
 
 
 def test_nothing_but_a_release_is_replaced(spark, promise, tmp_path):
@@ -396,8 +396,8 @@ def test_files_are_read_as_on_one_machine(spark, tmp_path, name):
             return "refused"
 
     def local():
-        found = read_documents(tmp_path / name, keep=keep)
-        return [(each.text, *(each.attributes or {}).values()) for each in found]
+        documents = read_documents(tmp_path / name, keep=keep)
+        return [(entry.text, *(entry.attributes or {}).values()) for entry in documents]
 
     def on_spark():
         with plain_errors():
@@ -414,7 +414,7 @@ def test_files_whose_columns_are_in_another_order_are_no_mixture_of_them(spark, 
         (tmp_path / name).write_text(content)
     out = tmp_path / "out.parquet"
     with pytest.raises(DataError, match="different headers"):
-        frame = read_files([str(tmp_path / each) for each in ("a.csv", "b.csv")], keep=["stars"])
+        frame = read_files([str(tmp_path / entry) for entry in ("a.csv", "b.csv")], keep=["stars"])
         dptext.spark.frames.privatize_scan(frame, mechanism, keep=["stars"]).write(str(out))
     assert not out.exists()
 
@@ -463,15 +463,15 @@ def test_a_session_of_ours_tries_again_keeps_to_itself_and_says_one_line_an_erro
         [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **settings}
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    said = done.stderr.splitlines()
-    assert [each[:30] for each in said] == [each[:30] for each in said if each.startswith("dptext: ")], done.stderr
-    assert len(said) == 2, done.stderr
-    assert "to which you" in said[0]
-    assert "expected a string in 'text'" in said[1]
+    text = done.stderr.splitlines()
+    assert [entry[:30] for entry in text] == [entry[:30] for entry in text if entry.startswith("dptext: ")], done.stderr
+    assert len(text) == 2, done.stderr
+    assert "to which you" in text[0]
+    assert "expected a string in 'text'" in text[1]
     scratch = Path(done.stdout.split()[-1])
     assert scratch.parent == tmp_path / "tmp"
     until = time.monotonic() + 60  # Java ends after Python
     while scratch.exists() and time.monotonic() < until:
         time.sleep(0.2)
     assert not scratch.exists()
-    assert names(tmp_path / "tmp") == [] or all("hsperf" in each for each in names(tmp_path / "tmp"))
+    assert names(tmp_path / "tmp") == [] or all("hsperf" in name for name in names(tmp_path / "tmp"))

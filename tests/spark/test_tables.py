@@ -13,8 +13,8 @@ OPTIONS = {"custext": {"size": 8}, "santext+": {}, "mahalanobis": {}}
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_every_mechanism_comes_back_and_draws_the_same(name, small, tmp_path):
     mechanism = MECHANISMS[name](small, epsilon=3.0, **OPTIONS.get(name, {}))
-    again = load_shared(save_shared(mechanism, tmp_path))
+    shared = load_shared(save_shared(mechanism, tmp_path))
     rows = np.arange(len(small)) % 50
-    drawn = [each.sample_rows(rows, RandomBits.keyed(bytes(32))) for each in (mechanism, again)]
-    assert (drawn[0] == drawn[1]).all()
-    assert again.statement == mechanism.statement
+    draws = [entry.sample_rows(rows, RandomBits.keyed(bytes(32))) for entry in (mechanism, shared)]
+    assert (draws[0] == draws[1]).all()
+    assert shared.statement == mechanism.statement

@@ -51,13 +51,13 @@ def partitions(rows, count, order=None):
 
 def released(context, rows, task, *, count=2, batch=7, order=None):
     """Private text by id."""
-    found = {}
+    result = {}
     for number, part in partitions(rows, count, order):
         context.partition = number
         for out in task(iter(part.to_batches(max_chunksize=batch))):
             for row in out.to_pylist():
-                assert found.setdefault(row["n"], row["text"]) is row["text"], "a row came twice"
-    return found
+                assert result.setdefault(row["n"], row["text"]) is row["text"], "a row came twice"
+    return result
 
 
 def rewriting(ids=IDS, seed=5):
@@ -77,8 +77,8 @@ def test_naming_rows_by_their_place_would_release_them_twice(context):
     """The broken twin: as-it-lies names on rows that a shuffle brings in another order."""
     rows = table(300)
     once = released(context, rows, rewriting(ids=()))
-    again = released(context, rows, rewriting(ids=()), count=4, order=np.random.default_rng(1).permutation(300))
-    assert sum(once[n] != again[n] for n in once) > 100
+    repeated = released(context, rows, rewriting(ids=()), count=4, order=np.random.default_rng(1).permutation(300))
+    assert sum(once[n] != repeated[n] for n in once) > 100
 
 
 def test_an_attempt_that_is_made_again_is_the_same_to_the_byte(context):
@@ -91,9 +91,9 @@ def test_an_attempt_that_is_made_again_is_the_same_to_the_byte(context):
 def test_blocks_of_equal_texts_share_no_noise(context):
     rows = table(400, text=lambda _n: "doctor town street music")
     for ids in (IDS, ()):
-        found = released(context, rows, rewriting(ids), count=4)
+        result = released(context, rows, rewriting(ids), count=4)
         # 300 words, epsilon 2: the chance of a pair is far below 1 / 100, so 400 equal draws mean equal noise
-        assert len(set(found.values())) > 200
+        assert len(set(result.values())) > 200
     secret = released(context, rows, rewriting(seed=6), count=4)
     assert secret != released(context, rows, rewriting(seed=7), count=4)
 
@@ -115,9 +115,9 @@ def test_another_text_gives_its_whole_block_fresh_noise(context):
 
 def test_missing_and_empty_texts_are_rows_like_any_other(context):
     rows = table(30, text=lambda n: (None, "", "doctor")[n % 3])
-    found = released(context, rows, rewriting())
-    assert [found[n] for n in (0, 1)] == [None, ""]
-    assert found[2] not in (None, "")
+    result = released(context, rows, rewriting())
+    assert [result[n] for n in (0, 1)] == [None, ""]
+    assert result[2] not in (None, "")
 
 
 def test_counts_stand_in_the_first_row_of_a_block_and_add_up(context):
@@ -134,10 +134,10 @@ def test_a_block_ends_where_the_rows_say(size, monkeypatch):
     monkeypatch.setattr(dptext.io.batches, "BATCH_CHARACTERS", 100)
     texts = ["x" * (n * 7 % 31) for n in range(200)]
     rows = pa.table({"text": texts, "n": range(200), GROUP: pa.array([n // 60 for n in range(200)], pa.int32())})
-    made = list(placed_blocks(rows.to_batches(max_chunksize=size), "text", ids=IDS, partition=0))
-    assert [place for place, _, _ in made] == sorted({place for place, _, _ in made})
-    assert [text for _, block, _ in made for text in block.texts] == texts
-    for place, block, parts in made:
+    output = list(placed_blocks(rows.to_batches(max_chunksize=size), "text", ids=IDS, partition=0))
+    assert [place for place, _, _ in output] == sorted({place for place, _, _ in output})
+    assert [text for _, block, _ in output for text in block.texts] == texts
+    for place, block, parts in output:
         lengths = [len(text) for text in block.texts]
         assert len(lengths) <= 10
         assert sum(lengths[:-1]) < 100
@@ -171,12 +171,12 @@ def labels_of(rows, secret=b"s" * 32):
 
 def test_labels_of_equal_texts_are_far_apart_and_keyed():
     rows = pa.table({"text": ["same"] * 1000 + [None, ""], COPY: [*range(1, 1001), 1, 1]})
-    found = labels_of(rows)
-    assert len(set(found[LABEL].to_pylist())) == 1002
+    result = labels_of(rows)
+    assert len(set(result[LABEL].to_pylist())) == 1002
     # every group is hit about 125 times; 60 is more than 6 standard deviations off (chance below 1e-8)
-    counts = np.bincount(found[GROUP].to_numpy(), minlength=GROUPS)
+    counts = np.bincount(result[GROUP].to_numpy(), minlength=GROUPS)
     assert ((counts > 65) & (counts < 185)).all()
-    assert labels_of(rows, b"t" * 32)[LABEL] != found[LABEL]
+    assert labels_of(rows, b"t" * 32)[LABEL] != result[LABEL]
 
 
 def test_a_secret_is_in_no_repr(context):

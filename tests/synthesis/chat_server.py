@@ -73,8 +73,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         name = self.path.rpartition("/")[2]
         with self.state.lock:
-            found = {"got": self.state.got.get(name, []), "most": self.state.most.get(name, 0)}
-        self.answer(json.dumps(found).encode())
+            result = {"got": self.state.got.get(name, []), "most": self.state.most.get(name, 0)}
+        self.answer(json.dumps(result).encode())
 
     def do_POST(self):
         name, behaviours = self.path.split("/")[1:3]
@@ -102,14 +102,14 @@ class Handler(BaseHTTPRequestHandler):
         self.chat(json.dumps(texts))
 
     def do_numbered(self, body, _):
-        numbered = [f"{at}. Text {next(self.state.made)}." for at in range(1, wanted(body) + 1)]
+        numbered = [f"{index}. Text {next(self.state.made)}." for index in range(1, wanted(body) + 1)]
         self.chat("\n".join(["Here they are:", *numbered]))
 
     def do_lines(self, body, _):
         self.chat("\n".join(f"Text {next(self.state.made)}." for _ in range(wanted(body))))
 
     def do_model(self, body, _):
-        prompt = "\n".join(each["content"] for each in body["messages"])
+        prompt = "\n".join(entry["content"] for entry in body["messages"])
         with self.state.lock:
             self.chat("\n".join(self.state.model(prompt) for _ in range(wanted(body))))
 
@@ -192,8 +192,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def wanted(body):
-    found = COUNT.search(body["messages"][-1]["content"])
-    return int(found[1] or found[2])
+    match = COUNT.search(body["messages"][-1]["content"])
+    return int(match[1] or match[2])
 
 
 def tiny_model(folder):
@@ -206,8 +206,8 @@ def tiny_model(folder):
 
     def write(prompt):
         tokens = tokenizer(prompt[-50:], return_tensors="pt")
-        made = model.generate(**tokens, do_sample=True, max_new_tokens=12, pad_token_id=0)[0]
-        return "".join(tokenizer.decode(made[tokens["input_ids"].shape[1] :]).split("\n"))
+        output = model.generate(**tokens, do_sample=True, max_new_tokens=12, pad_token_id=0)[0]
+        return "".join(tokenizer.decode(output[tokens["input_ids"].shape[1] :]).split("\n"))
 
     return write
 
@@ -231,7 +231,7 @@ class Running:
         return self._state(url)["most"]
 
     def bodies(self, url):
-        return [json.loads(each.partition("\r\n\r\n")[2]) for each in self.asked(url)]
+        return [json.loads(entry.partition("\r\n\r\n")[2]) for entry in self.asked(url)]
 
     def _state(self, url):
         name = url.split("/")[3]

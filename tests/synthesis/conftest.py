@@ -16,7 +16,7 @@ def tiny_model(folder, chat_template=None):
     from transformers.utils.logging import disable_progress_bar, enable_progress_bar
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = {each: at for at, each in enumerate(["<end>", *alphabet])}
+    words = {entry: position for position, entry in enumerate(["<end>", *alphabet])}
     tokenizer = Tokenizer(models.BPE(vocab=words, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

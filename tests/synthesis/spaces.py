@@ -12,14 +12,14 @@ class HashedWords:
         self.dimension = dimension
 
     def units(self, texts):
-        found = np.zeros((len(texts), self.dimension))
+        result = np.zeros((len(texts), self.dimension))
         for row, text in enumerate(texts):
             for word in text.split():
                 seed = int.from_bytes(hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()[:8], "big")
-                found[row] += np.random.default_rng(seed).normal(size=self.dimension)
-        length = np.linalg.norm(found, axis=1, keepdims=True)
-        found = np.divide(found, length, out=np.zeros_like(found), where=length > 0)
-        return np.trunc(found * 2**15 * (1 - 1e-9)).astype(np.int32)
+                result[row] += np.random.default_rng(seed).normal(size=self.dimension)
+        length = np.linalg.norm(result, axis=1, keepdims=True)
+        result = np.divide(result, length, out=np.zeros_like(result), where=length > 0)
+        return np.trunc(result * 2**15 * (1 - 1e-9)).astype(np.int32)
 
 
 class Someone:

@@ -52,8 +52,8 @@ def test_texts_are_read_out_of_answers_of_any_form(server, behaviour):
 def test_it_is_a_source_and_says_who_saw_what(server):
     source = endpoint("https://api.example.org/v1", about="short news")
     assert isinstance(source, Source)
-    said = source.parameters()
-    assert (said["generator_model"], said["generator_host"], said["generator_about"]) == (
+    text = source.parameters()
+    assert (text["generator_model"], text["generator_host"], text["generator_about"]) == (
         "tiny", "api.example.org", "short news",
     )  # fmt: skip
     assert any("no private text" in line for line in source.assumptions())
@@ -65,18 +65,18 @@ def test_it_is_a_source_and_says_who_saw_what(server):
 def test_the_last_call_asks_for_what_is_missing_and_more_than_asked_is_not_taken(server):
     url = server.url("many")
     assert len(endpoint(url).propose(Request({}, (), 25))) == 25
-    counted = [each["messages"][1]["content"].partition("How many: ")[2].split()[0] for each in server.bodies(url)]
+    counted = [body["messages"][1]["content"].partition("How many: ")[2].split()[0] for body in server.bodies(url)]
     assert sorted(counted) == ["10", "10", "5"]
     assert endpoint(url).propose(Request({}, (), 0)) == []
 
 
 def test_variations_show_the_texts_and_come_back_to_the_first(server):
     url = server.url("ok")
-    given = ["First own text.", 'Second, with "quotes".']
-    assert len(endpoint(url, texts_per_call=3).vary(given, Request({"topic": "sports"}, (), 6))) == 6
-    shown = [each["messages"][1]["content"] for each in server.bodies(url)]
-    assert len(shown) == 2
-    assert all("First own text." in each and r"\"quotes\"" in each and "topic: sports" in each for each in shown)
+    values = ["First own text.", 'Second, with "quotes".']
+    assert len(endpoint(url, texts_per_call=3).vary(values, Request({"topic": "sports"}, (), 6))) == 6
+    visible = [body["messages"][1]["content"] for body in server.bodies(url)]
+    assert len(visible) == 2
+    assert all("First own text." in entry and r"\"quotes\"" in entry and "topic: sports" in entry for entry in visible)
     assert endpoint(url).vary([], REQUEST) == []
 
 
@@ -85,7 +85,7 @@ def test_what_is_sent(server):
     endpoint(url, temperature=0.5, max_tokens=100, seed=5, about="short news").propose(Request({}, ("game",), 20))
     first, second = server.bodies(url)
     assert (first["model"], first["temperature"], first["max_tokens"], first["stream"]) == ("tiny", 0.5, 100, False)
-    assert [each["role"] for each in first["messages"]] == ["system", "user"]
+    assert [entry["role"] for entry in first["messages"]] == ["system", "user"]
     assert "What they are: short news" in first["messages"][1]["content"]
     assert "game" in first["messages"][1]["content"]
     assert "label" not in first["messages"][1]["content"]
@@ -97,9 +97,9 @@ def test_what_is_sent(server):
 
 def test_one_call_after_the_other_shows_other_hints_and_examples(server):
     url = server.url("ok")
-    hints = tuple(f"hint{at:02d}" for at in range(20))
-    endpoint(url, connections=1).propose(Request({}, hints, 20, tuple(f"example{at}" for at in range(10))))
-    first, second = (each["messages"][1]["content"] for each in server.bodies(url))
+    hints = tuple(f"hint{index:02d}" for index in range(20))
+    endpoint(url, connections=1).propose(Request({}, hints, 20, tuple(f"example{index}" for index in range(10))))
+    first, second = (body["messages"][1]["content"] for body in server.bodies(url))
     assert ("hint00" in first, "hint00" in second, "hint10" in second) == (True, False, True)
     assert ("example0" in first, "example5" in first, "example5" in second) == (True, False, True)
 
@@ -294,9 +294,9 @@ def test_a_run_that_stopped_goes_on_where_it_was(server, tmp_path):
     assert len(set(texts)) == 50
     assert len(server.asked(url)) == source.calls == 3
     assert kept.read_bytes().startswith(before)
-    again = endpoint("http://127.0.0.1:9/v1", **options)  # where nobody is
-    assert again.propose(Request({}, (), 50)) == texts
-    assert again.calls == 0
+    repeated = endpoint("http://127.0.0.1:9/v1", **options)  # where nobody is
+    assert repeated.propose(Request({}, (), 50)) == texts
+    assert repeated.calls == 0
 
 
 def test_a_server_that_dies_and_comes_back_elsewhere(tmp_path):
@@ -320,8 +320,8 @@ def test_the_same_request_again_is_another_call(server, tmp_path):
     source = endpoint(url, answers=kept, seed=1)
     first, second = source.propose(REQUEST), source.propose(REQUEST)
     assert set(first).isdisjoint(second)
-    again = endpoint(url, answers=kept, seed=1)
-    assert (again.propose(REQUEST), again.propose(REQUEST)) == (first, second)
+    repeated = endpoint(url, answers=kept, seed=1)
+    assert (repeated.propose(REQUEST), repeated.propose(REQUEST)) == (first, second)
     assert len(server.asked(url)) == 6
 
 
@@ -351,11 +351,11 @@ def test_a_last_line_that_is_cut_does_not_count(server, tmp_path, lost):
     texts = endpoint(server.url("ok"), answers=kept, connections=1).propose(REQUEST)
     kept.write_bytes(kept.read_bytes()[:-lost])
     url = server.url("ok")
-    again = endpoint(url, answers=kept, connections=1).propose(REQUEST)
-    asked = len(server.asked(url))
-    assert asked == 1 if lost > 1 else asked <= 1
-    assert again[:20] == texts[:20]
-    assert endpoint("http://127.0.0.1:9/v1", answers=kept).propose(REQUEST) == again
+    repeated = endpoint(url, answers=kept, connections=1).propose(REQUEST)
+    requested = len(server.asked(url))
+    assert requested == 1 if lost > 1 else requested <= 1
+    assert repeated[:20] == texts[:20]
+    assert endpoint("http://127.0.0.1:9/v1", answers=kept).propose(REQUEST) == repeated
 
 
 def test_failed_calls_are_not_kept(server, tmp_path):
@@ -408,16 +408,18 @@ def test_two_processes_do_not_write_one_file(server, tmp_path):
 def test_the_key_goes_into_the_header_and_nowhere_else(server, monkeypatch, caplog, capfd):
     monkeypatch.setenv("THE_KEY", KEY)
     caplog.set_level(logging.DEBUG)
-    for given in ({"key": KEY}, {"key_variable": "THE_KEY"}):
+    for values in ({"key": KEY}, {"key_variable": "THE_KEY"}):
         url = server.url("ok,500")
-        source = endpoint(url, connections=1, limits=Limits(retries=0, failures=1), **given)
+        source = endpoint(url, connections=1, limits=Limits(retries=0, failures=1), **values)
         with pytest.raises(SourceError) as caught:
             source.propose(REQUEST)
         got = server.asked(url)[0]
         assert got.count(KEY) == 1
         assert f"\r\nauthorization: bearer {KEY}\r\n" in got.lower()
-        said = [repr(source), str(vars(source)), str(caught.value), str(source.parameters()), repr(source._key)]
-        assert KEY not in "\n".join([*said, *source.assumptions(), *source.exposed(), caplog.text, *capfd.readouterr()])
+        lines = [repr(source), str(vars(source)), str(caught.value), str(source.parameters()), repr(source._key)]
+        assert KEY not in "\n".join(
+            [*lines, *source.assumptions(), *source.exposed(), caplog.text, *capfd.readouterr()]
+        )
 
 
 def test_without_a_key_there_is_no_header(server):

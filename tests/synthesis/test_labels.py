@@ -22,7 +22,7 @@ def test_no_labels_are_one_class_without_a_name():
 def test_a_list_is_one_column():
     labels = Labels.of(["news", "sports"])
     assert labels == Labels(("label",), (("news", "sports"),)) == Labels.of({"label": iter(["news", "sports"])})
-    assert [labels.code([each]) for each in ("news", "sports", " sports ", "Sports", "", None, 7)] == [
+    assert [labels.code([entry]) for entry in ("news", "sports", " sports ", "Sports", "", None, 7)] == [
         0, 1, 1, OUTSIDE, OUTSIDE, OUTSIDE, OUTSIDE,
     ]  # fmt: skip
     assert labels.names == ("news", "sports")
@@ -36,7 +36,7 @@ def test_numbers_and_truth_values_are_spelled_once():
     for spelled in (1, 1.0, "1", "1.0", np.int32(1), np.float32(1)):
         assert numbers.code([spelled]) == 0
     truth = Labels.of([True, False])
-    assert [truth.code([each]) for each in (True, "true", "True", np.True_, "FALSE", 1)] == [0, 0, 0, 0, 1, OUTSIDE]
+    assert [truth.code([entry]) for entry in (True, "true", "True", np.True_, "FALSE", 1)] == [0, 0, 0, 0, 1, OUTSIDE]
 
 
 def test_a_set_has_the_same_codes_in_every_process():
@@ -46,11 +46,11 @@ def test_a_set_has_the_same_codes_in_every_process():
 @given(st.lists(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=4, unique=True), max_size=3))
 def test_every_class_is_one_combination_and_goes_there_and_back(values):
     labels = Labels(tuple(f"column {place}" for place in range(len(values))), values)
-    found = [labels.values_of(code) for code in range(len(labels))]
-    assert [labels.code(list(each.values())) for each in found] == list(range(len(labels)))
-    assert len({tuple(each.items()) for each in found}) == len(labels)
-    assert [" / ".join(each.values()) for each in found] == list(labels.names)
-    assert all(tuple(each) == labels.columns for each in found)
+    results = [labels.values_of(code) for code in range(len(labels))]
+    assert [labels.code(list(entry.values())) for entry in results] == list(range(len(labels)))
+    assert len({tuple(entry.items()) for entry in results}) == len(labels)
+    assert [" / ".join(entry.values()) for entry in results] == list(labels.names)
+    assert all(tuple(entry) == labels.columns for entry in results)
     copy = pickle.loads(pickle.dumps(labels))
     assert (copy, hash(copy)) == (labels, hash(labels))
 

@@ -58,10 +58,10 @@ def test_it_is_a_source_and_writes_texts(tiny_model_folder):
 
 
 def test_the_statement_says_which_model_it_was(folder):
-    said = local(folder, about="short news").parameters()
-    assert said["generator_model"] == folder.name
-    assert len(said["generator_model_sha256"]) == 64
-    assert str(folder) not in str(said)
+    text = local(folder, about="short news").parameters()
+    assert text["generator_model"] == folder.name
+    assert len(text["generator_model_sha256"]) == 64
+    assert str(folder) not in str(text)
     assert any("not trained on the private texts" in line for line in local(folder).assumptions())
     assert local(folder).exposed() == ()
 
@@ -69,8 +69,8 @@ def test_the_statement_says_which_model_it_was(folder):
 @pytest.mark.slow
 def test_a_seed_repeats_texts_and_torch_keeps_its_own_state(tiny_model_folder):
     before = torch.get_rng_state()
-    first, again, other = (local(tiny_model_folder, seed=seed).propose(REQUEST) for seed in (1, 1, 2))
-    assert first == again != other
+    first, repeated, other = (local(tiny_model_folder, seed=seed).propose(REQUEST) for seed in (1, 1, 2))
+    assert first == repeated != other
     assert torch.equal(before, torch.get_rng_state())
     model = local(tiny_model_folder)
     assert model.propose(REQUEST) != model.propose(REQUEST)
@@ -151,10 +151,10 @@ def test_tokens_are_drawn_by_their_chances(folder, monkeypatch, temperature, top
     monkeypatch.setattr("dptext.synthesis.local_model._LIKELIEST", likeliest)
     model = local(folder, temperature=temperature, top_p=top_p)
     model._bits = Grid()
-    drawn = model._drawn(None, torch.log(torch.tensor([[0.1, 0.6, 0.3]])).repeat(1000, 1))
-    assert torch.equal((drawn == 0).sum(dim=-1), torch.ones(1000, dtype=torch.int64))
-    found = (drawn == 0).double().mean(dim=0)
-    assert torch.allclose(found, torch.tensor(expected, dtype=torch.double), atol=0.0011)
+    draws = model._drawn(None, torch.log(torch.tensor([[0.1, 0.6, 0.3]])).repeat(1000, 1))
+    assert torch.equal((draws == 0).sum(dim=-1), torch.ones(1000, dtype=torch.int64))
+    result = (draws == 0).double().mean(dim=0)
+    assert torch.allclose(result, torch.tensor(expected, dtype=torch.double), atol=0.0011)
 
 
 # -- what is refused ------------------------------------------------------------------------------------------
@@ -167,8 +167,8 @@ def test_pickled_weights_are_not_read(folder):
 
 
 def copied(folder, to):
-    for each in folder.iterdir():
-        (to / each.name).write_bytes(each.read_bytes())
+    for path in folder.iterdir():
+        (to / path.name).write_bytes(path.read_bytes())
     return to
 
 

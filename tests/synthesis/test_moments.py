@@ -18,25 +18,25 @@ DOCUMENTS = st.lists(st.tuples(st.text(alphabet="ab \ud800é", max_size=8), st.i
 
 
 def total(*people):
-    found = MomentSum(SPACE, CLASSES)
-    found.add(people)
-    return found.cells
+    peoples = MomentSum(SPACE, CLASSES)
+    peoples.add(people)
+    return peoples.cells
 
 
 def squared_length(cells):
     """Exactly, in Python's integers."""
-    return sum(int(each) ** 2 for each in cells.ravel())
+    return sum(int(cell) ** 2 for cell in cells.ravel())
 
 
 def by_hand(documents):
     """Equations (document) and (person), a document at a time."""
-    found = np.zeros((CLASSES, 1 + SPACE.dimension))
+    result = np.zeros((CLASSES, 1 + SPACE.dimension))
     for text, code in documents:
         if code >= 0:
-            found[code, 0] += COUNT_WEIGHT
-            found[code, 1:] += math.sqrt(1 - COUNT_WEIGHT**2) * SPACE.units([text])[0] * UNIT
-    length = np.linalg.norm(found)
-    return found / length if length > 0 else found
+            result[code, 0] += COUNT_WEIGHT
+            result[code, 1:] += math.sqrt(1 - COUNT_WEIGHT**2) * SPACE.units([text])[0] * UNIT
+    length = np.linalg.norm(result)
+    return result / length if length > 0 else result
 
 
 def test_a_person_is_what_the_equations_say():
@@ -55,7 +55,7 @@ def test_nobody_is_longer_than_one_whatever_they_wrote(documents, chunk):
 @settings(max_examples=50)
 @given(st.lists(DOCUMENTS, max_size=5), DOCUMENTS, st.randoms())
 def test_the_sum_moves_by_one_persons_matrix_to_the_last_bit(others, documents, random):
-    people = [Someone(*each) for each in others]
+    people = [Someone(*other) for other in others]
     alone = total(Someone(*documents))
     with_them = [*people, Someone(*documents, chunk=3)]
     random.shuffle(with_them)
@@ -79,5 +79,5 @@ def test_classes_do_not_cost_one_by_one():
     """Somebody in all classes has length 1 in all, not in each: the twin that clips row by row is sqrt(K) long."""
     documents = [("a", code) for code in range(CLASSES)]
     assert squared_length(total(Someone(*documents))) <= 2**48
-    row_by_row = sum(total(Someone(each)) for each in documents)
+    row_by_row = sum(total(Someone(document)) for document in documents)
     assert squared_length(row_by_row) > 3.9 * 2**48

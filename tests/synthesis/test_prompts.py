@@ -10,19 +10,19 @@ from dptext.synthesis.prompts import Request, batches, proposal, texts_of, varia
 
 
 def test_a_line_without_a_value_is_left_out():
-    _, asked = proposal(Request({}, (), 3), 3)
-    assert "How many: 3" in asked
+    _, requested = proposal(Request({}, (), 3), 3)
+    assert "How many: 3" in requested
     for absent in ("label", "frequent", "Examples", "What they are"):
-        assert absent not in asked
-    _, asked = proposal(Request({"topic": "sports"}, ("game",), 3, ("One.",)), 3, about="news")
+        assert absent not in requested
+    _, requested = proposal(Request({"topic": "sports"}, ("game",), 3, ("One.",)), 3, about="news")
     for present in ("topic: sports", "game", '["One."]', "What they are: news"):
-        assert present in asked
+        assert present in requested
 
 
 def test_braces_in_values_are_nothing_but_braces():
-    _, asked = variation(["{count} {0} {x.y}"], Request({"{a}": "{b}"}, (), 1))
-    assert '["{count} {0} {x.y}"]' in asked
-    assert "{a}: {b}" in asked
+    _, requested = variation(["{count} {0} {x.y}"], Request({"{a}": "{b}"}, (), 1))
+    assert '["{count} {0} {x.y}"]' in requested
+    assert "{a}: {b}" in requested
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_any_answer_is_read(answer):
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("C",)))))
 def test_a_list_of_json_comes_back(texts):
-    assert texts_of(json.dumps(texts), 100) == [each.strip() for each in texts if each.strip()][:100]
+    assert texts_of(json.dumps(texts), 100) == [text.strip() for text in texts if text.strip()][:100]
 
 
 @pytest.mark.parametrize("hard", ["<think>" * 50_000, "```" * 100_000, "[ " * 100_000, '["' * 100_000, "1. " * 100_000])

@@ -13,7 +13,7 @@ B = 0.2
 def released(vectors, classes, count, *, sigma, generator, b=B):
     """The sums of rows [b, sqrt(1 - b^2) v], and noise."""
     rows = np.hstack([np.full((len(vectors), 1), b), math.sqrt(1 - b * b) * vectors])
-    sums = np.stack([rows[classes == each].sum(axis=0) for each in range(count)])
+    sums = np.stack([rows[classes == index].sum(axis=0) for index in range(count)])
     return sums + sigma * generator.normal(size=sums.shape)
 
 
@@ -60,7 +60,7 @@ def test_weights_are_those_of_fisher_without_noise(generator):
     matrix = released(vectors, labels, 3, sigma=0.0, generator=generator)
     covariance = np.cov(vectors.T)
     ratio = LogRatio.fit(matrix, 0.0, B, vectors.mean(axis=0), covariance)
-    means = np.stack([vectors[labels == each].mean(axis=0) for each in range(3)])
+    means = np.stack([vectors[labels == index].mean(axis=0) for index in range(3)])
     fisher = np.linalg.solve(covariance, (means - ratio.shares @ means).T).T
     cosine = (ratio.weights * fisher).sum() / np.linalg.norm(ratio.weights) / np.linalg.norm(fisher)
     assert cosine > 0.99

@@ -60,8 +60,8 @@ def write(count=2 * PEOPLE, name="in.jsonl", more=()):
 
 
 def synthesizer(**how):
-    given = {"epsilon": 2.0, "labels": {"topic": ["drinks", "rules"]}, "features": MeanOfWords(VECTORS)}
-    return dptext.Synthesizer(**{**given, "cache": False, "public_users": 1000, **how})
+    fields = {"epsilon": 2.0, "labels": {"topic": ["drinks", "rules"]}, "features": MeanOfWords(VECTORS)}
+    return dptext.Synthesizer(**{**fields, "cache": False, "public_users": 1000, **how})
 
 
 def made(out=OUT, *, source="in.jsonl", n=5, how=None, files=None, draw=None, **options):
@@ -75,7 +75,7 @@ def made(out=OUT, *, source="in.jsonl", n=5, how=None, files=None, draw=None, **
 
 
 def names():
-    return sorted(each.name for each in Path().iterdir())
+    return sorted(path.name for path in Path().iterdir())
 
 
 START = ["in.jsonl", "pool.txt"]
@@ -90,9 +90,9 @@ def check_whole(out=OUT, folder=FOLDER):
     """The corpus is what its statement says, of the release that stands in the folder."""
     statement = stated(f"{out}.privacy.json")
     assert statement.data_sha256 == file_digest(out)
-    found = dptext.TextDistribution.load(folder)
-    assert statement.release_id == found.statement.release_id
-    assert statement.guarantee == found.statement.guarantee
+    result = dptext.TextDistribution.load(folder)
+    assert statement.release_id == result.statement.release_id
+    assert statement.guarantee == result.statement.guarantee
     return statement
 
 
@@ -107,7 +107,7 @@ def test_the_order_is_reserve_add_up_folder_settle_texts(monkeypatch):
         real = getattr(place, name)
 
         def call(*given, **more):
-            ledger = [each.state for each in Ledger(BOOK).releases()]
+            ledger = [release.state for release in Ledger(BOOK).releases()]
             seen.append((what, ledger, FOLDER.exists(), OUT.exists()))
             return real(*given, **more)
 
@@ -135,25 +135,25 @@ def test_the_order_is_reserve_add_up_folder_settle_texts(monkeypatch):
     assert statement.parameters["texts"] == 5
     assert statement.parameters["pool_sha256"] == Pool([Path("pool.txt")]).sha256
     assert not statement.seeded
-    assert not [each for each in Path().rglob("*") if each.is_file() and each.name not in ("in.jsonl", BOOK)
-                and MARKER.encode() in each.read_bytes()]  # fmt: skip
+    assert not [path for path in Path().rglob("*") if path.is_file() and path.name not in ("in.jsonl", BOOK)
+                and MARKER.encode() in path.read_bytes()]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.jsonl.gz", "in.parquet"])
 def test_every_format_of_people_gives_the_same_description(name):
-    given = [{**row, "stars": str(row["stars"])} for row in rows()]
+    values = [{**row, "stars": str(row["stars"])} for row in rows()]
     if name.endswith(".parquet"):
-        pq.write_table(pa.Table.from_pylist(given), name)
+        pq.write_table(pa.Table.from_pylist(values), name)
     elif name.endswith(".gz"):
         with gzip.open(name, "wt") as stream:
-            stream.writelines(json.dumps(row) + "\n" for row in given)
+            stream.writelines(json.dumps(row) + "\n" for row in values)
     else:
         sign = "," if name.endswith(".csv") else "\t"
-        lines = [given[0].keys(), *(row.values() for row in given)]
-        Path(name).write_text("".join(sign.join(each) + "\n" for each in lines))
+        lines = [values[0].keys(), *(row.values() for row in values)]
+        Path(name).write_text("".join(sign.join(line) + "\n" for line in lines))
     for source, out in ((name, "one.jsonl"), ("in.jsonl", "two.jsonl")):
         made(out, source=source, how={"seed": 1})
-    one, two = (dptext.TextDistribution.load(f"{each}.jsonl.distribution") for each in ("one", "two"))
+    one, two = (dptext.TextDistribution.load(f"{entry}.jsonl.distribution") for entry in ("one", "two"))
     assert np.array_equal(one.matrix, two.matrix)
 
 
@@ -173,9 +173,9 @@ def test_several_columns_of_labels_and_more_texts_than_a_block(monkeypatch):
 def test_a_large_corpus_in_parquet():
     pool = [f"{WORDS[n % 6]} {WORDS[n // 6 % 6]} {n}" for n in range(25_000)]
     made("made.parquet", n=21_000, draw={"public": pool})
-    found = pq.read_table("made.parquet").column("text").to_pylist()
-    assert len(set(found)) == 21_000
-    assert set(found) < set(pool)
+    pylist = pq.read_table("made.parquet").column("text").to_pylist()
+    assert len(set(pylist)) == 21_000
+    assert set(pylist) < set(pool)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
@@ -210,7 +210,7 @@ STEPS = {
     "data": AFTER,
 }
 ERRORS = {"interrupt": KeyboardInterrupt, "disk": StorageError, "memory": MemoryError}
-KINDS = ["interrupt", *(pytest.param(each, marks=pytest.mark.slow) for each in ("disk", "memory"))]
+KINDS = ["interrupt", *(pytest.param(entry, marks=pytest.mark.slow) for entry in ("disk", "memory"))]
 
 
 def break_at(step, error, patch):
@@ -272,7 +272,7 @@ def test_whatever_stops_a_run_people_are_counted_once_if_the_description_stands(
         made(ledger=BOOK, resume=True)  # there is no description to go on with
     else:
         before = stated(FOLDER / "privacy.json")
-        assert [each.release_id for each in charged] == [before.release_id]
+        assert [entry.release_id for entry in charged] == [before.release_id]
         assert "--resume" in notes
         assert str(FOLDER) in notes
         content = (FOLDER / "privacy.json").read_bytes()
@@ -282,7 +282,7 @@ def test_whatever_stops_a_run_people_are_counted_once_if_the_description_stands(
             patch.setattr(PrivateFiles, "read", None)
             made(ledger=BOOK, resume=True)
         assert (FOLDER / "privacy.json").read_bytes() == content
-    assert [each.state for each in Ledger(BOOK).releases()] == ["released"]
+    assert [entry.state for entry in Ledger(BOOK).releases()] == ["released"]
     assert Ledger(BOOK).left(f"{MARKER}3").spent == 2.0
     check_whole()
     assert names() == sorted([*WHOLE, BOOK])
@@ -297,7 +297,7 @@ def test_a_release_in_place_of_another_stands_until_the_new_one_does(step, monke
     notes = stop_run(step, "interrupt", monkeypatch, ledger=BOOK, force=True)
     assert OUT.read_bytes() == content
     name = stated(FOLDER / "privacy.json").release_id
-    known = [each.release_id for each in Ledger(BOOK).releases()]
+    known = [release.release_id for release in Ledger(BOOK).releases()]
     if STEPS[step] == BEFORE:
         assert name == old.release_id
         assert len(known) == 1 + (step != "reserving")
@@ -312,11 +312,11 @@ def test_a_release_in_place_of_another_stands_until_the_new_one_does(step, monke
     assert OUT.read_bytes() == content
     made(ledger=BOOK, resume=True, force=True)
     assert check_whole().release_id == name
-    assert [each.state for each in Ledger(BOOK).releases()] == ["released"] * 2
+    assert [release.state for release in Ledger(BOOK).releases()] == ["released"] * 2
     assert names() == sorted([*WHOLE, BOOK])
 
 
-@pytest.mark.parametrize("step", [each for each in STEPS if each not in ("reserving", "settling")])
+@pytest.mark.parametrize("step", [entry for entry in STEPS if entry not in ("reserving", "settling")])
 def test_without_a_ledger_a_stopped_run_goes_on_as_well(step, monkeypatch):
     stop_run(step, "interrupt", monkeypatch)
     assert FOLDER.is_dir() == (STEPS[step] == AFTER)
@@ -354,15 +354,15 @@ def test_an_input_that_changes_after_it_was_charged_is_not_released(monkeypatch)
     reserve = Ledger.reserve
 
     def reserve_and_change(*given, **more):
-        found = reserve(*given, **more)
+        result = reserve(*given, **more)
         write(2 * PEOPLE + 1)
-        return found
+        return result
 
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "reserve", reserve_and_change)
         # the reader is opened before: a file that is written in place changes under it
         assert_error(RefusedError, lambda: made(ledger=BOOK), "the input changed while it was being read")
-    assert [each.state for each in Ledger(BOOK).releases()] == ["pending"]
+    assert [release.state for release in Ledger(BOOK).releases()] == ["pending"]
     assert names() == sorted([*START, BOOK])
 
 
@@ -399,7 +399,7 @@ def test_a_release_that_was_killed_and_moved_away_stays_charged(monkeypatch):
     FOLDER.rename("handed on")
     message = assert_error(RefusedError, lambda: made(ledger=BOOK), "would be overspent", "1 pending")
     assert "until it is settled or you void it" in message
-    assert [each.state for each in Ledger(BOOK).releases()] == ["pending"]
+    assert [release.state for release in Ledger(BOOK).releases()] == ["pending"]
     assert Ledger(BOOK).left(f"{MARKER}3").spent == 2.0
 
 
@@ -415,8 +415,8 @@ def test_another_run_at_the_same_place_is_refused(lock):
 
 def test_a_lock_that_a_killed_run_left_is_taken():
     left = [Path(".made.jsonl.lock"), Path(".made.jsonl.distribution.lock")]
-    for each in left:
-        each.touch(mode=0o600)
+    for entry in left:
+        entry.touch(mode=0o600)
     made()
     assert names() == sorted(WHOLE)
 
@@ -449,12 +449,12 @@ def before_anything_is_read(monkeypatch):
 def test_nothing_takes_the_place_of_what_it_is_made_from(out, folder, what, options, monkeypatch):
     Ledger.create("book.jsonl", epsilon=10, delta=1e-5)
     os.link("in.jsonl", "linked.jsonl")
-    before = {each: Path(each).read_bytes() for each in names()}
+    before = {name: Path(name).read_bytes() for name in names()}
     before_anything_is_read(monkeypatch)
-    how = {"labels": None} if out == "pool.txt" else {}
+    fields = {"labels": None} if out == "pool.txt" else {}
     with pytest.raises(ParameterError, match=what):
-        made(out, distribution=folder, ledger="book.jsonl", how=how, **options)
-    assert {each: Path(each).read_bytes() for each in names()} == before
+        made(out, distribution=folder, ledger="book.jsonl", how=fields, **options)
+    assert {name: Path(name).read_bytes() for name in names()} == before
 
 
 @pytest.mark.parametrize("pool", ["in.jsonl", "./in.jsonl", "linked.jsonl", "pointer.jsonl"])
@@ -463,10 +463,10 @@ def test_private_files_are_no_public_pool(pool, monkeypatch):
     os.link("in.jsonl", "linked.jsonl")
     Path("pointer.jsonl").symlink_to("in.jsonl")
     before = names()
-    given = Pool([Path("pool.txt"), Path(pool)])
+    values = Pool([Path("pool.txt"), Path(pool)])
     before_anything_is_read(monkeypatch)
     with pytest.raises(ParameterError, match="both a file of IN and of the public pool"):
-        made(draw={"public": given})
+        made(draw={"public": values})
     assert names() == before
 
 
@@ -511,10 +511,10 @@ def test_an_output_of_somebody_else_is_replaced_by_force_alone():
 )  # fmt: skip
 def test_more_texts_never_take_the_place_of_pool_or_description(out, what):
     made()
-    before = {each: each.read_bytes() for each in sorted(Path().rglob("*")) if each.is_file()}
+    before = {path: path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
     with pytest.raises(ParameterError, match=what):
         draw_file(FOLDER, out, Draw(n=3, public=Pool([Path("pool.txt")])), force=True)
-    assert {each: each.read_bytes() for each in sorted(Path().rglob("*")) if each.is_file()} == before
+    assert {path: path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()} == before
 
 
 def test_more_texts_of_a_description_for_nothing():
@@ -540,7 +540,7 @@ def test_rows_that_cannot_be_read_are_named_or_left_out_and_listed_for_the_owner
     release = made(files={"on_error": "skip"}, ledger=BOOK)
     assert release.skipped == 2
     listed = Path("made.jsonl.rejects.jsonl")
-    assert [(each["first"], each["last"]) for each in map(json.loads, listed.read_text().splitlines())] == [
+    assert [(entry["first"], entry["last"]) for entry in map(json.loads, listed.read_text().splitlines())] == [
         (25, 25),
         (26, 26),
     ]
@@ -575,9 +575,9 @@ def test_nothing_but_bad_rows_is_an_error():
 def test_a_text_that_the_format_cannot_hold_is_found_before_the_release(suffix, monkeypatch):
     before_anything_is_read(monkeypatch)
     pool = ["tea", "tea", "tax law", "cup\nof tea"]
-    how = {"labels": None} if "txt" in suffix else {}
+    fields = {"labels": None} if "txt" in suffix else {}
     assert_error(
-        DataError, lambda: made(f"made.{suffix}", n=2, draw={"public": pool}, how=how), "pool", "row 3", ".jsonl"
+        DataError, lambda: made(f"made.{suffix}", n=2, draw={"public": pool}, how=fields), "pool", "row 3", ".jsonl"
     )
     assert names() == START
 
@@ -594,7 +594,7 @@ def test_odd_characters_come_back_as_they_were(suffix):
         "'=1+1 tea",
     ]
     made(f"made.{suffix}", n=len(pool), draw={"public": pool})
-    read = {each.text for each in dptext.read_documents(f"made.{suffix}")}
+    read = {document.text for document in dptext.read_documents(f"made.{suffix}")}
     assert read == set(Pool(pool).texts)
 
 
@@ -642,13 +642,13 @@ def test_text_user_and_labels_are_different_columns():
 )
 def test_a_description_of_another_plan_is_not_gone_on_with(how, what, monkeypatch):
     stop_run("drawing", "interrupt", monkeypatch)
-    before = {each: each.read_bytes() for each in sorted(FOLDER.iterdir())}
+    before = {path: path.read_bytes() for path in sorted(FOLDER.iterdir())}
     files = {"user": None} if how.get("unit") == "document" else {}
     message = assert_error(
         ParameterError, lambda: made(how=how, files=files, resume=True), "made with other arguments", what
     )
     assert "costs again" in message
-    assert {each: each.read_bytes() for each in sorted(FOLDER.iterdir())} == before
+    assert {path: path.read_bytes() for path in sorted(FOLDER.iterdir())} == before
     made(resume=True)
 
 
@@ -663,11 +663,11 @@ def test_a_description_that_the_ledger_does_not_count_is_not_gone_on_with(monkey
 def test_a_release_that_is_pending_is_settled_even_if_the_job_beside_it_is_lost(monkeypatch):
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
     stop_run("settling", "disk", monkeypatch, ledger=BOOK)
-    for each in Path().glob(".made*"):
-        each.unlink()
-    assert [each.state for each in Ledger(BOOK).releases()] == ["pending"]
+    for path in Path().glob(".made*"):
+        path.unlink()
+    assert [release.state for release in Ledger(BOOK).releases()] == ["pending"]
     made(ledger=BOOK, resume=True)
-    assert [each.state for each in Ledger(BOOK).releases()] == ["released"]
+    assert [release.state for release in Ledger(BOOK).releases()] == ["released"]
 
 
 def test_a_pool_that_changed_is_another_plan(monkeypatch):
@@ -676,8 +676,8 @@ def test_a_pool_that_changed_is_another_plan(monkeypatch):
         stream.write("cocoa tax tea\n")
     assert_error(ParameterError, lambda: made(resume=True), "made with other arguments", "features_fitted_on_sha256")
     assert draw_file(FOLDER, OUT, Draw(n=5, public=Pool([Path("pool.txt")]))).documents == 5  # as it is, it may be used
-    said = check_whole().parameters
-    assert said["pool_sha256"] != said["features_fitted_on_sha256"]
+    parameters = check_whole().parameters
+    assert parameters["pool_sha256"] != parameters["features_fitted_on_sha256"]
 
 
 def test_a_folder_that_was_changed_is_refused_when_a_run_goes_on(monkeypatch):
@@ -699,9 +699,9 @@ def test_a_folder_that_was_changed_is_refused_when_a_run_goes_on(monkeypatch):
 def test_a_description_without_texts_and_its_twin_that_forgets_to_compare():
     plan = synthesizer().plan(Pool([Path("pool.txt")]))
     source = PrivateFiles(paths="in.jsonl", user="author")
-    found = source.describe(FOLDER, synthesizer(), plan)
+    result = source.describe(FOLDER, synthesizer(), plan)
     assert earlier(Path("elsewhere"), plan) is None
-    assert earlier(FOLDER, plan).statement.release_id == found.statement.release_id
+    assert earlier(FOLDER, plan).statement.release_id == result.statement.release_id
     other = synthesizer(unit="document").plan(Pool([Path("pool.txt")]))
     assert other.promise.guarantee == plan.promise.guarantee  # what a comparison of budgets alone would let pass
     assert dict(other.promise.parameters) == dict(plan.promise.parameters)

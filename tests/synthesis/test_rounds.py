@@ -53,16 +53,16 @@ class Numbers:
 
 
 def made(source, n=8, **options):
-    given = {"shares": SHARES, "variety": 0.0, "bits": RandomBits(1)} | options
-    return generated(weigh, source, LABELS, HINTS, n, **given)
+    values = {"shares": SHARES, "variety": 0.0, "bits": RandomBits(1)} | options
+    return generated(weigh, source, LABELS, HINTS, n, **values)
 
 
 def test_a_source_is_given_names_hints_and_its_own_texts_and_nothing_else():
     source = Numbers()
     made(source, 40, rounds=2)
-    assert [dict(each.label) for each in source.proposed[:2]] == [{"side": "low"}, {"side": "high"}]
-    assert [each.hints for each in source.proposed[:2]] == [("down",), ("up", "above")]
-    assert [each.examples for each in source.proposed[:2]] == [(), ()]
+    assert [dict(entry.label) for entry in source.proposed[:2]] == [{"side": "low"}, {"side": "high"}]
+    assert [entry.hints for entry in source.proposed[:2]] == [("down",), ("up", "above")]
+    assert [entry.examples for entry in source.proposed[:2]] == [(), ()]
     own = {text for texts in source.written[:2] for text in texts}
     for texts, request in source.varied:
         assert set(texts) <= own
@@ -108,14 +108,14 @@ def test_progress_is_the_number_of_texts_so_far():
 def test_classes_without_a_share_are_not_asked_for():
     source = Numbers()
     _, classes = made(source, 8, shares=np.array([0.0, 1.0]))
-    assert {each.label["side"] for each in source.proposed} == {"high"}
+    assert {entry.label["side"] for entry in source.proposed} == {"high"}
     assert set(classes) == {1}
 
 
 def test_a_round_asks_for_as_many_texts_as_are_wanted():
     source = Numbers()
     made(source, 30, rounds=1)
-    assert [each.count for each in source.proposed] == [15, 15]
+    assert [entry.count for entry in source.proposed] == [15, 15]
 
 
 def test_a_pool_has_nothing_more_to_give_after_the_first_round():

@@ -122,9 +122,9 @@ def test_near_ones_average_to_those_of_people():
 @pytest.mark.parametrize("n", [0, 1, 7, 100])
 def test_quotas_are_whole_and_add_up(generator, n):
     shares = generator.random(9)
-    found = quotas(shares, n)
-    assert found.sum() == n
-    assert (np.abs(found - shares / shares.sum() * n) < 1).all()
+    result = quotas(shares, n)
+    assert result.sum() == n
+    assert (np.abs(result - shares / shares.sum() * n) < 1).all()
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,6 @@ def test_quotas_are_whole_and_add_up(generator, n):
     ],
 )
 def test_what_does_not_fit_is_one_clear_error(changed, error, said):
-    given = {"scores": np.zeros((3, 2)), "nearness": np.zeros(3), "n": 1, "shares": [1.0, 1.0], "bits": RandomBits(1)}
+    fields = {"scores": np.zeros((3, 2)), "nearness": np.zeros(3), "n": 1, "shares": [1.0, 1.0], "bits": RandomBits(1)}
     with pytest.raises(error, match=said):
-        choose(**(given | changed))
+        choose(**(fields | changed))

@@ -57,20 +57,20 @@ def test_the_worst_person_reaches_the_promise_and_no_more():
     """Along the direction of their matrix the release is one Gaussian number: its delta at epsilon, exactly."""
     plan = synthesizer(3, epsilon=2.0, delta=1e-5).plan(POOL)
     moved = plan.total([Someone(*[("tea cup", 0), ("tax law", 1), ("tea tax", 2)] * 30)])
-    length = math.sqrt(sum(int(each) ** 2 for each in moved.ravel())) * CELL
+    length = math.sqrt(sum(int(entry) ** 2 for entry in moved.ravel())) * CELL
     assert gaussian_delta(plan.terms.budget.sigma, epsilon=2.0, sensitivity=length) <= 1e-5
     assert gaussian_delta(plan.terms.budget.sigma, epsilon=2.0, sensitivity=1.05 * length) > 1e-5
 
 
 def canaries(epsilon, *, noiseless=False):
     """People who each write in a label of their own; what each adds, and what comes out of those who take part."""
-    made = synthesizer(CANARIES, epsilon=epsilon, delta=DELTA)
-    plan = made.plan(POOL)
+    output = synthesizer(CANARIES, epsilon=epsilon, delta=DELTA)
+    plan = output.plan(POOL)
     own = [plan.total([Someone(("tea tax", n), ("cup", n))]) for n in range(CANARIES)]
 
     def train(included):
-        total = sum((each for each, there in zip(own, included, strict=True) if there), np.zeros_like(own[0]))
-        return total * CELL if noiseless else made.released(plan, total, RandomBits(7)).matrix
+        total = sum((entry for entry, there in zip(own, included, strict=True) if there), np.zeros_like(own[0]))
+        return total * CELL if noiseless else output.released(plan, total, RandomBits(7)).matrix
 
     return own, train, plan.terms.budget.sigma
 
@@ -100,7 +100,7 @@ def test_members_are_found_as_often_as_the_noise_allows_and_all_without_it():
     members = np.arange(CANARIES) % 2 == 0
     for epsilon in (1.0, 8.0):
         own, train, sigma = canaries(epsilon)
-        found = sum_membership(train(members), [each * CELL for each in own], members).auc.score.value
-        assert abs(found - gaussian_ceiling(sigma).auc) < 0.15
+        value = sum_membership(train(members), [entry * CELL for entry in own], members).auc.score.value
+        assert abs(value - gaussian_ceiling(sigma).auc) < 0.15
     own, train, _ = canaries(1.0, noiseless=True)
-    assert sum_membership(train(members), [each * CELL for each in own], members).auc.score.value == 1.0
+    assert sum_membership(train(members), [entry * CELL for entry in own], members).auc.score.value == 1.0

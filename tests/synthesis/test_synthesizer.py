@@ -38,8 +38,8 @@ def documents(users=100, per_user=2):
 
 
 def synthesizer(**changes):
-    how = {"epsilon": 2.0, "labels": LABELS, "features": ENCODER, "cache": False}
-    return dptext.Synthesizer(**how | changes)
+    fields = {"epsilon": 2.0, "labels": LABELS, "features": ENCODER, "cache": False}
+    return dptext.Synthesizer(**fields | changes)
 
 
 def fitted(given=None, **changes):
@@ -64,12 +64,12 @@ def test_labels_do_not_cost_one_by_one():
 
 
 def test_neither_order_nor_chunks_nor_foreign_labels_change_the_release():
-    given = documents()
-    shuffled = [given[place] for place in np.random.default_rng(1).permutation(len(given))]
+    values = documents()
+    shuffled = [values[place] for place in np.random.default_rng(1).permutation(len(values))]
     foreign = [dptext.Document("tea " * 99, user=f"{MARKER} {n}", label=n) for n in ("other", None, "", 7)]
-    release = fitted(given, seed=3)
-    for each in (shuffled, [*given, *foreign]):
-        assert (fitted(each, seed=3).matrix == release.matrix).all()
+    release = fitted(values, seed=3)
+    for entry in (shuffled, [*values, *foreign]):
+        assert (fitted(entry, seed=3).matrix == release.matrix).all()
     assert release.statement.seeded
 
 
@@ -84,25 +84,27 @@ def test_every_number_gets_noise_those_of_a_label_that_nobody_has_too():
 
 @pytest.mark.usefixtures("same_draws")
 def test_texts_that_are_chosen_carry_the_right_label_and_no_private_word():
-    made = fitted(epsilon=8.0).sample(POOL, 40, seed=1)
-    assert made.documents == len(made.texts) == len(set(made.texts)) == 40
+    sample = fitted(epsilon=8.0).sample(POOL, 40, seed=1)
+    assert sample.documents == len(sample.texts) == len(set(sample.texts)) == 40
     right = [
         label == ("drinks" if text.split()[0] in WORDS[:3] else "rules")
-        for text, label in zip(made.texts, made.labels, strict=True)
+        for text, label in zip(sample.texts, sample.labels, strict=True)
         if len({word in WORDS[:3] for word in text.split()[:2]}) == 1
     ]
     assert np.mean(right) > 0.9
-    assert not any(MARKER in text for text in made.texts)
-    assert made.statement.parameters["texts"] == 40
-    assert any("the pool is public" in each for each in made.statement.assumptions)
+    assert not any(MARKER in text for text in sample.texts)
+    assert sample.statement.parameters["texts"] == 40
+    assert any("the pool is public" in assumption for assumption in sample.statement.assumptions)
 
 
 @pytest.mark.parametrize("shares", ["released", "uniform"])
 @pytest.mark.usefixtures("same_draws")
 def test_shares_of_labels(shares):
-    given = [each for each in documents(users=200) if each.label == "drinks" or each.user.endswith("7")]
-    found = fitted(given, epsilon=8.0).sample(POOL, 40, shares=shares, seed=1).labels.count("rules")
-    assert found == 20 if shares == "uniform" else 0 < found < 10
+    values = [
+        document for document in documents(users=200) if document.label == "drinks" or document.user.endswith("7")
+    ]
+    result = fitted(values, epsilon=8.0).sample(POOL, 40, shares=shares, seed=1).labels.count("rules")
+    assert result == 20 if shares == "uniform" else 0 < result < 10
 
 
 class Boaster:
@@ -128,11 +130,11 @@ class Boaster:
 
 def test_a_source_does_not_speak_for_the_release():
     release = fitted()
-    made = release.generate(Boaster(), 4)
-    said = made.statement.parameters
-    assert (said["epsilon"], said["sigma"]) == (2.0, release.sigma)
-    assert said["model"] == "mine"
-    assert all(text.encode() for text in made.texts)
+    generated = release.generate(Boaster(), 4)
+    parameters = generated.statement.parameters
+    assert (parameters["epsilon"], parameters["sigma"]) == (2.0, release.sigma)
+    assert parameters["model"] == "mine"
+    assert all(text.encode() for text in generated.texts)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,8 @@ def test_a_prediction_of_what_cannot_be_is_refused(how):
 
 def test_a_prediction_takes_every_budget_that_a_release_takes():
     weak, strong = (
-        expected_quality(POOL, features=ENCODER, labels=LABELS, cache=False, epsilon=each, people=people)[0]
-        for each, people in ((1e-3, 1), (1e9, MOST_USERS))
+        expected_quality(POOL, features=ENCODER, labels=LABELS, cache=False, epsilon=entry, people=people)[0]
+        for entry, people in ((1e-3, 1), (1e9, MOST_USERS))
     )
     assert weak.sigma == synthesizer(epsilon=1e-3).terms.budget.sigma
     assert strong.agreement == 1.0
@@ -162,19 +164,19 @@ def two_kinds(count, seed, shares=(0.5, 0.5)):
 
 @pytest.mark.parametrize("people", [60, 1000])
 def test_the_interval_covers_the_accuracy_of_releases_at_the_stated_rate(people):
-    how = {"labels": LABELS, "features": ENCODER, "cache": False, "epsilon": 0.5}
+    fields = {"labels": LABELS, "features": ENCODER, "cache": False, "epsilon": 0.5}
     inside, widths = [], []
     for seed in range(20):  # seeded; other public texts, people and noise each time
         pool, labels = two_kinds(300, seed)
-        [expected] = expected_quality(pool, people=people, public_labels=labels, seed=seed, **how)
+        [expected] = expected_quality(pool, people=people, public_labels=labels, seed=seed, **fields)
         texts, right = two_kinds(people, 100 + seed)
-        given = [
+        values = [
             dptext.Document(text, user=str(n), label=label)
             for n, (text, label) in enumerate(zip(texts, right, strict=True))
         ]
-        release = dptext.Synthesizer(seed=seed, **how).fit(given, public=pool)
-        others, wanted = two_kinds(2000, 200 + seed)
-        score = np.mean(release.predict(others) == np.array(wanted))
+        release = dptext.Synthesizer(seed=seed, **fields).fit(values, public=pool)
+        others, target = two_kinds(2000, 200 + seed)
+        score = np.mean(release.predict(others) == np.array(target))
         low, high = expected.accuracy
         inside.append(low <= score <= high)
         widths.append(high - low)
@@ -184,27 +186,27 @@ def test_the_interval_covers_the_accuracy_of_releases_at_the_stated_rate(people)
 
 
 def test_accuracy_is_unknown_without_public_labels():
-    how = {"labels": {"drinks": "tea cup cocoa", "rules": "tax law court"}, "features": ENCODER, "cache": False}
+    fields = {"labels": {"drinks": "tea cup cocoa", "rules": "tax law court"}, "features": ENCODER, "cache": False}
     pool, labels = two_kinds(400, 0)
-    [unknown] = expected_quality(pool, people=500, epsilon=1.0, seed=1, **how)
+    [unknown] = expected_quality(pool, people=500, epsilon=1.0, seed=1, **fields)
     assert (unknown.accuracy, unknown.descriptions) == (None, None)
     assert unknown.separation > 1.3
-    [known] = expected_quality(pool, people=500, epsilon=1.0, public_labels=labels, seed=1, **how)
+    [known] = expected_quality(pool, people=500, epsilon=1.0, public_labels=labels, seed=1, **fields)
     assert known.descriptions > 0.7
     assert known.accuracy[0] > 0.7
     for wrong in (labels[:-1], ["other"] * len(pool)):
         with pytest.raises(ParameterError, match=r"public_labels|public labels"):
-            expected_quality(pool, people=500, public_labels=wrong, **how)
+            expected_quality(pool, people=500, public_labels=wrong, **fields)
     with pytest.raises(ParameterError, match="need labels="):
         expected_quality(pool, people=500, public_labels=labels, features=ENCODER, cache=False)
 
 
 def test_a_prediction_warns_before_the_budget_is_spent():
-    how = {"features": ENCODER, "cache": False, "epsilon": 1.0, "seed": 1}
+    fields = {"features": ENCODER, "cache": False, "epsilon": 1.0, "seed": 1}
     pool, labels = two_kinds(400, 0)
 
     def warnings(people=2000, pool=pool, public_labels=labels, labels=LABELS):
-        [expected] = expected_quality(pool, people=people, labels=labels, public_labels=public_labels, **how)
+        [expected] = expected_quality(pool, people=people, labels=labels, public_labels=public_labels, **fields)
         return " ".join(expected.warnings)
 
     assert warnings() == ""
@@ -220,8 +222,10 @@ def test_a_prediction_warns_before_the_budget_is_spent():
 
 
 def test_rare_labels_and_a_far_pool_are_doubts():
-    given = [each for each in documents(users=1000) if each.label == "drinks" or each.user.endswith("7")]
-    release = fitted(given, epsilon=8.0, seed=1)
+    values = [
+        document for document in documents(users=1000) if document.label == "drinks" or document.user.endswith("7")
+    ]
+    release = fitted(values, epsilon=8.0, seed=1)
     [doubt] = release.doubts()
     assert "--shares uniform" in doubt
     assert "few documents have the label 'rules'" in doubt
@@ -231,18 +235,18 @@ def test_rare_labels_and_a_far_pool_are_doubts():
     far = [f"tea cup n{n}" for n in range(100)] + [f"cocoa n{n}" for n in range(100)] + ["tax", "law tea", "court cup"]
     laws = [dptext.Document("tax law court", user=str(n)) for n in range(500)]
     release = synthesizer(labels=None, seed=1).fit(laws, public=far)
-    assert any("too few texts like the described ones" in each for each in release.sample(far, 150).doubts)
+    assert any("too few texts like the described ones" in entry for entry in release.sample(far, 150).doubts)
     near = [f"{one} {other} {n}" for one in WORDS for other in WORDS for n in range(5)]
     mixed = [dptext.Document(text, user=str(n)) for n, text in enumerate(near)]
-    assert not any("too few texts" in each for each in fitted(mixed, labels=None, seed=1).sample(POOL, 20).doubts)
+    assert not any("too few texts" in entry for entry in fitted(mixed, labels=None, seed=1).sample(POOL, 20).doubts)
 
 
 def test_a_prediction_says_how_many_people_it_takes():
-    how = {"features": ENCODER, "labels": LABELS, "cache": False, "seed": 1}
-    few, many = (expected_quality(POOL, people=50, epsilon=each, **how)[0] for each in (0.5, 8.0))
+    fields = {"features": ENCODER, "labels": LABELS, "cache": False, "seed": 1}
+    few, many = (expected_quality(POOL, people=50, epsilon=entry, **fields)[0] for entry in (0.5, 8.0))
     assert many.seen < few.seen
-    [enough] = expected_quality(POOL, people=16 * few.seen, epsilon=0.5, **how)
-    [little] = expected_quality(POOL, people=max(1, few.seen // 16), epsilon=0.5, **how)
+    [enough] = expected_quality(POOL, people=16 * few.seen, epsilon=0.5, **fields)
+    [little] = expected_quality(POOL, people=max(1, few.seen // 16), epsilon=0.5, **fields)
     assert little.agreement < 0.8 < enough.agreement
     assert ("too few" in " ".join(little.warnings), enough.warnings) == (True, ())
     # a release of so many people has no doubt whether labels can be told apart, one of far fewer has
@@ -253,10 +257,10 @@ def test_a_prediction_says_how_many_people_it_takes():
 def test_what_noise_hides_is_said():
     release = fitted(documents(users=200), labels=[*LABELS, "taxes"], seed=1)
     assert release.doubts() == release.sample(POOL, 4).doubts
-    assert [("taxes" in each, "'rules'" in each) for each in release.doubts()] == [(True, False)]
+    assert [("taxes" in doubt, "'rules'" in doubt) for doubt in release.doubts()] == [(True, False)]
     foreign = [dptext.Document("xyzzy", user=str(user), label=LABELS[user % 2]) for user in range(100)]
-    assert ["cannot be told apart" in each for each in fitted(foreign, features="words", seed=1).doubts()] == [True]
-    assert ["told from its noise" in each for each in fitted(documents(users=1), epsilon=0.1, seed=1).doubts()] == [
+    assert ["cannot be told apart" in doubt for doubt in fitted(foreign, features="words", seed=1).doubts()] == [True]
+    assert ["told from its noise" in doubt for doubt in fitted(documents(users=1), epsilon=0.1, seed=1).doubts()] == [
         True
     ]
     assert not fitted(documents(users=200), seed=1).doubts()
@@ -323,8 +327,8 @@ def test_descriptions_classify_where_two_users_take_part(tmp_path):
 
 
 def test_labels_that_nobody_has_may_be_what_is_wrong():
-    said = fitted(labels=["Drinks", "Rules"], seed=1).doubts()
-    assert ["spelled in another way" in each for each in said] == [True]
+    text = fitted(labels=["Drinks", "Rules"], seed=1).doubts()
+    assert ["spelled in another way" in entry for entry in text] == [True]
     assert "label" not in fitted(documents(users=1), labels=None, epsilon=0.1, seed=1).doubts()[0]
 
 
@@ -336,23 +340,23 @@ def test_hints_are_words_of_the_pool_that_stand_out():
 
 
 def test_several_columns_of_labels_are_classes_together():
-    given = [
-        dptext.Document(each.text, user=each.user, attributes={"topic": each.label, "stars": 1 + place % 2})
-        for place, each in enumerate(documents())
+    values = [
+        dptext.Document(entry.text, user=entry.user, attributes={"topic": entry.label, "stars": 1 + place % 2})
+        for place, entry in enumerate(documents())
     ]
-    found = fitted(given, labels={"topic": LABELS, "stars": ["1", "2"]})
-    made = found.sample(POOL, 8, seed=2)
-    assert found.matrix.shape[0] == 4
-    assert set(made.columns) == {"topic", "stars"}
-    assert made.labels[0] == (made.columns["topic"][0], made.columns["stars"][0])
+    result = fitted(values, labels={"topic": LABELS, "stars": ["1", "2"]})
+    sample = result.sample(POOL, 8, seed=2)
+    assert result.matrix.shape[0] == 4
+    assert set(sample.columns) == {"topic", "stars"}
+    assert sample.labels[0] == (sample.columns["topic"][0], sample.columns["stars"][0])
 
 
 @pytest.mark.usefixtures("same_draws")
 def test_without_labels_texts_are_near_to_those_described():
-    given = [each for each in documents(users=200) if each.label == "drinks"]
-    made = fitted(given, labels=None, epsilon=8.0).sample(POOL, 20, variety=0.0, seed=1)
-    assert made.columns == {}
-    assert np.mean([text.split()[0] in WORDS[:3] for text in made.texts]) > 0.8
+    values = [document for document in documents(users=200) if document.label == "drinks"]
+    sample = fitted(values, labels=None, epsilon=8.0).sample(POOL, 20, variety=0.0, seed=1)
+    assert sample.columns == {}
+    assert np.mean([text.split()[0] in WORDS[:3] for text in sample.texts]) > 0.8
 
 
 def learned(unit=Unit.USER):
@@ -366,7 +370,7 @@ def learned(unit=Unit.USER):
 def test_labels_that_were_learned_are_counted_in():
     statement = fitted(labels=learned()).statement
     assert statement.guarantee == ApproxDP(2.5, 1e-6 + 1e-7)
-    assert any("counted in" in each for each in statement.exposed)
+    assert any("counted in" in entry for entry in statement.exposed)
     by_column = fitted(labels={"label": learned(), "stars": [1]}).statement
     assert by_column.guarantee == statement.guarantee
     assert "promise_of_labels of label" in by_column.parameters
@@ -421,17 +425,17 @@ def test_vectors_that_were_released_before_are_counted_in(tmp_path):
 def test_a_folder_gives_back_the_same_description(tmp_path):
     release = fitted(features="words")
     release.save(tmp_path / "shared")
-    found = dptext.TextDistribution.load(tmp_path / "shared")
-    assert (found.matrix == release.matrix).all()
-    assert found.features.fingerprint == release.features.fingerprint
-    assert found.labels == release.labels
-    assert found.sample(POOL, 9, seed=4).texts == release.sample(POOL, 9, seed=4).texts
-    assert found.statement.release_id == release.statement.release_id
-    assert {each.name for each in (tmp_path / "shared").iterdir()} == {
+    result = dptext.TextDistribution.load(tmp_path / "shared")
+    assert (result.matrix == release.matrix).all()
+    assert result.features.fingerprint == release.features.fingerprint
+    assert result.labels == release.labels
+    assert result.sample(POOL, 9, seed=4).texts == release.sample(POOL, 9, seed=4).texts
+    assert result.statement.release_id == release.statement.release_id
+    assert {path.name for path in (tmp_path / "shared").iterdir()} == {
         "README.md", "config.json", "distribution.safetensors", "privacy.json",
     }  # fmt: skip
-    for each in (tmp_path / "shared").iterdir():
-        assert MARKER.encode() not in each.read_bytes()
+    for path in (tmp_path / "shared").iterdir():
+        assert MARKER.encode() not in path.read_bytes()
     with pytest.raises(ParameterError, match="is there already"):
         release.save(tmp_path / "shared")
     release.save(tmp_path / "shared", replace=True)
@@ -473,10 +477,10 @@ def test_a_folder_without_its_encoder_says_so(tmp_path):
 
 
 def test_a_statement_with_too_little_noise_is_found():
-    said = json.loads(fitted().statement.to_json())
-    assert noise_is_enough(PrivacyStatement.from_json(json.dumps(said)))
-    for name, value in (("sigma", said["parameters"]["sigma"] / 1.01), ("epsilon", 1.0), ("sensitivity", 0.5)):
-        changed = {**said, "parameters": {**said["parameters"], name: value}}
+    data = json.loads(fitted().statement.to_json())
+    assert noise_is_enough(PrivacyStatement.from_json(json.dumps(data)))
+    for name, value in (("sigma", data["parameters"]["sigma"] / 1.01), ("epsilon", 1.0), ("sensitivity", 0.5)):
+        changed = {**data, "parameters": {**data["parameters"], name: value}}
         assert not noise_is_enough(PrivacyStatement.from_json(json.dumps(changed)))
 
 
@@ -507,9 +511,9 @@ def test_bad_input_gets_one_clear_line():
         fitted().sample(POOL, 100_000)
     with pytest.raises(ParameterError, match="the pool holds no text"):
         fitted().sample([""], 1)
-    given = documents()
+    values = documents()
     with pytest.raises(ParameterError, match="private documents are also given as the public"):
-        synthesizer().fit(given, public=given)
+        synthesizer().fit(values, public=values)
 
 
 @pytest.mark.parametrize(("copied", "outcome"), [(100, ParameterError), (30, OverlapWarning), (4, None)])
@@ -523,30 +527,32 @@ def test_a_pool_of_the_private_texts_is_refused_before_the_release(copied, outco
     def fit():
         return synthesizer(labels=None, seed=1).fit(people, public=pool)
 
-    drawn = []
+    draws = []
     real = synthesizer_module.noisy_matrix
-    monkeypatch.setattr(synthesizer_module, "noisy_matrix", lambda *how: (drawn.append(1), real(*how))[1])
+    monkeypatch.setattr(synthesizer_module, "noisy_matrix", lambda *how: (draws.append(1), real(*how))[1])
     if outcome is ParameterError:
         with pytest.raises(
             ParameterError, match="100% of the distinct private texts are also in the public pool"
         ) as caught:
             fit()
-        assert MARKER not in str(caught.value) and not drawn
+        assert MARKER not in str(caught.value) and not draws
         return
     fit()
-    found = [each for each in recwarn if each.category is OverlapWarning]
-    assert [bool(found), bool(drawn)] == [outcome is OverlapWarning, True]
+    results = [entry for entry in recwarn if entry.category is OverlapWarning]
+    assert [bool(results), bool(draws)] == [outcome is OverlapWarning, True]
 
 
 def test_documents_can_be_what_is_protected():
-    release = fitted([dptext.Document(each.text, label=each.label) for each in documents()], unit="document")
+    release = fitted(
+        [dptext.Document(document.text, label=document.label) for document in documents()], unit="document"
+    )
     assert release.statement.unit is Unit.DOCUMENT
-    assert not any("under one name" in each for each in release.statement.assumptions)
+    assert not any("under one name" in assumption for assumption in release.statement.assumptions)
 
 
 @pytest.mark.parametrize(("unit", "said"), [("user", "user=who"), ("document", r"Document\(text\) for")])
 def test_a_table_is_answered_with_documents_before_features_are_fitted(unit, said):
     table = pytest.importorskip("pyarrow").table({"text": ["tea"], "author": ["a"]})
-    made = dptext.Synthesizer(epsilon=1.0, unit=unit)
+    synthesizer = dptext.Synthesizer(epsilon=1.0, unit=unit)
     with pytest.raises(ParameterError, match=rf"got a table.*{said}"):
-        made.fit(table, public=["a text of a pool"])
+        synthesizer.fit(table, public=["a text of a pool"])

@@ -16,8 +16,10 @@ POOL = [f"{one} {other} {number}" for one in WORDS for other in WORDS for number
 COMMON = " ".join(one + other for one in "abcdefghij" for other in "abcdefghij")
 POOL += [f"{COMMON} {number}" for number in range(100)]  # the hundred most frequent words are no hints
 PRIVATE = [
-    dptext.Document(f"Zqx{at} told me that the {words} of Vexington{at} is over.", user=f"Zqx{at} {topic}", label=topic)
-    for at in range(60)
+    dptext.Document(
+        f"Zqx{index} told me that the {words} of Vexington{index} is over.", user=f"Zqx{index} {topic}", label=topic
+    )
+    for index in range(60)
     for words, topic in (("game and the team", "sports"), ("price of the shares", "money"))
 ]
 MARKS = re.compile(r"zqx|vexington|told me|is over", re.IGNORECASE)
@@ -31,8 +33,8 @@ def server():
 
 @pytest.fixture(scope="module")
 def description():
-    how = {"labels": ["sports", "money"], "column": "topic", "features": dptext.MeanOfWords(VECTORS), "cache": False}
-    return dptext.Synthesizer(epsilon=4.0, **how).fit(PRIVATE, public=POOL)
+    fields = {"labels": ["sports", "money"], "column": "topic", "features": dptext.MeanOfWords(VECTORS), "cache": False}
+    return dptext.Synthesizer(epsilon=4.0, **fields).fit(PRIVATE, public=POOL)
 
 
 def wire_of(server, description, tmp_path):

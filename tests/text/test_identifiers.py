@@ -92,9 +92,9 @@ def test_a_value_per_row_links_rows():
 def test_codes_are_seen_where_people_have_many_rows():
     draw = random.Random(5)
     codes = ["".join(draw.choices(string.ascii_uppercase + string.digits, k=11)) + "07" for _ in range(20)]
-    found = look_at("column", codes * 40)
-    assert found.reasons == ("most of its values are codes or long numbers, which link rows to other tables",)
-    assert (found.kind, found.distinct, found.rows) == ("identifier", 20, 800)
+    result = look_at("column", codes * 40)
+    assert result.reasons == ("most of its values are codes or long numbers, which link rows to other tables",)
+    assert (result.kind, result.distinct, result.rows) == ("identifier", 20, 800)
     assert not look_at("column", codes[:19] * 40).identifies
 
 
@@ -115,8 +115,8 @@ def test_names_of_people_are_seen_where_there_are_ten():
     ],
 )
 def test_a_tenth_of_the_values_is_enough(value, what):
-    found = look_at("column", [value, *["none"] * 9] * 3)
-    assert found.reasons == (f"some of its values hold {what}",)
+    result = look_at("column", [value, *["none"] * 9] * 3)
+    assert result.reasons == (f"some of its values hold {what}",)
     assert not look_at("column", [value, *["none"] * 10]).identifies
 
 
@@ -133,8 +133,8 @@ def test_free_text_and_exact_dates_are_named():
         [f"{day:%d.%m.%Y}" for day in days],
         [f"{day}T09:30:00Z" for day in days],
     ):
-        found = look_at("column", dates * 4)
-        assert (found.kind, found.reasons) == ("date", ("it holds exact dates, which tell people apart",))
+        result = look_at("column", dates * 4)
+        assert (result.kind, result.reasons) == ("date", ("it holds exact dates, which tell people apart",))
     assert look_at("column", [f"{day:%Y-%m}" for day in days] * 4).reasons == ()
 
 
@@ -157,9 +157,9 @@ def test_values_of_any_kind_are_looked_at():
         10**5000,
         b"\xff",
     ]
-    found = look_at("column", nested)
-    assert (found.rows, found.present, found.distinct) == (7, 5, 5)
-    assert found.reasons == ("some of its values hold e-mail addresses",)
+    result = look_at("column", nested)
+    assert (result.rows, result.present, result.distinct) == (7, 5, 5)
+    assert result.reasons == ("some of its values hold e-mail addresses",)
     deep = []
     for _ in range(50_000):
         deep = [deep]
@@ -188,13 +188,13 @@ def test_the_first_rows_of_files_of_every_format_are_looked_at(tmp_path, suffix)
         pq.write_table(pa.Table.from_pylist(rows(60)), path, row_group_size=7)
     else:
         write(path, rows(60))
-    found = {each.name: each for each in columns_of([path])}
-    assert [*found] == ["text", "member", "stars", "when"]
-    assert [name for name, each in found.items() if each.identifies] == ["text", "member", "when"]
-    assert [each.kind for each in found.values()] == ["text", "identifier", "number", "date"]
-    assert {each.rows for each in found.values()} == {60}
-    assert {each.rows for each in columns_of([path, path], most=70)} == {70}
-    assert [each.name for each in columns_of([path], only=["stars", "gone"])] == ["stars", "gone"]
+    result = {column.name: column for column in columns_of([path])}
+    assert [*result] == ["text", "member", "stars", "when"]
+    assert [name for name, entry in result.items() if entry.identifies] == ["text", "member", "when"]
+    assert [entry.kind for entry in result.values()] == ["text", "identifier", "number", "date"]
+    assert {entry.rows for entry in result.values()} == {60}
+    assert {column.rows for column in columns_of([path, path], most=70)} == {70}
+    assert [column.name for column in columns_of([path], only=["stars", "gone"])] == ["stars", "gone"]
 
 
 def write(path, rows):
@@ -213,9 +213,9 @@ def write(path, rows):
 def test_rows_that_cannot_be_read_and_pipes_are_passed_over(tmp_path):
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'{"text": "a", "stars": 1}\nnot json\n[1]\n\xff\n{"text": "b"}\n')
-    assert [(each.name, each.rows) for each in columns_of([path])] == [("text", 2), ("stars", 1)]
+    assert [(column.name, column.rows) for column in columns_of([path])] == [("text", 2), ("stars", 1)]
     (tmp_path / "in.txt").write_text("one\ntwo\n")
-    assert [(each.name, each.rows) for each in columns_of([tmp_path / "in.txt"])] == [("text", 2)]
+    assert [(column.name, column.rows) for column in columns_of([tmp_path / "in.txt"])] == [("text", 2)]
     assert columns_of([Path("-")], suffix=".jsonl") == []
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
     with pytest.raises(DataError, match="is not a parquet file"):

@@ -74,7 +74,7 @@ def test_no_text_takes_much_longer_than_ordinary_text(seconds):
     slow = HOSTILE
     for _ in range(TRIES):
         limit = MOST * seconds(long("", ORDINARY, ""))
-        slow = [each for each in slow if seconds(long(*each)) > limit]
+        slow = [entry for entry in slow if seconds(long(*entry)) > limit]
         if not slow:
             return
     raise AssertionError(f"{slow!a} took more than {MOST} times as long as ordinary text")

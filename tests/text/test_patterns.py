@@ -30,7 +30,7 @@ NOTHING = [
 def test_forms_are_found_whole(marked, kind):
     parts = marked.replace("⟦", "\0").replace("⟧", "\0").split("\0")
     text, expected = "".join(parts), parts[1::2]
-    assert [(text[start:end], found) for start, end, found in Redaction().spans(text)] == [
+    assert [(text[start:end], result) for start, end, result in Redaction().spans(text)] == [
         (part, kind) for part in expected
     ]
 

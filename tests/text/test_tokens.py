@@ -322,9 +322,9 @@ def test_thai_vowels_and_tones_stay_with_their_consonants():
 def test_long_runs_are_split_into_as_many_tokens_as_their_parts_give(part, count):
     # a rule that scans a run again for each of its characters would not end before the day does
     text = part * 20_000
-    found = pieces(text)
-    assert len(found) == count
-    assert "".join(found) == text
+    result = pieces(text)
+    assert len(result) == count
+    assert "".join(result) == text
 
 
 def test_a_very_long_run_of_flags_is_one_word_and_shorter_ones_are_flags():

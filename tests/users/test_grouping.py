@@ -31,9 +31,9 @@ WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
 def collected(documents, vocabulary=WORDS, **options):
     """A sorted list of (documents, levels), one entry for each user."""
     with users_of(documents, vocabulary, **options) as users:
-        found = [(words_of(person), person.levels) for person in users]
-        assert found == [(words_of(person), person.levels) for person in users]
-    return sorted(found, key=repr)
+        results = [(words_of(person), person.levels) for person in users]
+        assert results == [(words_of(person), person.levels) for person in users]
+    return sorted(results, key=repr)
 
 
 def words_of(person):
@@ -43,7 +43,7 @@ def words_of(person):
     for rows, lengths in chunks:
         assert rows.dtype == np.int32
         assert lengths.dtype == np.int64
-        texts += [each.tolist() for each in np.split(rows, np.cumsum(lengths))[:-1]]
+        texts += [part.tolist() for part in np.split(rows, np.cumsum(lengths))[:-1]]
     return texts
 
 
@@ -234,10 +234,10 @@ def test_the_first_words_of_a_user_are_used_and_no_more(monkeypatch, is_small):
     full = [[0, -1], [], [1], [2, 2, 2], [], [0, 0], []]
     words = [row for text in full for row in text]
     for limit in range(1, 12):
-        ((found, _),) = collected([Document(text, user="a") for text in texts], most_words=limit)
-        assert [row for text in found for row in text] == words[:limit]
-        assert found == [text[: len(kept)] for kept, text in zip(found, full, strict=False)]
-    assert found == full
+        ((result, _),) = collected([Document(text, user="a") for text in texts], most_words=limit)
+        assert [row for text in result for row in text] == words[:limit]
+        assert result == [text[: len(kept)] for kept, text in zip(result, full, strict=False)]
+    assert result == full
 
 
 @pytest.mark.slow
@@ -258,12 +258,12 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
     words = np.array(["cat", "dog", "tax", "zebra", "é", "don't"], dtype=object)
     rows = [{"text": " ".join(generator.choice(words, 2000)), "who": place % 50} for place in range(400)]
     path = write(tmp_path / "a.jsonl", rows)  # several blocks
-    found = []
+    result = []
     for processes in (1, 2):
         with users_of(read_documents(path, user="who"), WORDS, processes=processes, seed=1) as users:
-            found.append([words_of(person) for person in users])
-    assert found[0] == found[1]
-    assert len(found[0]) == 50
+            result.append([words_of(person) for person in users])
+    assert result[0] == result[1]
+    assert len(result[0]) == 50
 
 
 @pytest.mark.parametrize(
@@ -362,19 +362,19 @@ def topic(values):
 def collected_texts(documents, **options):
     """A sorted list of [(text, class), ...], one entry for each user."""
     with texts_of(documents, **options) as users:
-        found = [texts_and_classes(user) for user in users]
+        results = [texts_and_classes(user) for user in users]
         if options.get("unit") != "document":
-            assert found == [texts_and_classes(user) for user in users]
-    return sorted(found)
+            assert results == [texts_and_classes(user) for user in users]
+    return sorted(results)
 
 
 def texts_and_classes(user):
-    found = []
+    result = []
     for texts, classes in user.chunks():
         assert len(texts) == len(classes) > 0
         assert classes.dtype == np.int32
-        found += zip(texts, classes.tolist(), strict=True)
-    return found
+        result += zip(texts, classes.tolist(), strict=True)
+    return result
 
 
 DOCUMENTS = st.lists(
@@ -433,12 +433,12 @@ def test_classes_come_from_kept_columns_or_the_label(tmp_path):
     both = {("news", "1"): 0, (None, "2"): 1, ("sports", "2"): 2}
     for kind in (iter, list):
         documents = kind(read_documents(path, user="who", keep=["topic", "stars"]))
-        found = collected_texts(documents, columns=["topic", "stars"], code=both.__getitem__)
-        assert found == [[("one", 0), ("three", 2)], [("two", 1)]]
+        result = collected_texts(documents, columns=["topic", "stars"], code=both.__getitem__)
+        assert result == [[("one", 0), ("three", 2)], [("two", 1)]]
     # an existing column wins over the label
     stars = read_documents(path, user="who", label="topic", keep=["stars"])
-    found = collected_texts(stars, columns=["stars"], code=lambda values: int(values[0]))
-    assert found == [[("one", 1), ("three", 2)], [("two", 2)]]
+    result = collected_texts(stars, columns=["stars"], code=lambda values: int(values[0]))
+    assert result == [[("one", 1), ("three", 2)], [("two", 2)]]
     with pytest.raises(ParameterError, match=r"'topic'.*keep=\['topic'\]"):
         collected_texts(read_documents(path, user="who", keep=["stars"]), columns=["topic"], code=topic)
 

@@ -41,12 +41,12 @@ class Spy:
 @pytest.fixture
 def spy(monkeypatch):
     """No noise, no threshold: the words with their counts."""
-    found = Spy()
-    monkeypatch.setattr(module, "thresholded_counts", lambda **_: found)
+    results = Spy()
+    monkeypatch.setattr(module, "thresholded_counts", lambda **_: results)
 
     def counted(documents, **options):
         result = private_vocabulary(documents, epsilon=1.0, delta=1e-6, **options)
-        return dict(zip(result.words, sorted(found.counts.values(), reverse=True), strict=True))
+        return dict(zip(result.words, sorted(results.counts.values(), reverse=True), strict=True))
 
     return counted
 
@@ -54,12 +54,12 @@ def spy(monkeypatch):
 @pytest.fixture
 def spy_on_labels(monkeypatch):
     """The same for labels."""
-    found = Spy()
-    monkeypatch.setattr(module, "thresholded_counts", lambda **_: found)
+    spy = Spy()
+    monkeypatch.setattr(module, "thresholded_counts", lambda **_: spy)
 
     def counted(documents, **options):
         result = private_labels(documents, epsilon=1.0, delta=1e-6, **options)
-        return dict(zip(result.names, sorted(found.counts.values(), reverse=True), strict=True))
+        return dict(zip(result.names, sorted(spy.counts.values(), reverse=True), strict=True))
 
     return counted
 
@@ -103,8 +103,8 @@ def test_what_enters_is_what_a_vocabulary_can_hold(spy):
         assert not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in word)
         word.encode("utf-8")
     assert len(Vocabulary([*words, "<unk>"])) == len(words) + 1
-    again = spy(by("a", " ".join(words)))
-    assert again.keys() - {"l"} == words - {"l'"}
+    repeated = spy(by("a", " ".join(words)))
+    assert repeated.keys() - {"l"} == words - {"l'"}
 
 
 def test_words_that_no_file_holds_or_nobody_sees_do_not_enter(spy):
@@ -303,8 +303,8 @@ def test_a_label_that_many_have_always_comes_and_that_of_one_user_never_does():
 
 @pytest.mark.parametrize("unit", ["user", "document"])
 def test_the_statement_of_labels_says_it_and_says_nothing_about_the_data(unit):
-    found = private_labels(labelled("a", "rare"), epsilon=2.0, delta=1e-7, labels_per_user=5, unit=unit)
-    statement = found.statement
+    result = private_labels(labelled("a", "rare"), epsilon=2.0, delta=1e-7, labels_per_user=5, unit=unit)
+    statement = result.statement
     assert statement.guarantee == ApproxDP(2.0, 1e-7)
     assert (statement.unit, statement.relation, statement.trust) == (
         Unit(unit),

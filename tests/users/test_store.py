@@ -21,14 +21,14 @@ def texts_in(store, user):
 @pytest.mark.parametrize("gathered", [1, 3, 1 << 20])
 def test_each_user_lies_in_one_piece_with_marks_after_documents(monkeypatch, gathered):
     monkeypatch.setattr(user_store, "BUFFER_WORDS", gathered)
-    said = {"a": ["cat sat", "", "dog mat"], "b": [""], "c": [None], "d": ["mat"] * 4}
-    documents = [Document(text, user=user) for user, texts in said.items() for text in texts]
+    parameters = {"a": ["cat sat", "", "dog mat"], "b": [""], "c": [None], "d": ["mat"] * 4}
+    documents = [Document(text, user=user) for user, texts in parameters.items() for text in texts]
     with users_of(documents, WORDS) as users, stored_users(users) as store:
-        found = sorted(texts_in(store, user) for user in range(len(store)))
+        result = sorted(texts_in(store, user) for user in range(len(store)))
         assert len(store.offsets) == len(store) + 1 == 5
         assert isinstance(store.rows, np.memmap)
     end = DOCUMENT_END
-    assert found == sorted([[0, 1, end, end, -1, 2, end], [end], [end], [2, end] * 4])
+    assert result == sorted([[0, 1, end, end, -1, 2, end], [end], [end], [2, end] * 4])
 
 
 def test_levels_become_small_numbers():

@@ -17,9 +17,9 @@ def cloud(size=400, dimension=5, spread=4.0, seed=1):
 
 def exact_shape(matrix, lambda_):
     """(d, d) of fractions: lambda S + (1 - lambda) I."""
-    columns = [[Fraction(float(each)) for each in column] for column in matrix.T]
+    columns = [[Fraction(float(entry)) for entry in column] for column in matrix.T]
     size, dimension = len(matrix), len(columns)
-    columns = [[each - sum(column) / size for each in column] for column in columns]
+    columns = [[entry - sum(column) / size for entry in column] for column in columns]
     total = [[sum(a * b for a, b in zip(one, other, strict=True)) for other in columns] for one in columns]
     mean = sum(total[k][k] for k in range(dimension)) / dimension
     weight = Fraction(lambda_)
@@ -32,7 +32,7 @@ def test_the_root_is_within_its_error_of_exact_arithmetic(lambda_):
     matrix = cloud()
     ellipsoid = Ellipsoid(matrix, lambda_)
     exact = exact_shape(matrix, lambda_)
-    root = [[Fraction(float(each)) for each in row] for row in ellipsoid.root]
+    root = [[Fraction(float(entry)) for entry in row] for row in ellipsoid.root]
     square = [[sum(a * b for a, b in zip(one, other, strict=True)) for other in root] for one in root]
     gap = np.array([[float(a - b) for a, b in zip(*rows, strict=True)] for rows in zip(square, exact, strict=True)])
     smallest = np.linalg.eigvalsh(np.array(exact, dtype=float))[0]

@@ -65,9 +65,9 @@ def test_bin_is_binary(file, word2vec, name):
 def test_what_is_saved_comes_back(tmp_path, glove, name):
     vectors = dptext.load_vectors(glove, limit=3000)
     dptext.save_vectors(vectors, tmp_path / name)
-    again = dptext.load_vectors(tmp_path / name)
-    assert again.fingerprint == vectors.fingerprint
-    assert again.source == name
+    repeated = dptext.load_vectors(tmp_path / name)
+    assert repeated.fingerprint == vectors.fingerprint
+    assert repeated.source == name
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
@@ -93,9 +93,9 @@ def test_any_words_and_numbers_come_back(tmp_path_factory, name, data):
     vectors = dptext.load_vectors((chosen, data.draw(arrays(np.float32, shape, elements=finite))))
     path = tmp_path_factory.mktemp("saved") / name
     dptext.save_vectors(vectors, path)
-    again = dptext.load_vectors(path)
-    assert again.words == vectors.words
-    assert again.matrix.tobytes() == vectors.matrix.tobytes()
+    repeated = dptext.load_vectors(path)
+    assert repeated.words == vectors.words
+    assert repeated.matrix.tobytes() == vectors.matrix.tobytes()
 
 
 @pytest.mark.parametrize("name", SAVED)
@@ -104,8 +104,8 @@ def test_a_mechanism_comes_again_from_its_statement_and_a_saved_file(tmp_path, s
     for limit in (None, 120):
         vectors = dptext.load_vectors(tmp_path / name, limit=limit)
         statement = dptext.TEM(vectors, epsilon=3.0).statement
-        again = mechanism_from_statement(statement, vectors=str(tmp_path / name))
-        assert again.vectors.fingerprint == vectors.fingerprint
+        repeated = mechanism_from_statement(statement, vectors=str(tmp_path / name))
+        assert repeated.vectors.fingerprint == vectors.fingerprint
 
 
 @pytest.mark.parametrize("name", SAVED)
@@ -333,9 +333,9 @@ def test_files_of_gensim_and_files_for_gensim(tmp_path, small, binary):
     assert dptext.load_vectors(theirs).fingerprint == small.fingerprint
     ours = tmp_path / ("ours.bin" if binary else "ours.txt")
     dptext.save_vectors(small, ours)
-    again = models.KeyedVectors.load_word2vec_format(str(ours), binary=binary)
-    assert tuple(again.index_to_key) == small.words
-    np.testing.assert_array_equal(again.vectors, small.matrix)
+    word2vec_format = models.KeyedVectors.load_word2vec_format(str(ours), binary=binary)
+    assert tuple(word2vec_format.index_to_key) == small.words
+    np.testing.assert_array_equal(word2vec_format.vectors, small.matrix)
 
 
 def test_an_unk_of_the_source_keeps_its_vector_wherever_it_stands():

@@ -34,11 +34,11 @@ def fractions(row):
 def reference(metric, x, y):
     """The distance of two float32 rows from exact differences and 60 digits; angles from exact products."""
     a, b = fractions(x), fractions(y)
-    apart = [abs(p - q) for p, q in zip(a, b, strict=True)]
+    distance = [abs(p - q) for p, q in zip(a, b, strict=True)]
     if metric == "manhattan":
-        return float(sum(apart))
+        return float(sum(distance))
     if metric == "chebyshev":
-        return float(max(apart))
+        return float(max(distance))
     with localcontext() as context:
         context.prec = 80
         if metric == "angular":
@@ -46,7 +46,7 @@ def reference(metric, x, y):
             dot = sum(p * q for p, q in zip(a, b, strict=True))
             cross = sum(p * p for p in a) * sum(q * q for q in b) - dot * dot  # exact: |a|^2 |b|^2 sin^2
             return math.atan2(float(root(cross)), float(dot)) if abs(dot) < 1e300 else math.nan
-        squared = sum(p * p for p in apart)
+        squared = sum(p * p for p in distance)
         if metric == "euclidean":
             return float(root(squared))
         q = squared / ((1 - sum(p * p for p in a)) * (1 - sum(p * p for p in b)))
@@ -101,16 +101,16 @@ def test_distances_are_as_near_to_the_metric_as_the_table_says(metric):
     rows = np.arange(len(points))
     exact = np.array([[reference(metric, x, y) for y in points] for x in points])
     for table in tables(metric, points):
-        found = table.distances(table.rows(rows), table.columns(0, len(points)), 1e13).astype(np.float64) * table.step
+        result = table.distances(table.rows(rows), table.columns(0, len(points)), 1e13).astype(np.float64) * table.step
         allowed = table.row_rounding[:, None] + table.row_rounding + table.units * UNIT * exact
-        error = np.abs(found - exact)
+        error = np.abs(result - exact)
         assert (error <= allowed).all()
         assert error.max() > 0
         assert table.row_rounding.max() <= table.rounding
         assert table.units <= 20
-        most = 0.5 / table.step
-        cut = table.distances(table.rows(rows), table.columns(0, len(points)), most)
-        np.testing.assert_array_equal(cut, np.minimum(found / table.step, most).astype(np.float32))
+        maximum = 0.5 / table.step
+        cut = table.distances(table.rows(rows), table.columns(0, len(points)), maximum)
+        np.testing.assert_array_equal(cut, np.minimum(result / table.step, maximum).astype(np.float32))
     # the table that counts is fine enough, except where a row lies far from the others
     if metric != "euclidean":
         first = tables(metric, points)[0]
@@ -139,11 +139,11 @@ def test_distances_are_the_same_bits_whatever_the_blocks(metric):
 
 def test_float32_functions_are_as_accurate_as_the_slack_assumes():
     tangents = np.concatenate([np.logspace(-30, 30, 1_000_001), np.linspace(0, 4, 1_000_001)]).astype(np.float32)
-    for found, exact in (
+    for result, exact in (
         (np.arctan2(tangents, np.float32(1.0)), np.arctan2(tangents.astype(np.float64), 1.0)),
         (np.arcsinh(tangents), np.arcsinh(tangents.astype(np.float64))),
     ):
-        error = np.abs(found - exact) / np.spacing(np.maximum(exact, 2.0**-120).astype(np.float32))
+        error = np.abs(result - exact) / np.spacing(np.maximum(exact, 2.0**-120).astype(np.float32))
         assert error.max() <= 4  # units in the last place
     assert np.arctan2(np.float32(0), np.float32(2)) == np.arcsinh(np.float32(0)) == 0
 
@@ -154,10 +154,10 @@ def test_an_arc_cosine_would_lose_half_of_the_digits():
     ways = directions(points)
     naive = np.arccos(np.clip(ways @ ways.T, -1, 1))
     exact = np.array([[reference("angular", x, y) for y in points] for x in points])
-    found = table.distances(table.rows(np.arange(60)), table.columns(0, 60), 1e9) * 2.0
+    result = table.distances(table.rows(np.arange(60)), table.columns(0, 60), 1e9) * 2.0
     assert np.abs(naive - exact).max() > 1e-8
     near = exact < 1e-5
-    assert np.abs(found - exact)[near].max() < np.abs(naive.astype(np.float32) - exact)[near].max() * 100
+    assert np.abs(result - exact)[near].max() < np.abs(naive.astype(np.float32) - exact)[near].max() * 100
     single = ways.astype(np.float32)
     assert np.abs(np.arccos(np.clip(single @ single.T, -1, 1)) - exact).max() > 1e-4 > 100 * table.rounding
 
@@ -171,8 +171,8 @@ def test_lattices_of_any_scale_and_dimension_do_not_overflow(dimension, scale, o
     rows = np.arange(300)
     for metric, want in (("manhattan", exact.sum(axis=2)), ("chebyshev", exact.max(axis=2))):
         for table in tables(metric, points):
-            found = table.distances(table.rows(rows), table.columns(0, 300), 1e18).astype(np.float64) * table.step
-            assert (np.abs(found - want) <= 2 * table.rounding + UNIT * want * 1.01).all()
+            result = table.distances(table.rows(rows), table.columns(0, 300), 1e18).astype(np.float64) * table.step
+            assert (np.abs(result - want) <= 2 * table.rounding + UNIT * want * 1.01).all()
 
 
 @pytest.mark.parametrize("kind", ["manhattan", "chebyshev"])
@@ -186,8 +186,8 @@ def test_a_row_of_zeros_lies_on_the_first_axis():
     points = np.array([[0, 0], [2, 0], [0, 3], [-1e-30, 0]], dtype=np.float32)
     np.testing.assert_array_equal(directions(points), [[1, 0], [1, 0], [0, 1], [-1, 0]])
     table = AngularDistances(directions(points))
-    found = table.distances(table.rows(np.array([0])), table.columns(0, 4), 9.0)[0] * 2
-    np.testing.assert_allclose(found, [0, 0, math.pi / 2, math.pi], atol=1e-6)
+    result = table.distances(table.rows(np.array([0])), table.columns(0, 4), 9.0)[0] * 2
+    np.testing.assert_allclose(result, [0, 0, math.pi / 2, math.pi], atol=1e-6)
     assert math.pi < ANGULAR_DIAMETER < math.pi + 1e-15
 
 
@@ -227,9 +227,9 @@ def test_names_that_are_not_offered_are_refused_with_what_to_do(small):
 
 def canberra(rows, matrix):
     """A metric that the library does not know."""
-    apart = np.abs(rows[:, None] - matrix[None])
+    distance = np.abs(rows[:, None] - matrix[None])
     length = np.abs(rows)[:, None] + np.abs(matrix)[None]
-    return (apart / np.where(length > 0, length, 1.0)).sum(axis=2)
+    return (distance / np.where(length > 0, length, 1.0)).sum(axis=2)
 
 
 def cosine(rows, matrix):
@@ -317,9 +317,9 @@ def test_a_function_without_a_name_is_refused(small):
 def test_a_private_word_never_ends_in_an_error():
     points = np.linspace(0, 4, 700)[:, None].astype(np.float32)
     table = CallerDistances(points, broken, most=3.0)
-    found = table.distances(table.rows(np.array([0, 699])), table.columns(0, 700), 3.0)
-    assert (found[:, points[:, 0] > 2.5] == 3.0).all()
-    assert np.isfinite(found).all()
+    distances = table.distances(table.rows(np.array([0, 699])), table.columns(0, 700), 3.0)
+    assert (distances[:, points[:, 0] > 2.5] == 3.0).all()
+    assert np.isfinite(distances).all()
     table = CallerDistances(points, negative, most=3.0)
     assert not table.distances(table.rows(np.array([5])), table.columns(0, 700), 3.0).any()
 

@@ -50,7 +50,7 @@ def nearly_tied(n, d, *, seed=3):
 
 
 def integer_products(matrix, queries):
-    rows, others = (np.rint(each.astype(np.float64) * UNITS).astype(np.int64) for each in (matrix, queries))
+    rows, others = (np.rint(query.astype(np.float64) * UNITS).astype(np.int64) for query in (matrix, queries))
     return others @ rows.T
 
 
@@ -62,8 +62,8 @@ def of_integers(matrix, queries, count):
 def decided_by_all_scores(sets, queries, count):
     """What `find` gives, and for how many queries the thresholds did not decide."""
     with mock.patch.object(sets, "_find_by_all_scores", wraps=sets._find_by_all_scores) as last_resort:
-        found = sets.find(queries, count)
-    return found, sum(len(call.args[3]) for call in last_resort.call_args_list)
+        result = sets.find(queries, count)
+    return result, sum(len(call.args[3]) for call in last_resort.call_args_list)
 
 
 # -- the sets ---------------------------------------------------------------------------------------------------
@@ -75,9 +75,9 @@ def test_sets_of_a_small_matrix_are_those_of_integers(make, size):
     matrix, queries = make(size, 12), np.concatenate([make(20, 12, seed=4), np.zeros((1, 12), np.float32)])
     sets = NearestSets(matrix)
     for count in sorted({1, min(2, size), max(1, size // 4), max(1, size - 1), size}):
-        found = sets.find(queries, count)
-        np.testing.assert_array_equal(found, of_integers(matrix, queries, count))
-        assert found.dtype == np.int64
+        result = sets.find(queries, count)
+        np.testing.assert_array_equal(result, of_integers(matrix, queries, count))
+        assert result.dtype == np.int64
 
 
 # one; few; below and above where there are two thresholds; most; all
@@ -122,8 +122,8 @@ def test_scores_in_any_order_of_adding_are_within_the_bound():
         exact = integer_products(matrix, queries) / 2**30
         bound = NearestSets(matrix)._errors(queries)[:, None] / 2
         in_sequence = np.zeros(exact.shape, dtype=np.float32)
-        for at in range(384):
-            in_sequence += queries[:, at, None] * matrix[None, :, at]
+        for index in range(384):
+            in_sequence += queries[:, index, None] * matrix[None, :, index]
         for scores in (in_sequence, queries @ matrix.T, (queries[:, ::-1] @ matrix[:, ::-1].T)):
             error = np.abs(scores - exact)
             assert error.max() > 0
@@ -138,7 +138,7 @@ def test_a_set_does_not_depend_on_the_queries_beside_it(count):
     matrix = np.concatenate([drawn(10_000, 16), nearly_tied(2000, 16)[0]])
     queries = np.concatenate([drawn(30, 16, seed=8), nearly_tied(1, 16)[1], np.zeros((1, 16), np.float32)])
     sets = NearestSets(matrix)
-    alone = np.concatenate([sets.find(queries[at : at + 1], count) for at in range(len(queries))])
+    alone = np.concatenate([sets.find(queries[index : index + 1], count) for index in range(len(queries))])
     order = np.random.default_rng(9).permutation(len(queries))
     np.testing.assert_array_equal(sets.find(queries, count), alone)
     np.testing.assert_array_equal(sets.find(queries[order], count), alone[order])
@@ -163,21 +163,23 @@ def test_a_set_does_not_depend_on_blocks_threads_and_thresholds(count, monkeypat
     ):
         with monkeypatch.context() as patched:
             patched.setattr(nearest_sets, name, value)
-            again = NearestSets(matrix) if name == "_SEED" else sets
-            np.testing.assert_array_equal(again.find(queries, count), expected)
+            repeated = NearestSets(matrix) if name == "_SEED" else sets
+            np.testing.assert_array_equal(repeated.find(queries, count), expected)
     for cores in (1, 3):
         with monkeypatch.context() as patched:
             patched.setattr(threads, "_cores", lambda cores=cores: cores)
             np.testing.assert_array_equal(sets.find(queries, count), expected)
-    found = {}
-    callers = [threading.Thread(target=lambda at=at: found.update({at: sets.find(queries, count)})) for at in range(3)]
-    for each in callers:
-        each.start()
-    for each in callers:
-        each.join()
-    assert len(found) == 3
-    for each in found.values():
-        np.testing.assert_array_equal(each, expected)
+    result = {}
+    callers = [
+        threading.Thread(target=lambda at=index: result.update({at: sets.find(queries, count)})) for index in range(3)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert len(result) == 3
+    for entry in result.values():
+        np.testing.assert_array_equal(entry, expected)
 
 
 @pytest.mark.parametrize("ranks", [(1, 0), (300, 250), (2, 1), (10**6, 0)])
@@ -185,23 +187,23 @@ def test_thresholds_only_propose(ranks, monkeypatch):
     matrix, queries = drawn(20_000, 8), drawn(20, 8, seed=10)
     sets = NearestSets(matrix)
     size = len(sets._sample)
-    monkeypatch.setattr(sets, "_ranks_in_sample", lambda count: tuple(min(each, size) for each in ranks))
+    monkeypatch.setattr(sets, "_ranks_in_sample", lambda count: tuple(min(rank, size) for rank in ranks))
     np.testing.assert_array_equal(sets.find(queries, 2000), of_integers(matrix, queries, 2000))
 
 
 @pytest.mark.parametrize("count", [1, 34, 1000, 2000, 10_000])
 def test_thresholds_decide_almost_always(count):
     # at a chance of 1 in 1,000 for each, more than 12 of 1,000 are seen once in 10^9 times
-    found, left = decided_by_all_scores(NearestSets(drawn(32_000, 16)), drawn(1000, 16, seed=11), count)
+    result, left = decided_by_all_scores(NearestSets(drawn(32_000, 16)), drawn(1000, 16, seed=11), count)
     assert left <= 12
-    assert (np.diff(found, axis=1) > 0).all()
+    assert (np.diff(result, axis=1) > 0).all()
 
 
 def test_where_ties_are_many_all_scores_decide():
     matrix, queries = coarse(40_000, 2), coarse(10, 2, seed=12)
-    found, left = decided_by_all_scores(NearestSets(matrix), queries, 100)
+    result, left = decided_by_all_scores(NearestSets(matrix), queries, 100)
     assert left > 5
-    np.testing.assert_array_equal(found, of_integers(matrix, queries, 100))
+    np.testing.assert_array_equal(result, of_integers(matrix, queries, 100))
 
 
 # -- memory --------------------------------------------------------------------------------------------------------
@@ -258,7 +260,7 @@ def test_a_profile_is_that_of_integers(size, itself, monkeypatch):
     profile = NearestSets(matrix).profile(queries, left_out)
     products = integer_products(matrix, queries)
     if itself:
-        products = np.array([np.delete(each, row) for each, row in zip(products, left_out, strict=True)])
+        products = np.array([np.delete(entry, row) for entry, row in zip(products, left_out, strict=True)])
     sums = np.cumsum(-np.sort(-products, axis=1), axis=1).sum(axis=0)
     assert profile.candidates == size - itself
     np.testing.assert_array_equal(profile.cumulative, sums[profile.ranks - 1] / (len(queries) * 2**30))

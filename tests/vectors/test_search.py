@@ -18,8 +18,8 @@ def test_squared_distances_are_exact_integers_of_the_grid(size):
     table = ExactDistances(matrix)
     grid = np.rint(matrix.astype(np.float64) / table.step).astype(np.int64)
     exact = ((grid[:, None] - grid[None]) ** 2).sum(axis=2)  # integer arithmetic
-    found = table.squared(table.rows(np.arange(200)), table.columns(0, 200))
-    np.testing.assert_array_equal(found, exact)
+    result = table.squared(table.rows(np.arange(200)), table.columns(0, 200))
+    np.testing.assert_array_equal(result, exact)
     assert exact.max() < 2**53
 
 
@@ -35,8 +35,8 @@ def test_distances_are_the_same_bits_whatever_the_blocks():
 def test_rounding_bounds_the_error_of_every_distance():
     matrix = np.random.default_rng(3).normal(size=(300, 30)).astype(np.float32)
     table = ExactDistances(matrix)
-    found = np.sqrt(table.squared(table.rows(np.arange(300)), table.columns(0, 300))) * table.step
-    error = np.abs(found - np.sqrt(brute_force(matrix))).max()
+    result = np.sqrt(table.squared(table.rows(np.arange(300)), table.columns(0, 300))) * table.step
+    error = np.abs(result - np.sqrt(brute_force(matrix))).max()
     assert 0 < error <= 2 * table.rounding
     assert table.rounding < 1e-5
 
@@ -60,9 +60,9 @@ def test_neighbours_are_those_of_brute_force(size, length):
     generator = np.random.default_rng(4)
     matrix = generator.normal(size=(size, 12)).astype(np.float32)
     queries = generator.normal(size=(700, 12)) * length
-    found = NearestNeighbours(matrix).find(queries)
+    result = NearestNeighbours(matrix).find(queries)
     squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)
-    reached = squared[np.arange(700), found]
+    reached = squared[np.arange(700), result]
     np.testing.assert_allclose(reached, squared.min(axis=1), rtol=1e-12)
 
 
@@ -73,9 +73,9 @@ def test_near_ties_that_float32_cannot_see_are_decided_exactly():
     matrix = np.repeat(base[None], 3000, axis=0)
     matrix = matrix * (1 + generator.integers(0, 8, size=matrix.shape) * 2.0**-23).astype(np.float32)
     queries = matrix[generator.integers(0, 3000, 200)].astype(np.float64)
-    found = NearestNeighbours(matrix).find(queries)
+    result = NearestNeighbours(matrix).find(queries)
     # a distance of zero is there for every query; float64 of a difference of squares sees 1e-15 of it
-    assert ((queries - matrix[found]) ** 2).sum(axis=1).max() < 1e-13
+    assert ((queries - matrix[result]) ** 2).sum(axis=1).max() < 1e-13
     scores = queries.astype(np.float32) @ matrix.T - (matrix**2).sum(axis=1) / 2
     naive = scores.argmax(axis=1)
     assert ((queries - matrix[naive]) ** 2).sum(axis=1).max() > 1e-13
@@ -93,7 +93,7 @@ def test_a_neighbour_does_not_depend_on_the_queries_beside_it():
     matrix = np.concatenate([generator.permuted(base, axis=1) for _ in range(60)]).astype(np.float32)
     queries = generator.normal(size=(150, 1)) * np.ones(50)
     search = NearestNeighbours(matrix)
-    alone = np.concatenate([search.find(queries[at : at + 1]) for at in range(150)])
+    alone = np.concatenate([search.find(queries[index : index + 1]) for index in range(150)])
     for batch in (2, 3, 5, 8, 64, 150):
         np.testing.assert_array_equal(search.find(queries[:batch]), alone[:batch])
         np.testing.assert_array_equal(search.find(queries[-batch:]), alone[-batch:])
@@ -106,11 +106,11 @@ def test_several_neighbours_are_those_of_brute_force_in_order(size, count, lengt
     generator = np.random.default_rng(7)
     matrix = generator.normal(size=(size, 12)).astype(np.float32)
     queries = generator.normal(size=(400, 12)) * length
-    found = NearestNeighbours(matrix).find_several(queries, count)
+    several = NearestNeighbours(matrix).find_several(queries, count)
     squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)
-    assert found.shape == (400, count)
-    assert all(len(set(each)) == count for each in found.tolist())
-    reached = np.take_along_axis(squared, found, axis=1)
+    assert several.shape == (400, count)
+    assert all(len(set(entry)) == count for entry in several.tolist())
+    reached = np.take_along_axis(squared, several, axis=1)
     np.testing.assert_allclose(reached, np.sort(squared, axis=1)[:, :count], rtol=1e-12)
 
 
@@ -133,12 +133,12 @@ def test_several_neighbours_that_float32_cannot_tell_apart():
     matrix = matrix * (1 + generator.integers(0, 8, size=matrix.shape) * 2.0**-23).astype(np.float32)
     queries = matrix[generator.integers(0, 3000, 100)].astype(np.float64)
     search = NearestNeighbours(matrix)
-    found = search.find_several(queries, 2)
+    several = search.find_several(queries, 2)
     squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)
-    reached = np.take_along_axis(squared, found, axis=1)
+    reached = np.take_along_axis(squared, several, axis=1)
     assert (reached - np.sort(squared, axis=1)[:, :2]).max() < 1e-13
-    alone = np.concatenate([search.find_several(queries[at : at + 1], 2) for at in range(100)])
-    np.testing.assert_array_equal(found, alone)
+    alone = np.concatenate([search.find_several(queries[index : index + 1], 2) for index in range(100)])
+    np.testing.assert_array_equal(several, alone)
 
 
 def test_no_queries_no_neighbours_and_too_many_are_refused():

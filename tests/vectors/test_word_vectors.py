@@ -126,10 +126,10 @@ def test_the_number_of_words_found_finds_the_same_words_again(limit):
         blocks = stream(["the", "The", "THE"], ["cat", "CAT"], ["."], ["dog", "Dog"], ["DOG", "<unk>"])
         return select_words(blocks, place="row", source="these", limit=limit)
 
-    found = load(limit)
-    assert load(len(found)).fingerprint == found.fingerprint
-    assert (len(found), found["<unk>"].tolist()) == (
-        (4, [9.0]) if limit is None or limit > 3 else (limit, [pytest.approx(found.matrix[:-1].mean())])
+    result = load(limit)
+    assert load(len(result)).fingerprint == result.fingerprint
+    assert (len(result), result["<unk>"].tolist()) == (
+        (4, [9.0]) if limit is None or limit > 3 else (limit, [pytest.approx(result.matrix[:-1].mean())])
     )
 
 
@@ -177,10 +177,10 @@ def test_the_most_similar_words_are_those_of_a_loop(metric):
             return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
         return -np.linalg.norm(one - other)
 
-    expected = sorted(((similarity(vectors["waa"], vectors[each]), each) for each in names[2:]), reverse=True)[:10]
-    found = vectors.most_similar("WAA", metric=metric)
-    assert [word for word, _ in found] == [word for _, word in expected]
-    assert [number for _, number in found] == pytest.approx([number for number, _ in expected])
+    expected = sorted(((similarity(vectors["waa"], vectors[name]), name) for name in names[2:]), reverse=True)[:10]
+    result = vectors.most_similar("WAA", metric=metric)
+    assert [word for word, _ in result] == [word for _, word in expected]
+    assert [number for _, number in result] == pytest.approx([number for number, _ in expected])
     assert vectors.most_similar(vectors["waa"], 1, metric=metric)[0][0] == "waa"
 
 

@@ -140,7 +140,7 @@ def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
     points = small.matrix.astype(np.float64)
     far = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     np.fill_diagonal(far, -1)
-    nearest = [np.lexsort((np.arange(len(points)), each))[:20] for each in far]
+    nearest = [np.lexsort((np.arange(len(points)), entry))[:20] for entry in far]
     np.testing.assert_allclose(mechanism.distributions(list(small.words)), formula(small, nearest, EPSILON), rtol=1e-9)
     statement = mechanism.document_statement(2)
     assert isinstance(statement.guarantee, NoGuarantee)
@@ -157,9 +157,9 @@ def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
 def test_the_statement_of_the_published_sets_builds_them_again():
     vectors = dptext.load_vectors("glove-6b-50d", limit=400)
     mechanism = CusText(vectors, epsilon=5.0, size=11, unsafe_as_published=True)
-    again = mechanism_from_statement(mechanism.document_statement(7))
-    assert again.document_statement(7) == mechanism.document_statement(7)
-    assert again.sample(["the"] * 20, seed=1) == mechanism.sample(["the"] * 20, seed=1)
+    repeated = mechanism_from_statement(mechanism.document_statement(7))
+    assert repeated.document_statement(7) == mechanism.document_statement(7)
+    assert repeated.sample(["the"] * 20, seed=1) == mechanism.sample(["the"] * 20, seed=1)
 
 
 def test_words_at_one_point_are_drawn_alike():

@@ -40,7 +40,7 @@ def test_the_statement_promises_nothing_and_names_a_pair(mechanism, words, share
     _, output, _, other, rest = statement.guarantee.reason.split("'")
     loss = float(rest.split("at least ")[1].split()[0])
     printed = float(rest.split("prints ")[1])
-    to, of, source = (words.vocabulary.row(each) for each in (output, output, other))
+    to, of, source = (words.vocabulary.row(entry) for entry in (output, output, other))
     really = math.log(shares[of, to] / shares[source, to])
     assert really >= loss - 0.01 > printed
     points = words.matrix.astype(np.float64)
@@ -91,8 +91,8 @@ def test_at_twenty_thousand_words_the_loss_is_beyond_all_measure(glove):
 def test_the_scale_is_the_printed_one():
     for epsilon, size, nearest, farthest in ((60.0, 100, 0.5, 8.0), (500.0, 10_000, 0.2, 15.0)):
         a = (epsilon - 2 * (1 + math.log(size)) / nearest) / 3
-        wanted = 2 * farthest / min(lambertw(2 * a * farthest).real, math.log(a * nearest))
-        assert published_scale(epsilon, size, nearest, farthest) == pytest.approx(wanted, rel=1e-12)
+        target = 2 * farthest / min(lambertw(2 * a * farthest).real, math.log(a * nearest))
+        assert published_scale(epsilon, size, nearest, farthest) == pytest.approx(target, rel=1e-12)
     with pytest.raises(ParameterError, match="the paper has no scale for epsilon 20"):
         published_scale(20.0, 100, 0.5, 8.0)
 
@@ -101,6 +101,6 @@ def test_words_at_one_point_have_no_scale_but_a_given_one():
     vectors = dptext.load_vectors((["ape", "bee"], [[1.0, 1.0], [1.0, 1.0]]))
     with pytest.raises(ParameterError, match="give scale="):
         TruncatedGumbel(vectors, epsilon=50.0, unsafe_as_published=True)
-    given = TruncatedGumbel(vectors, epsilon=50.0, scale=1.0, unsafe_as_published=True)
-    assert set(given.sample(["ape"] * 200, seed=1)) <= {"ape", "bee", "<unk>"}
-    assert given.sample([]) == []
+    gumbel = TruncatedGumbel(vectors, epsilon=50.0, scale=1.0, unsafe_as_published=True)
+    assert set(gumbel.sample(["ape"] * 200, seed=1)) <= {"ape", "bee", "<unk>"}
+    assert gumbel.sample([]) == []

@@ -57,8 +57,8 @@ def test_nothing_of_a_foreign_text_passes_through(english, language):
 def test_words_of_a_language_are_found_under_its_own_vectors(language):
     words = WORDS[language]
     vectors = dptext.load_vectors((words, [[float(n), 1.0] for n in range(len(words))]))
-    found = {fold(token.text) for token in split(TEXTS[language]) if token.kind is Kind.WORD}
-    assert {fold(word) for word in words} <= found
+    results = {fold(token.text) for token in split(TEXTS[language]) if token.kind is Kind.WORD}
+    assert {fold(word) for word in words} <= results
     for form in ("NFC", "NFD"):
         for word in words:
             changed = unicodedata.normalize(form, word.upper() if language in ("French", "Swedish") else word)
@@ -86,7 +86,7 @@ def test_a_text_in_the_language_of_the_vectors_warns_of_nothing(english):
 
 def test_the_warning_is_logged_and_never_in_the_statement(english, caplog):
     result = dptext.privatize([TEXTS["Arabic"]], english, seed=1)
-    (record,) = [each for each in caplog.records if each.levelname == "WARNING"]
+    (record,) = [entry for entry in caplog.records if entry.levelname == "WARNING"]
     assert "100% of the words are unknown" in record.getMessage()
     assert TEXTS["Arabic"].split()[0] not in record.getMessage()
     assert "100%" not in result.statement.to_json()

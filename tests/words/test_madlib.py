@@ -50,8 +50,8 @@ def test_vectors_of_any_size_give_the_same_mechanism(scale):
     words = [f"word{'abcdefghij'[n // 10]}{n}x" for n in range(50)]
     plain = Madlib(dptext.load_vectors((words, points)), epsilon=8.0)
     scaled = Madlib(dptext.load_vectors((words, points * scale)), epsilon=8.0 / scale)
-    once, again = plain.sample(words * 20, seed=1), scaled.sample(words * 20, seed=1)
-    assert np.mean([one == other for one, other in zip(once, again, strict=True)]) > 0.995
+    once, repeated = plain.sample(words * 20, seed=1), scaled.sample(words * 20, seed=1)
+    assert np.mean([one == other for one, other in zip(once, repeated, strict=True)]) > 0.995
 
 
 def test_noise_beyond_the_vocabulary_is_refused(glove):
@@ -62,11 +62,11 @@ def test_noise_beyond_the_vocabulary_is_refused(glove):
 def test_the_nearest_word_of_the_noisy_vector_comes_out(glove, monkeypatch):
     rows = np.arange(300)
     mechanism = Madlib(glove, epsilon=8.0)
-    drawn = mechanism.sample_rows(rows, RandomBits(5))
+    draws = mechanism.sample_rows(rows, RandomBits(5))
     noisy = noisy_vectors(monkeypatch, mechanism, rows)
     matrix = glove.matrix.astype(np.float64)
-    nearest = [((matrix - each) ** 2).sum(axis=1).argmin() for each in noisy]
-    np.testing.assert_array_equal(drawn, nearest)
+    nearest = [((matrix - entry) ** 2).sum(axis=1).argmin() for entry in noisy]
+    np.testing.assert_array_equal(draws, nearest)
 
 
 def losses_on_a_line(scale_factor):

@@ -71,8 +71,8 @@ def test_whitened_noise_has_no_direction(glove, monkeypatch):
 def test_the_noise_is_as_long_as_madlibs_in_the_mean_square(glove, monkeypatch):
     rows = np.zeros(40_000, dtype=np.int64)
     squares = [
-        (noise_of(monkeypatch, each, rows) ** 2).sum(axis=1).mean()
-        for each in (Madlib(glove, epsilon=4.0), Mahalanobis(glove, epsilon=4.0))
+        (noise_of(monkeypatch, entry, rows) ** 2).sum(axis=1).mean()
+        for entry in (Madlib(glove, epsilon=4.0), Mahalanobis(glove, epsilon=4.0))
     ]
     assert squares[1] == pytest.approx(squares[0], rel=0.02)
 
@@ -95,8 +95,8 @@ def long_cloud():
 
 def frequencies(mechanism, samples=200_000):
     rows = np.repeat(np.arange(3), samples)
-    drawn = mechanism.sample_rows(rows, RandomBits(11)).reshape(3, samples)
-    return np.stack([np.bincount(each, minlength=len(mechanism.vectors)) for each in drawn])
+    draws = mechanism.sample_rows(rows, RandomBits(11)).reshape(3, samples)
+    return np.stack([np.bincount(entry, minlength=len(mechanism.vectors)) for entry in draws])
 
 
 def worst_lower_bound(counts, allowed):

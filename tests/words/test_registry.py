@@ -12,7 +12,7 @@ OPTIONS = {"vickrey": {"t": 0.3}, "mahalanobis": {"lambda_": 0.4}, "custext": {"
 
 def test_the_package_offers_the_registry():
     named = [getattr(dptext, name) for name in dptext.__all__]
-    public = {each for each in named if isinstance(each, type) and issubclass(each, WordMechanism)}
+    public = {entry for entry in named if isinstance(entry, type) and issubclass(entry, WordMechanism)}
     assert public == {*MECHANISMS.values(), *PUBLISHED_ONLY.values()}
 
 
@@ -28,9 +28,9 @@ def test_a_file_goes_through_and_its_statement_leads_back(name, glove, tmp_path,
     assert "pure      epsilon at most" in capsys.readouterr().err
     statement = dptext.PrivacyStatement.from_json((tmp_path / "out.txt.privacy.json").read_text())
     assert statement.mechanism == MECHANISMS[name].name
-    again = mechanism_from_statement(statement)
-    assert type(again) is MECHANISMS[name]
-    assert again.parameters() == MECHANISMS[name](vectors, epsilon=3.0, **OPTIONS.get(name, {})).parameters() | {
+    repeated = mechanism_from_statement(statement)
+    assert type(repeated) is MECHANISMS[name]
+    assert repeated.parameters() == MECHANISMS[name](vectors, epsilon=3.0, **OPTIONS.get(name, {})).parameters() | {
         "vectors": "small.txt"
     }
     assert (tmp_path / "out.txt").read_text().endswith("<number>\n")

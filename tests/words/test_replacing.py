@@ -129,7 +129,7 @@ def test_documents_can_end_with_the_last_word_of_the_budget(faithful):
     assert result.texts == kept
     assert result.statement.guarantee == dptext.PureDP(80.0)
     assert [result.statement.parameters[name] for name in ("words_counted", "beyond")] == [2, "drop"]
-    assert any("cut after these" in each for each in result.statement.exposed)
+    assert any("cut after these" in entry for entry in result.statement.exposed)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_what_came_out_as_it_was_is_counted_for_the_owner(faithful):
 
 def test_a_tally_agrees_with_what_is_read_off_the_texts(glove):
     mechanism = TEM(dptext.load_vectors(glove, limit=300), epsilon=30.0)
-    texts = [" ".join(mechanism.vectors.words[at + 1 : at + 1 + at % 4]) for at in range(200)]
+    texts = [" ".join(mechanism.vectors.words[index + 1 : index + 1 + index % 4]) for index in range(200)]
     release = privatize(texts, mechanism)
     pairs = [(before.split(), after.split()) for before, after in zip(texts, release.texts, strict=True)]
     assert release.tally.kept == sum(word == other for one, two in pairs for word, other in zip(one, two, strict=True))

@@ -65,8 +65,8 @@ def test_words_beyond_the_reach_gain_next_to_nothing(glove, rows):
     assert mechanism.reach == pytest.approx(45.6 / epsilon, rel=1e-3)
     far = distances(glove, rows)
     assert (far > mechanism.reach).any()
-    formula, drawn = np.exp(log_formula(far, epsilon)), np.exp(logs_of(mechanism, rows))
-    assert 0.5 * np.abs(formula - drawn).sum(axis=1).max() <= 1.1 * len(glove) * math.exp(-22.7)
+    formula, draws = np.exp(log_formula(far, epsilon)), np.exp(logs_of(mechanism, rows))
+    assert 0.5 * np.abs(formula - draws).sum(axis=1).max() <= 1.1 * len(glove) * math.exp(-22.7)
 
 
 def test_a_running_sum_and_53_bits_lose_words_and_with_them_the_promise(glove, rows):

@@ -51,14 +51,14 @@ def many(size, seed=0, twins=True):
 def test_the_sets_are_those_of_a_plain_sort(small, size, similarity):
     for vectors in (small, many(300)):
         mechanism = SubsetSelection(vectors, epsilon=2.0, size=size, similarity=similarity)
-        wanted = sets_again(vectors, similarity, size)
-        found = mechanism._sets.members(np.arange(len(vectors)))
-        np.testing.assert_array_equal(found, wanted)
-        assert found.diagonal().all()
-        assert (found.sum(axis=1) == size).all()
+        target = sets_again(vectors, similarity, size)
+        result = mechanism._sets.members(np.arange(len(vectors)))
+        np.testing.assert_array_equal(result, target)
+        assert result.diagonal().all()
+        assert (result.sum(axis=1) == size).all()
         rows, places = np.divmod(np.arange(len(vectors) * size), size)
         members = mechanism._sets.member(rows, places)
-        np.testing.assert_array_equal(members, np.nonzero(wanted)[1])
+        np.testing.assert_array_equal(members, np.nonzero(target)[1])
 
 
 @pytest.mark.parametrize("size", [1, 30, 600, 1299])
@@ -67,13 +67,13 @@ def test_sets_of_more_words_than_a_tile_holds_and_bounds_that_fail(size, monkeyp
     monkeypatch.setattr(subset, "_TILE", 512)
     vectors = many(1300)
     mechanism = SubsetSelection(vectors, epsilon=2.0, size=size)
-    found = mechanism._sets.members(np.arange(0, 1301, 7))
-    np.testing.assert_array_equal(found, sets_again(vectors, "cosine", size)[::7])
+    result = mechanism._sets.members(np.arange(0, 1301, 7))
+    np.testing.assert_array_equal(result, sets_again(vectors, "cosine", size)[::7])
     probes = mechanism._sets._probes.copy()
     monkeypatch.setattr(mechanism._sets, "_probes", np.zeros_like(probes))  # all bounds are 0: each is wrong
     monkeypatch.setattr(subset, "_ENTRIES", 5000)  # fewer than there are words, so most are sought one by one
     mechanism._sets._kept._start()
-    np.testing.assert_array_equal(mechanism._sets.members(np.arange(0, 1301, 7)), found)
+    np.testing.assert_array_equal(mechanism._sets.members(np.arange(0, 1301, 7)), result)
 
 
 def test_a_fine_grid_is_taken_where_one_word_lies_far_from_all_others():
@@ -82,20 +82,20 @@ def test_a_fine_grid_is_taken_where_one_word_lies_far_from_all_others():
     vectors = dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(50)], points))
     mechanism = SubsetSelection(vectors, epsilon=2.0, size=5, similarity="euclidean")
     far = np.sqrt(((vectors.matrix.astype(np.float64)[:, None] - vectors.matrix) ** 2).sum(axis=2))
-    found = mechanism._sets.members(np.arange(len(vectors)))
+    result = mechanism._sets.members(np.arange(len(vectors)))
     others = np.setdiff1d(np.arange(50), 7)
-    farthest = np.where(found, far, 0.0).max(axis=1)[others]
+    farthest = np.where(result, far, 0.0).max(axis=1)[others]
     assert (farthest <= np.sort(far, axis=1)[others, 4] + 0.1).all()  # on the coarse grid all others are one point
 
 
 def test_what_is_kept_is_bounded_and_changes_no_draw(small, monkeypatch):
     mechanism = SubsetSelection(small, epsilon=3.0, size=20)
     words = [word for word in small.words for _ in range(3)]
-    drawn = mechanism.sample(words, seed=4)
-    assert drawn == mechanism.sample(words, seed=4)
+    sample = mechanism.sample(words, seed=4)
+    assert sample == mechanism.sample(words, seed=4)
     halves = SubsetSelection(small, epsilon=3.0, size=20)
     monkeypatch.setattr(halves._sets._kept, "_room", 50)
-    assert halves.sample(words, seed=4) == drawn
+    assert halves.sample(words, seed=4) == sample
     alone = [SubsetSelection(small, epsilon=3.0, size=20).sample([word] * 40, seed=9) for word in small.words[:3]]
     beside = SubsetSelection(small, epsilon=3.0, size=20)
     beside.sample(list(small.words), seed=1)
@@ -164,8 +164,8 @@ def test_a_document_costs_its_words_and_never_more_than_the_first_ones(small):
     assert mechanism.document_statement(50).guarantee == dptext.PureDP(6.0)
     dropped = SubsetSelection(small, epsilon=2.0, max_words=3, beyond="drop")
     assert len(dptext.privatize(["the man said that he was"], dropped, seed=1).texts[0].split()) == 3
-    again = dptext.PrivacyStatement.from_json(release.statement.to_json())
-    assert (again.parameters["max_words"], again.parameters["size"]) == (3, mechanism.size)
+    repeated = dptext.PrivacyStatement.from_json(release.statement.to_json())
+    assert (repeated.parameters["max_words"], repeated.parameters["size"]) == (3, mechanism.size)
 
 
 def test_statements_name_any_two_words(small):
@@ -181,18 +181,18 @@ def test_statements_name_any_two_words(small):
 @pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
 def test_the_size_is_the_best_of_the_public_profile_and_falls_with_epsilon(small, similarity):
     mechanisms = [SubsetSelection(small, epsilon=epsilon, similarity=similarity) for epsilon in (0.5, 2.0, 4.0, 8.0)]
-    sizes = [each.size for each in mechanisms]
+    sizes = [entry.size for entry in mechanisms]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 20 > sizes[-1]
     points = grid_again(small, similarity)
     words = np.unique(np.geomspace(1, len(small), subset._PROFILED).astype(int)) - 1
     far = np.sort(np.sqrt(((points[words, None] - points) ** 2).sum(axis=2)), axis=1) * mechanisms[0]._sets._table.step
-    alike = 1 - far**2 / 2 if similarity == "cosine" else -far
-    profile = Profile(np.arange(1, len(small) + 1), np.cumsum(alike.mean(axis=0)), candidates=len(small))
+    similar = 1 - far**2 / 2 if similarity == "cosine" else -far
+    profile = Profile(np.arange(1, len(small) + 1), np.cumsum(similar.mean(axis=0)), candidates=len(small))
     for mechanism in mechanisms:
         best = best_size(mechanism.epsilon, profile)
-        least = profile.expected(best, mechanism.epsilon) - profile.expected(mechanism.size, mechanism.epsilon)
-        assert least < 0.01  # ranks are looked at in steps
+        minimum = profile.expected(best, mechanism.epsilon) - profile.expected(mechanism.size, mechanism.epsilon)
+        assert minimum < 0.01  # ranks are looked at in steps
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,6 @@ def test_two_words_are_the_fewest():
 def test_its_pickle_draws_alike_and_holds_none_of_what_was_found(small):
     mechanism = SubsetSelection(small, epsilon=3.0)
     before = pickle.dumps(mechanism)
-    drawn = mechanism.sample(list(small.words), seed=1)
+    sample = mechanism.sample(list(small.words), seed=1)
     assert pickle.dumps(mechanism) == before
-    assert pickle.loads(before).sample(list(small.words), seed=1) == drawn
+    assert pickle.loads(before).sample(list(small.words), seed=1) == sample

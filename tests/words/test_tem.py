@@ -20,10 +20,10 @@ TWIN_ROWS = 100  # pairs of so many words are enough to reject what is broken
 def distances(vectors, rows):
     """Float64 brute force: (n, V) Euclidean distances from rows to all words."""
     matrix = vectors.matrix.astype(np.float64)
-    found = np.empty((len(rows), len(matrix)))
+    result = np.empty((len(rows), len(matrix)))
     for place, row in enumerate(rows):
-        found[place] = np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1))
-    return found
+        result[place] = np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1))
+    return result
 
 
 def log_formula(far, epsilon, threshold):
@@ -134,8 +134,8 @@ def chi_square(counts, probabilities):
     expected = probabilities * counts.sum()
     rare = expected < 10
     observed = np.append(counts[~rare], counts[rare].sum())
-    wanted = np.append(expected[~rare], expected[rare].sum())
-    return stats.chisquare(observed[wanted > 0], wanted[wanted > 0], sum_check=False).pvalue
+    target = np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(observed[target > 0], target[target > 0], sum_check=False).pvalue
 
 
 @pytest.mark.statistical
@@ -172,12 +172,12 @@ def test_the_gumbel_form_of_algorithm_two_agrees_as_an_oracle(small):
     scores = np.append(-far[inside], -threshold + 2 / epsilon * np.log(outside.size))
     noisy = scores + generator.gumbel(0, 2 / epsilon, size=(400_000, scores.size))
     chosen = noisy.argmax(axis=1)
-    drawn = np.where(
+    draws = np.where(
         chosen == inside.size,
         generator.choice(outside, chosen.size),
         inside[np.minimum(chosen, inside.size - 1)],
     )
-    counts = np.bincount(drawn, minlength=len(small))
+    counts = np.bincount(draws, minlength=len(small))
     mechanism = TEM(small, epsilon=epsilon, threshold=threshold)
     assert chi_square(counts, mechanism.probabilities(small.words[word])) > FALSE_ALARM
     # with noise of scale 1/epsilon instead the oracle is another mechanism, and the test says so
@@ -229,9 +229,9 @@ def test_pure_epsilon_does_not_depend_on_epsilon(size, pure):
 def test_the_uniform_policy_mixes_all_rows_and_keeps_the_pure_bound(small):
     mechanism = TEM(small, epsilon=2.0, unknown="uniform")
     mixed = mechanism.probabilities("nobody-knows-me")
-    each = TEM(small, epsilon=2.0).distributions(list(small.words))  # the unknown word as an element like others
-    np.testing.assert_allclose(mixed, each.mean(axis=0), rtol=1e-12)
-    loss = np.abs(np.log(mixed) - np.log(each[small.vocabulary.row("wordb1x")]))
+    entry = TEM(small, epsilon=2.0).distributions(list(small.words))  # the unknown word as an element like others
+    np.testing.assert_allclose(mixed, entry.mean(axis=0), rtol=1e-12)
+    loss = np.abs(np.log(mixed) - np.log(entry[small.vocabulary.row("wordb1x")]))
     assert loss.max() <= mechanism.word_guarantee().pure_epsilon + mechanism.slack
     counts = np.bincount(
         mechanism.sample_rows(np.full(400_000, small.vocabulary.unknown_row), RandomBits(6)), minlength=len(small)
@@ -279,8 +279,8 @@ def test_a_small_cache_gives_the_same_draws(glove, monkeypatch):
     narrow = TEM(glove, epsilon=3.0)
     assert len(narrow._selection._kept["sums"]) == 1024
     narrow.sample(words)
-    drawn = narrow.sample(words[:800], seed=2)
-    assert drawn == plain.sample(words[:800], seed=2)
+    sample = narrow.sample(words[:800], seed=2)
+    assert sample == plain.sample(words[:800], seed=2)
 
 
 def test_a_pickled_mechanism_holds_nothing_that_was_drawn(glove):

@@ -28,34 +28,34 @@ def named(metric):
 
 
 def canberra(rows, matrix):
-    apart = np.abs(rows[:, None] - matrix[None])
+    distance = np.abs(rows[:, None] - matrix[None])
     length = np.abs(rows)[:, None] + np.abs(matrix)[None]
-    return (apart / np.where(length > 0, length, 1.0)).sum(axis=2)
+    return (distance / np.where(length > 0, length, 1.0)).sum(axis=2)
 
 
 def brute_force(metric, points):
     """(V, V) distances in extended precision, with formulas of their own."""
     points = points.astype(np.longdouble)
-    apart = points[:, None] - points[None]
-    squared = (apart**2).sum(axis=2)
+    distance = points[:, None] - points[None]
+    squared = (distance**2).sum(axis=2)
     if callable(metric):
         return np.asarray(metric(points.astype(np.float64), points.astype(np.float64)))
     if metric == "angular":
         points[~points.any(axis=1), 0] = 1
         ways = points / np.sqrt((points**2).sum(axis=1, keepdims=True))
-        found = 2 * np.arctan2(
+        result = 2 * np.arctan2(
             np.sqrt(((ways[:, None] - ways[None]) ** 2).sum(axis=2)),
             np.sqrt(((ways[:, None] + ways[None]) ** 2).sum(axis=2)),
         )
     else:
         inside = 1 - (points**2).sum(axis=1)
-        found = {
+        result = {
             "euclidean": lambda: np.sqrt(squared),
-            "manhattan": lambda: np.abs(apart).sum(axis=2),
-            "chebyshev": lambda: np.abs(apart).max(axis=2),
+            "manhattan": lambda: np.abs(distance).sum(axis=2),
+            "chebyshev": lambda: np.abs(distance).max(axis=2),
             "poincare": lambda: 2 * np.arcsinh(np.sqrt(squared / inside[:, None] / inside[None])),
         }[metric]()
-    return found.astype(np.float64)
+    return result.astype(np.float64)
 
 
 def vectors_of(points):
@@ -186,8 +186,8 @@ def chi_square(counts, probabilities):
     expected = probabilities * counts.sum()
     rare = expected < 10
     observed = np.append(counts[~rare], counts[rare].sum())
-    wanted = np.append(expected[~rare], expected[rare].sum())
-    return stats.chisquare(observed[wanted > 0], wanted[wanted > 0], sum_check=False).pvalue
+    target = np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(observed[target > 0], target[target > 0], sum_check=False).pvalue
 
 
 @pytest.mark.parametrize("metric", [*OTHERS, canberra], ids=named)
@@ -236,17 +236,17 @@ def test_draws_do_not_depend_on_batches_the_cache_or_the_cores(glove, metric, mo
     weights = plain.weights(list(words[:50]))
     np.testing.assert_array_equal(np.concatenate([plain.weights([word]) for word in words[:50]]), weights)
     rows = np.random.default_rng(8).integers(0, size, 400)
-    wanted = plain.sample_rows(rows, RandomBits(1))
+    target = plain.sample_rows(rows, RandomBits(1))
     used = build()
     for start in range(0, 400, 7):
         used.sample_rows(rows[::-1][start : start + 7], RandomBits(2))
-    np.testing.assert_array_equal(used.sample_rows(rows, RandomBits(1)), wanted)
+    np.testing.assert_array_equal(used.sample_rows(rows, RandomBits(1)), target)
     copy = pickle.loads(pickle.dumps(used))
-    np.testing.assert_array_equal(copy.sample_rows(rows, RandomBits(1)), wanted)
+    np.testing.assert_array_equal(copy.sample_rows(rows, RandomBits(1)), target)
     for cores in (1, 5):
         monkeypatch.setattr("dptext.noise.selection.available_cores", lambda cores=cores: cores)
         monkeypatch.setattr("dptext.threads.available_cores", lambda cores=cores: cores)
-        np.testing.assert_array_equal(build().sample_rows(rows, RandomBits(1)), wanted)
+        np.testing.assert_array_equal(build().sample_rows(rows, RandomBits(1)), target)
 
 
 @pytest.mark.parametrize("metric", OTHERS)
@@ -346,8 +346,8 @@ def test_a_mechanism_is_built_again_with_its_metric(tmp_path, metric):
         )
     )
     mechanism = TEM(dptext.load_vectors(str(file)), epsilon=3.0, metric=metric)
-    again = mechanism_from_statement(mechanism.statement, vectors=str(file))
-    assert again.statement == mechanism.statement
+    repeated = mechanism_from_statement(mechanism.statement, vectors=str(file))
+    assert repeated.statement == mechanism.statement
     callers = TEM(mechanism.vectors, epsilon=3.0, metric=canberra)
     with pytest.raises(DataError, match="a function of its caller, which no file holds"):
         mechanism_from_statement(callers.statement, vectors=str(file))

@@ -17,7 +17,7 @@ WORDS = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
 
 
 def training(guarantee=ApproxDP(1.0, 1e-6), **changes):  # noqa: B008  frozen
-    made = PrivacyStatement(
+    statement = PrivacyStatement(
         guarantee=guarantee,
         unit=Unit.USER,
         relation=Relation.ADD_REMOVE,
@@ -28,7 +28,7 @@ def training(guarantee=ApproxDP(1.0, 1e-6), **changes):  # noqa: B008  frozen
         exposed=("the dimension",),
         release_id="abc",
     )
-    return dataclasses.replace(made, **changes)
+    return dataclasses.replace(statement, **changes)
 
 
 def released(statement, texts=("my cat", "the old dog"), **options):
@@ -43,7 +43,7 @@ def released(statement, texts=("my cat", "the old dog"), **options):
 def test_vectors_without_a_statement_are_public_and_mechanisms_say_so(small):
     assert small.statement is None
     statement = dptext.TEM(small, epsilon=1.0).statement
-    assert any("vectors and all parameters are public" in each for each in statement.assumptions)
+    assert any("vectors and all parameters are public" in assumption for assumption in statement.assumptions)
     assert not any(name.startswith("vectors_p") for name in statement.parameters)
 
 
@@ -51,8 +51,10 @@ def test_vectors_without_a_statement_are_public_and_mechanisms_say_so(small):
 def test_a_mechanism_on_protected_vectors_says_whom_it_speaks_of(build):
     vectors = dptext.load_vectors(WORDS, statement=training())
     statement = build(vectors, epsilon=2.0).statement
-    assert not any("are public:" in each for each in statement.assumptions)
-    assert any("nobody whose words these are has text in the training" in each for each in statement.assumptions)
+    assert not any("are public:" in assumption for assumption in statement.assumptions)
+    assert any(
+        "nobody whose words these are has text in the training" in assumption for assumption in statement.assumptions
+    )
     assert statement.parameters["vectors_promise"] == "(1, 1e-06)-differential privacy; unit user, add/remove"
     assert statement.parameters["vectors_release"] == "abc"
     assert isinstance(statement.guarantee, MetricDP)  # for every fixed matrix, so for who is in the texts only
@@ -66,8 +68,8 @@ def test_every_way_in_keeps_the_statement(tmp_path):
     fewer = dptext.load_vectors(vectors, limit=2)
     assert (len(fewer), fewer.statement) == (2, training())
     dptext.save_vectors(vectors, tmp_path / "folder")
-    again = dptext.load_vectors(tmp_path / "folder")
-    assert (again.fingerprint, again.statement) == (vectors.fingerprint, training())
+    repeated = dptext.load_vectors(tmp_path / "folder")
+    assert (repeated.fingerprint, repeated.statement) == (vectors.fingerprint, training())
     assert dptext.load_vectors(tmp_path / "folder", limit=3).statement == training()
     assert dptext.load_vectors(tmp_path / "folder", statement=training()).statement == training()
 
@@ -163,7 +165,7 @@ def test_the_two_parts_of_one_document():
 def test_what_both_say_is_kept_and_what_no_longer_holds_goes():
     mechanism, statement = released(training(seeded=True))
     both = statement_with_training(statement, mechanism.vectors)
-    assert not any("nobody whose words these are" in each for each in both.assumptions)
+    assert not any("nobody whose words these are" in assumption for assumption in both.assumptions)
     assert "users are sampled at random" in both.assumptions
     assert set(both.exposed) == {*statement.exposed, "the dimension"}
     assert both.seeded

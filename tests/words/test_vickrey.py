@@ -36,14 +36,14 @@ def test_t_one_gives_the_second_neighbour(glove):
     rows = np.arange(2000)
     nearest = Madlib(glove, epsilon=200.0).sample_rows(rows, RandomBits(1))
     np.testing.assert_array_equal(nearest, rows)  # hardly any noise
-    drawn = Vickrey(glove, epsilon=200.0, t=1.0).sample_rows(rows, RandomBits(1))
+    draws = Vickrey(glove, epsilon=200.0, t=1.0).sample_rows(rows, RandomBits(1))
     matrix = glove.matrix.astype(np.float64)
     for row in range(0, 2000, 100):
         far = np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1))
         order = np.argsort(far)
         # the noise is .25 long: whatever came out lies within it of the second
-        assert far[drawn[row]] <= far[order[1]] + 2 * 0.5
-        assert drawn[row] != row
+        assert far[draws[row]] <= far[order[1]] + 2 * 0.5
+        assert draws[row] != row
 
 
 def line():
@@ -68,8 +68,8 @@ def exact_law(points, epsilon, t, *, published=False):
 
 def frequencies(mechanism, samples=300_000):
     rows = np.repeat(np.arange(3), samples)
-    drawn = mechanism.sample_rows(rows, RandomBits(5)).reshape(3, samples)
-    return np.stack([np.bincount(each, minlength=4) for each in drawn])
+    draws = mechanism.sample_rows(rows, RandomBits(5)).reshape(3, samples)
+    return np.stack([np.bincount(entry, minlength=4) for entry in draws])
 
 
 @pytest.mark.statistical
@@ -79,7 +79,7 @@ def test_output_frequencies_follow_the_papers_law_and_another_t_is_rejected(t, p
     vectors = line()
     points = vectors.matrix[:, 0].astype(np.float64)
     counts = frequencies(Vickrey(vectors, epsilon=1.0, t=t, unsafe_as_published=published))
-    right, wrong = (exact_law(points, 1.0, each, published=published) for each in (t, 0.8 * t))
+    right, wrong = (exact_law(points, 1.0, entry, published=published) for entry in (t, 0.8 * t))
     rejected = []
     for row in range(3):
         possible = right[row] > 0
@@ -109,10 +109,10 @@ def test_the_law_keeps_the_promise_for_every_pair_and_the_published_one_loses_al
 def test_three_words_at_one_point_and_two_words_in_all():
     points = [[0.0, 0.0]] * 3 + [[1e6, 0.0]] * 2
     vectors = dptext.WordVectors(["ape", "bee", "cow", "dog", "<unk>"], points)
-    drawn = Vickrey(vectors, epsilon=1.0, t=0.5).sample(["ape"] * 4000, seed=1)
+    sample = Vickrey(vectors, epsilon=1.0, t=0.5).sample(["ape"] * 4000, seed=1)
     # ties go to the lower row, and equal distances make the odds 1 - t
-    assert set(drawn) == {"ape", "bee"}
-    assert stats.binomtest(drawn.count("ape"), 4000, 0.5).pvalue > FALSE_ALARM
+    assert set(sample) == {"ape", "bee"}
+    assert stats.binomtest(sample.count("ape"), 4000, 0.5).pvalue > FALSE_ALARM
     only = dptext.WordVectors(["ape", "<unk>"], [[1.0], [2.0]])
     assert set(Vickrey(only, epsilon=1.0).sample(["ape"] * 200)) == {"ape", "<unk>"}
 
@@ -153,9 +153,9 @@ def test_the_statement_promises_what_madlib_does(glove):
 def test_the_published_variant_is_rebuilt_from_its_statement():
     vectors = dptext.load_vectors("glove-6b-50d", limit=500)
     mechanism = Vickrey(vectors, epsilon=10.0, t=0.6, unsafe_as_published=True)
-    again = mechanism_from_statement(mechanism.document_statement(4))
-    assert again.statement == mechanism.statement
-    assert again.sample(["dog", "cat"] * 50, seed=1) == mechanism.sample(["dog", "cat"] * 50, seed=1)
+    repeated = mechanism_from_statement(mechanism.document_statement(4))
+    assert repeated.statement == mechanism.statement
+    assert repeated.sample(["dog", "cat"] * 50, seed=1) == mechanism.sample(["dog", "cat"] * 50, seed=1)
 
 
 @pytest.mark.parametrize("t", [-0.1, 1.5])

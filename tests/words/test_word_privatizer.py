@@ -80,9 +80,9 @@ def test_arguments_are_checked_by_fit(small):
         WordPrivatizer(vectors=small).fit()
     mechanism = dptext.TEM(small, epsilon=2.0)
     assert WordPrivatizer(mechanism).fit().mechanism_ is mechanism
-    for given, name in (({"epsilon": 1.0}, "epsilon"), ({"vectors": small}, "vectors")):
+    for values, name in (({"epsilon": 1.0}, "epsilon"), ({"vectors": small}, "vectors")):
         with pytest.raises(ParameterError, match=f"the TEM that was given has its own {name}: leave {name} out"):
-            WordPrivatizer(mechanism, **given).fit()
+            WordPrivatizer(mechanism, **values).fit()
     with pytest.raises(ParameterError, match="has its own threshold"):
         WordPrivatizer(mechanism, mechanism_params={"threshold": 1.0}).fit()
     with pytest.raises(ParameterError, match="epsilon must be a finite number above 0"):
@@ -121,12 +121,12 @@ def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(privatizer)
     first = privatizer.statement_
     privatizer.transform(["one two", None])
     second = privatizer.statement_
-    assert [each.parameters["words_counted"] for each in (first, second)] == [3, 2]
+    assert [entry.parameters["words_counted"] for entry in (first, second)] == [3, 2]
     assert first.release_id != second.release_id
     both = first.compose(second)
     assert both.guarantee.epsilon == pytest.approx(0.2)
     assert both.slack == first.slack + second.slack
-    assert not any("null" in each for each in second.exposed)  # a missing text is an empty one here
+    assert not any("null" in entry for entry in second.exposed)  # a missing text is an empty one here
 
 
 # -- fresh noise ----------------------------------------------------------------------------------------------

@@ -36,8 +36,8 @@ def sender(channel):
     """In which region the outputs for x and for -x lie."""
 
     def draw(inputs, bits):
-        drawn = channel.sample((1 - 2 * inputs[:, None]) * np.eye(1, DIMENSION), bits).astype(np.float64)
-        heights = drawn[:, 0] / np.linalg.norm(drawn, axis=1)
+        draws = channel.sample((1 - 2 * inputs[:, None]) * np.eye(1, DIMENSION), bits).astype(np.float64)
+        heights = draws[:, 0] / np.linalg.norm(draws, axis=1)
         return np.where(heights >= channel.height, 0, np.where(heights <= -channel.height, 1, 2))
 
     return draw
@@ -50,8 +50,8 @@ def judged(channel, sampler=None, seed=None, error=1e-6):
     rest = 1 - inside - opposite
     logs = np.log([[inside, opposite, rest], [opposite, inside, rest]])
     coverage = "caps around x and -x"
-    drawn = {"sampler": sampler, "samples": SAMPLES, "error": error, "seed": seed}
-    return judge_exact(CLAIM, logs, EPSILON, names=["x", "-x"], coverage=coverage, **drawn)
+    draws = {"sampler": sampler, "samples": SAMPLES, "error": error, "seed": seed}
+    return judge_exact(CLAIM, logs, EPSILON, names=["x", "-x"], coverage=coverage, **draws)
 
 
 def _exact(channel, sampler=None):

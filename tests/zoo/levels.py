@@ -20,8 +20,8 @@ def judged(table, sampler=None, seed=None, error=1e-6):
     with np.errstate(divide="ignore"):
         logs = np.log(table)
     names = [f"level {n}" for n in range(len(table))]
-    drawn = {"sampler": sampler, "samples": SAMPLES, "error": error, "seed": seed}
-    return judge_exact(claim(PureDP(SENT)), logs, SENT, names=names, coverage="all levels", **drawn)
+    draws = {"sampler": sampler, "samples": SAMPLES, "error": error, "seed": seed}
+    return judge_exact(claim(PureDP(SENT)), logs, SENT, names=names, coverage="all levels", **draws)
 
 
 def _sent(table, sampler=None):

@@ -78,7 +78,7 @@ def l2_laplace(x, count, bits, epsilon=1.0):
 
 
 def l2_ratio(outputs, epsilon=1.0):
-    centres = [(each - each.mean()) / np.sqrt(((each - each.mean()) ** 2).sum()) for each in (LOW, HIGH)]
+    centres = [(entry - entry.mean()) / np.sqrt(((entry - entry.mean()) ** 2).sum()) for entry in (LOW, HIGH)]
     one, other = (np.sqrt(((outputs - centre) ** 2).sum(axis=1)) for centre in centres)
     return (other - one) * epsilon / 2
 

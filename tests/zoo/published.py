@@ -24,7 +24,7 @@ def channel_of(protocol, dimension, **options):
 
 def table_of(channel):
     """(codes, outputs) probabilities of all codes that occur; bit j of a row's number is bit j of the code."""
-    chances = [[int(each) / FINE_SCALE for each in side] for side in (channel.one, channel.zero)]
+    chances = [[int(entry) / FINE_SCALE for entry in side] for side in (channel.one, channel.zero)]
     return bits_given_codes(*chances)[codes_of(channel)]
 
 
@@ -88,7 +88,7 @@ CASES = [
 def bit_score(channel):
     """The log-likelihood ratio of bits, for the channel's own pair of inputs."""
     codes = channel.code_of(np.stack(channel.witness))
-    one, other = (np.where(each, channel.one, channel.zero).astype(np.float64) / FINE_SCALE for each in codes)
+    one, other = (np.where(code, channel.one, channel.zero).astype(np.float64) / FINE_SCALE for code in codes)
     tells = np.log(one / other) - np.log((1 - one) / (1 - other))
     return lambda outputs: outputs @ tells
 

@@ -34,16 +34,16 @@ def _judged(texts, names, allowed, guarantee, unit=Unit.DOCUMENT):
 
 
 def _by_distance(texts):
-    rows = [VECTORS.words.index(each) for each in texts]
+    rows = [VECTORS.words.index(text) for text in texts]
     points = VECTORS.matrix[rows].astype(np.float64)
-    apart = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
-    allowed = EPSILON * np.minimum(apart, TEM.word_guarantee().max_distance) + TEM.slack
+    distance = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
+    allowed = EPSILON * np.minimum(distance, TEM.word_guarantee().max_distance) + TEM.slack
     return lambda row, others: allowed[row, others]
 
 
 def between_redacted(_seed, _error):
     """Texts of one layout once they are redacted: those without a placeholder."""
-    texts = [each for each in INPUTS if REDACTED.redact(each) == each]
+    texts = [entry for entry in INPUTS if REDACTED.redact(entry) == entry]
     return _judged(_outputs(texts), texts, _by_distance(texts), TEM.word_guarantee())
 
 

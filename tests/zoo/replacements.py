@@ -120,15 +120,15 @@ NODES = 600
 
 def gumbel_shares(mechanism):
     """(V, V) by quadrature: for each k, candidate x wins where its noisy distance is below those of the k nearest."""
-    far, b, most = _distances(mechanism.vectors), mechanism.scale, mechanism.farthest
+    far, b, maximum = _distances(mechanism.vectors), mechanism.scale, mechanism.farthest
     size = len(far)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    noise, weights = nodes * most, weights * most
+    noise, weights = nodes * maximum, weights * maximum
 
     def cumulative(z):
-        return np.exp(-np.exp(-np.clip(z, -most, most) / b))
+        return np.exp(-np.exp(-np.clip(z, -maximum, maximum) / b))
 
-    low, high = cumulative(np.array([-most, most]))
+    low, high = cumulative(np.array([-maximum, maximum]))
     density = np.exp(-noise / b - np.exp(-noise / b)) / b / (high - low)
     counts = np.exp(np.arange(1, size + 1) * np.log(np.log(size)) - np.cumsum(np.log(np.arange(1, size + 1))))
     counts /= counts.sum()

@@ -75,8 +75,8 @@ class OutputsBeyond(TEM):
     """Now and then a word of the text comes through, whatever it is."""
 
     def sample(self, words, *, seed=None):
-        drawn = super().sample(words, seed=seed)
-        return [f"{word}s" if place == len(drawn) // 2 else word for place, word in enumerate(drawn)]
+        draws = super().sample(words, seed=seed)
+        return [f"{word}s" if place == len(draws) // 2 else word for place, word in enumerate(draws)]
 
 
 def _words(mechanism):
@@ -99,46 +99,46 @@ def truth_sent(seed, error):
 
 
 def highest_budget_for_all(seed, error):
-    shown, epsilon, _ = vectors_bits.weighted_bits()
+    visible, epsilon, _ = vectors_bits.weighted_bits()
     highest = flip_threshold(bit_budgets(epsilon / 2, vectors_bits.BITS)[-1])
     channel = WeightedChannel(WeightedBits.name, 2, [highest] * vectors_bits.BITS)
     vectors = vectors_bits.numbers_of_codes(vectors_bits.BITS, 2)
-    return vectors_bits.judged(shown, epsilon, vectors_bits.sender(channel, vectors), seed, error)
+    return vectors_bits.judged(visible, epsilon, vectors_bits.sender(channel, vectors), seed, error)
 
 
 def each_bit_at_epsilon(seed, error):
-    shown, drawn = SymmetricUnary(epsilon=1.0).channel(6), SymmetricUnary(epsilon=2.0).channel(6)
-    sampler = vectors_bits.sender(drawn, np.eye(6), lowest_first=True)
-    return vectors_bits.judged(vectors_bits.unary_table(shown), 1.0, sampler, seed, error)
+    visible, draws = SymmetricUnary(epsilon=1.0).channel(6), SymmetricUnary(epsilon=2.0).channel(6)
+    sampler = vectors_bits.sender(draws, np.eye(6), lowest_first=True)
+    return vectors_bits.judged(vectors_bits.unary_table(visible), 1.0, sampler, seed, error)
 
 
 def window_at_twice_epsilon(seed, error):
     plan = Plan(1, 2, 1.0)
-    shown, epsilon, _ = vectors_bits.cube(Piecewise(epsilon=4.0), 2, plan)()
-    drawn = CubeChannel("Piecewise", 8.0, 2, plan, steps=vectors_bits.STEPS)
-    return vectors_bits.judged(shown, epsilon, vectors_bits.sent_vectors(drawn)[2], seed, error)
+    visible, epsilon, _ = vectors_bits.cube(Piecewise(epsilon=4.0), 2, plan)()
+    channel = CubeChannel("Piecewise", 8.0, 2, plan, steps=vectors_bits.STEPS)
+    return vectors_bits.judged(visible, epsilon, vectors_bits.sent_vectors(channel)[2], seed, error)
 
 
 def forgotten_mass(seed, error):
-    shown = caps.honest()
+    visible = caps.honest()
 
     class Sent:
-        height = shown.height
+        height = visible.height
 
         @staticmethod
         def sample(vectors, bits):
-            drawn = shown.sample(vectors, bits)
+            draws = visible.sample(vectors, bits)
             stay = bits.uniform(len(vectors)) < 0.1
-            return np.where(stay[:, None], vectors, drawn)
+            return np.where(stay[:, None], vectors, draws)
 
-    return caps.judged(shown, caps.sender(Sent), seed, error)
+    return caps.judged(visible, caps.sender(Sent), seed, error)
 
 
 def bits_of_a_larger_epsilon(seed, error):
     options = {"lambda_": 1.0, **published.SMALL}
-    shown, drawn = (published.channel_of(OME, 2, epsilon=epsilon, **options) for epsilon in (1.0, 1.5))
-    table = published.table_of(shown)
-    return vectors_bits.judged(table, shown.guarantee.epsilon, published.sampler_of(drawn), seed, error)
+    visible, draws = (published.channel_of(OME, 2, epsilon=epsilon, **options) for epsilon in (1.0, 1.5))
+    table = published.table_of(visible)
+    return vectors_bits.judged(table, visible.guarantee.epsilon, published.sampler_of(draws), seed, error)
 
 
 def _case(name, run, why):

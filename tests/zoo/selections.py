@@ -90,9 +90,9 @@ def float32_sums(far, _rows, mechanism, _generator):
 
 def approximate_search(far, rows, mechanism, generator):
     """The neighbour list of each word misses one neighbour in ten, others for other words."""
-    found = (far <= mechanism.threshold) & (generator.random(far.shape) < 0.9)
-    found[np.arange(len(rows)), rows] = True
-    return _with_bottom(far, mechanism, found, lambda size, within: size - within)
+    result = (far <= mechanism.threshold) & (generator.random(far.shape) < 0.9)
+    result[np.arange(len(rows)), rows] = True
+    return _with_bottom(far, mechanism, result, lambda size, within: size - within)
 
 
 def passed_through(far, _rows, mechanism, _generator):

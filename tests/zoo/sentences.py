@@ -65,7 +65,7 @@ def _library(seed, error):
     row = {text: place for place, text in enumerate(TEXTS)}
 
     def sampler(inputs, bits):
-        return np.array([row[text] for text in rewriter.sample([INPUTS[each] for each in inputs], seed=_seed(bits))])
+        return np.array([row[text] for text in rewriter.sample([INPUTS[entry] for entry in inputs], seed=_seed(bits))])
 
     return _judged(rewriter.distributions(INPUTS), INPUTS, sampler=sampler, samples=20_000, error=error, seed=seed)
 
@@ -77,7 +77,7 @@ def _of_sets(sets_of):
 def _ties_by_the_input(similarities):
     """K members, the equal ones in an order that every input has of its own."""
     orders = np.random.default_rng(3).random(similarities.shape)
-    return [np.lexsort((order, -each))[:SIZE] for order, each in zip(orders, similarities, strict=True)]
+    return [np.lexsort((order, -entry))[:SIZE] for order, entry in zip(orders, similarities, strict=True)]
 
 
 def _approximate(similarities):
@@ -88,21 +88,21 @@ def _approximate(similarities):
 
 def _all_that_are_similar(similarities):
     """As many as are above a threshold, at least one."""
-    return [np.flatnonzero(each >= min(0.5, each.max())) for each in similarities]
+    return [np.flatnonzero(similarity >= min(0.5, similarity.max())) for similarity in similarities]
 
 
 def _ties_included(similarities):
     """All that are as similar as the k-th."""
-    return [np.flatnonzero(each >= np.sort(each)[-SIZE]) for each in similarities]
+    return [np.flatnonzero(similarity >= np.sort(similarity)[-SIZE]) for similarity in similarities]
 
 
 def without_the_text_itself(_seed, _error):
     """No private text shall come out as it is: it is removed from the candidates."""
     similarities = _similar(INPUTS)
     shares = np.zeros((len(INPUTS), len(TEXTS)))
-    for text, row, each in zip(INPUTS, shares, similarities, strict=True):
+    for text, row, entry in zip(INPUTS, shares, similarities, strict=True):
         left = [place for place, other in enumerate(TEXTS) if other != text]
-        row[left] = _selected(_nearest(np.where(np.isin(np.arange(len(TEXTS)), left), each, -2.0)[None]))[0, left]
+        row[left] = _selected(_nearest(np.where(np.isin(np.arange(len(TEXTS)), left), entry, -2.0)[None]))[0, left]
     return _judged(shares / shares.sum(axis=1, keepdims=True), INPUTS)
 
 
@@ -130,15 +130,15 @@ def _document(seed, error):
     """Always two sentences, each with half of the budget; the empty text where there is none."""
     rewriter = dptext.BankRewriter(BANK, epsilon=EPSILON, unit="document", max_sentences=2, size=SIZE)
     parts = [rewriter.parts(document) for document in DOCUMENTS]
-    shares = _both(*(rewriter.distributions(each) for each in zip(*parts, strict=True)))
-    place = {f"{one} {other}": at for at, (one, other) in enumerate((i, j) for i in TEXTS for j in TEXTS)}
+    shares = _both(*(rewriter.distributions(entry) for entry in zip(*parts, strict=True)))
+    place = {f"{one} {other}": position for position, (one, other) in enumerate((i, j) for i in TEXTS for j in TEXTS)}
     assert len(place) < PAIRS  # "dog cat" is one text of the bank, and part of two
     of = np.array([place[f"{one} {other}"] for one in TEXTS for other in TEXTS])
     merged = np.zeros((len(DOCUMENTS), PAIRS))
     np.add.at(merged, (slice(None), of), shares)
 
     def sampler(inputs, bits):
-        taken = [DOCUMENTS[each] for each in inputs]
+        taken = [DOCUMENTS[entry] for entry in inputs]
         return np.array([place[text] for text in dptext.privatize(taken, rewriter, seed=_seed(bits)).texts])
 
     return _judged(merged, DOCUMENTS, Unit.DOCUMENT, sampler=sampler, samples=20_000, error=error, seed=seed)
@@ -151,19 +151,19 @@ def _sentences(document):
 def _one_by_one(document, *, share, end):
     """(N + 1, N + 1) of a document, whose missing sentences come out as the last output; ``end`` puts them through."""
     texts = _sentences(document)
-    each = EPSILON / share(len(texts))
-    found = []
+    entry = EPSILON / share(len(texts))
+    result = []
     for place in range(2):
         there = place < len(texts)
-        drawn = _selected(_nearest(_similar([texts[place] if there else ""])), each)[0]
-        found.append(np.append(drawn, 0.0) if there or end else np.append(np.zeros(len(TEXTS)), 1.0))
-    return np.outer(*found).ravel()
+        draws = _selected(_nearest(_similar([texts[place] if there else ""])), entry)[0]
+        result.append(np.append(draws, 0.0) if there or end else np.append(np.zeros(len(TEXTS)), 1.0))
+    return np.outer(*result).ravel()
 
 
 def _documents(*, share, end):
     def run(_seed, _error):
         return _judged(
-            np.array([_one_by_one(each, share=share, end=end) for each in DOCUMENTS]), DOCUMENTS, Unit.DOCUMENT
+            np.array([_one_by_one(document, share=share, end=end) for document in DOCUMENTS]), DOCUMENTS, Unit.DOCUMENT
         )
 
     return run

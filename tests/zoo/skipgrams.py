@@ -27,9 +27,9 @@ ONE, TWO = np.arange(0, 2 * CANARIES, 2), np.arange(1, 2 * CANARIES, 2)
 
 
 def plan_of(**options):
-    given = {"epsilon": EPSILON, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0, "public_users": 10, "pairs": 20}
-    given |= {"dimension": 20, "negatives": 1, "subsample": 0.0, "distance": 20.0, "clip": CLIP}
-    return SkipGram(WORDS, **given | options).plan()
+    fields = {"epsilon": EPSILON, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0, "public_users": 10, "pairs": 20}
+    fields |= {"dimension": 20, "negatives": 1, "subsample": 0.0, "distance": 20.0, "clip": CLIP}
+    return SkipGram(WORDS, **fields | options).plan()
 
 
 class RepeatingKey(NoiseKey):
@@ -87,10 +87,10 @@ def _run(score=along, key=NoiseKey, **options):
 def published(at, **noise):
     """Algorithm 1-b, judged at an epsilon: tables before the first step and after the last."""
     size = 2 * CANARIES + 1
-    how = {"delta": DELTA, "lot": 6_000, "steps": STEPS, "dimension": 20, "negatives": 1, "window": 1, "clip": CLIP}
+    fields = {"delta": DELTA, "lot": 6_000, "steps": STEPS, "dimension": 20, "negatives": 1, "window": 1, "clip": CLIP}
 
     def run(seed, error):
-        made = DPUGC(WORDS, epsilon=0.05, **how, **noise, unsafe_as_published=True)
+        output = DPUGC(WORDS, epsilon=0.05, **fields, **noise, unsafe_as_published=True)
         turn = iter(range(10**9))
 
         def tables(included):
@@ -98,12 +98,12 @@ def published(at, **noise):
             texts = (" ".join([f"w{2 * n}x w{2 * n + 1}x"] * REPEATED) for n in np.flatnonzero(included))
             documents = [Document(text, user=str(place)) for place, text in enumerate(texts)]
             with users_of(documents, WORDS, unit="user", seed=1) as users, stored_users(users) as store:
-                after = made._trained(store, WORDS, RandomBits(key))
+                after = output._trained(store, WORDS, RandomBits(key))
             start = np.zeros_like(after)
             start[:size] = (RandomBits(key).uniform(size, 20) - 0.5) / 20
             return np.array([start, after], dtype=np.float64)
 
-        [statement] = made.statements().values()
+        [statement] = output.statements().values()
         claimed = statement.replace(guarantee=ApproxDP(at(statement), DELTA))
         bound = canary_loss(tables, along, canaries=CANARIES, delta=DELTA, error=error, seed=seed)
         return judge_canaries(claimed, bound, error=error, coverage=f"{CANARIES:,} users, one training run")

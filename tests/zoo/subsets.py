@@ -43,29 +43,29 @@ def _subset_selection(unknown):
 
 def ties_by_the_input(seed, _error):
     """Similarities of one digit tie often; which of those that tie are members, a hash of the word decides."""
-    apart = np.floor(_distances(_vectors(800)))
-    size = len(apart)
+    distance = np.floor(_distances(_vectors(800)))
+    size = len(distance)
     at_will = (np.arange(size)[:, None] * 7919 + np.arange(size) * 104729) % 1009 / 1009
-    return _of_sets(_nearest(apart + at_will), np.exp(EPSILON) * (1 - 2.0**-40), seed)
+    return _of_sets(_nearest(distance + at_will), np.exp(EPSILON) * (1 - 2.0**-40), seed)
 
 
 def any_members(seed, _error):
     """A search that finds the wrong ones, but always as many."""
-    apart = _distances(_vectors(800))
-    return _of_sets(_nearest(-apart), np.exp(EPSILON) * (1 - 2.0**-40), seed)
+    distances = _distances(_vectors(800))
+    return _of_sets(_nearest(-distances), np.exp(EPSILON) * (1 - 2.0**-40), seed)
 
 
 def size_by_the_input(seed, _error):
     """All words within a radius: many in a dense place, few elsewhere."""
-    apart = _distances(_vectors(800))
-    return _of_sets(apart <= np.median(np.sort(apart, axis=1)[:, SIZE]), np.exp(EPSILON), seed)
+    distances = _distances(_vectors(800))
+    return _of_sets(distances <= np.median(np.sort(distances, axis=1)[:, SIZE]), np.exp(EPSILON), seed)
 
 
 def ties_included(seed, _error):
     """The nearest and all that are as near as the last of them: their number varies."""
-    apart = np.floor(_distances(_vectors(800)))
-    np.fill_diagonal(apart, -1.0)
-    return _of_sets(apart <= np.sort(apart, axis=1)[:, SIZE - 1 : SIZE], np.exp(EPSILON), seed)
+    distance = np.floor(_distances(_vectors(800)))
+    np.fill_diagonal(distance, -1.0)
+    return _of_sets(distance <= np.sort(distance, axis=1)[:, SIZE - 1 : SIZE], np.exp(EPSILON), seed)
 
 
 def weights_rounded_up(seed, _error):
@@ -77,8 +77,8 @@ def weights_rounded_up(seed, _error):
 
 def weights_by_similarity(seed, _error):
     """From 1 to e^epsilon, the more a word is like the input: each input has a sum of its own."""
-    apart = _distances(_vectors(800))
-    return _audited(np.exp(EPSILON * (1 - apart / apart.max(axis=1, keepdims=True))), seed)
+    distances = _distances(_vectors(800))
+    return _audited(np.exp(EPSILON * (1 - distances / distances.max(axis=1, keepdims=True))), seed)
 
 
 CASES = [

@@ -20,9 +20,9 @@ DOCUMENTS = [(f"word{label} here", label) for label in range(CLASSES)]
 
 
 def total(*people):
-    found = MomentSum(SPACE, CLASSES)
-    found.add(people)
-    return found.cells
+    peoples = MomentSum(SPACE, CLASSES)
+    peoples.add(people)
+    return peoples.cells
 
 
 OTHERS = total(Someone(("word0 here", 0), ("word1", 1)), Someone(("word1 here", 1)))
@@ -77,9 +77,9 @@ def _rows_that_occur(seed, error):
         cells = OTHERS + comes * THEIRS
         occurs = (cells != 0).any(axis=1)
         noisy = _noisy(cells[occurs], count, SIGMA, bits)
-        found = np.full((count, *cells.shape), np.nan)
-        found[:, : occurs.sum()] = noisy
-        return found
+        result = np.full((count, *cells.shape), np.nan)
+        result[:, : occurs.sum()] = noisy
+        return result
 
     return _judged(draw, lambda outputs: np.isfinite(outputs).all(axis=2).sum(axis=1), seed, error)
 
@@ -97,7 +97,7 @@ def _corpus(*, remove):
     def draw(comes, count, bits):
         matrices = _noisy((OTHERS + comes * wrote)[:3], count, SIGMA, bits)
         allowed = np.setdiff1d(np.arange(len(POOL)), MINE if remove and comes else [])
-        found = np.zeros((count, len(POOL)))
+        result = np.zeros((count, len(POOL)))
         for row, matrix in enumerate(matrices):
             scores = vectors[allowed] @ matrix[:, 1:].T
             chosen, _ = choose(
@@ -107,8 +107,8 @@ def _corpus(*, remove):
                 shares=np.full(3, 1 / 3),
                 bits=bits,
             )
-            found[row, allowed[chosen]] = 1
-        return found
+            result[row, allowed[chosen]] = 1
+        return result
 
     def score(outputs):
         theirs = outputs[:, MINE].sum(axis=1)

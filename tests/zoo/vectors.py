@@ -138,9 +138,9 @@ def _line(sigma):
             points = rounded_gaussian(bits, 1.0 - 2.0 * inputs[:, None], sigma=sigma, step=step)[:, 0]
             return np.clip(points + whole + 1, 0, 2 * whole + 1).astype(np.int64)
 
-        drawn = {"sampler": draw, "samples": SAMPLES, "error": error, "seed": seed}
+        draws = {"sampler": draw, "samples": SAMPLES, "error": error, "seed": seed}
         of_line = claim(ApproxDP(LARGE, SMALL))
-        return judge_exact(of_line, np.stack(logs), LARGE, names=["1", "-1"], coverage=coverage, **drawn)
+        return judge_exact(of_line, np.stack(logs), LARGE, names=["1", "-1"], coverage=coverage, **draws)
 
     return run
 

@@ -140,7 +140,7 @@ def top_budget_for_all():
 
 def whole_budget_a_number():
     """Two numbers, each with the budget of the vector."""
-    table = code_table([flip_threshold(each) for each in bit_budgets(EPSILON, BITS)])
+    table = code_table([flip_threshold(budget) for budget in bit_budgets(EPSILON, BITS)])
     return kron_rows(table, table), EPSILON
 
 
@@ -205,8 +205,8 @@ def sent_vectors(channel):
     grid = np.array(list(product(np.arange(-STEPS, STEPS + 1) / STEPS, repeat=channel.dimension)))
 
     def draw(inputs, bits):
-        drawn = np.round(channel.sample(grid[inputs], bits).astype(np.float64), 4) + 0.0
-        return np.array([place.get(row.tobytes(), -1) for row in drawn])
+        draws = np.round(channel.sample(grid[inputs], bits).astype(np.float64), 4) + 0.0
+        return np.array([place.get(row.tobytes(), -1) for row in draws])
 
     return merged, channel.guarantee.epsilon, draw
 
@@ -291,7 +291,7 @@ def _sampled(name, broken, channel, epsilon, why):
 
 def _too_little_noise(epsilon):
     """Calibrated for 1.5 times the budget."""
-    thresholds = [flip_threshold(each) for each in bit_budgets(1.5 * epsilon / DIMENSION, 2)]
+    thresholds = [flip_threshold(budget) for budget in bit_budgets(1.5 * epsilon / DIMENSION, 2)]
     return WeightedChannel("WeightedBits", DIMENSION, thresholds)
 
 

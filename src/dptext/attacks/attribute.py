@@ -86,9 +86,9 @@ def attribute_inference(
     names = checked_attackers(attackers)
     rows = as_features("features", features)
     codes, kinds = as_codes("labels", labels, rows.shape[0])
-    whose = as_people(people, rows.shape[0])
+    owners = as_people(people, rows.shape[0])
     bits = RandomBits(seed)
-    parts = list(_parts(codes, kinds, whose, folds, random_state(bits)))
+    parts = list(_parts(codes, kinds, owners, folds, random_state(bits)))
     majority = np.empty_like(codes)
     answers = {name: _Answers(codes.size, kinds) for name in names}
     within = np.empty_like(codes)
@@ -101,11 +101,11 @@ def attribute_inference(
     # the majority of the training rows may not be that of the people judged: a blind guess is at least as good as one
     # answer for everybody
     blind = max(float((majority == codes).mean()), float(np.bincount(codes).max() / codes.size))
-    how: dict[str, float] = {"confidence": confidence, "design_effect": _BOTH_WAYS}
+    fields: dict[str, float] = {"confidence": confidence, "design_effect": _BOTH_WAYS}
     scores = []
     for name in names:
-        said = answers[name]
-        accuracy = mean_of_people(said.likeliest == codes, whose, **how)
+        answer = answers[name]
+        accuracy = mean_of_people(answer.likeliest == codes, owners, **fields)
         scored = partial(AttackScore, attack=f"attribute inference ({NAMES[name]})")
         scores += [
             scored(
@@ -117,12 +117,14 @@ def attribute_inference(
             ),
             scored(
                 measure="macro-F1",
-                score=macro_f1(codes, said.balanced, whose, **how),
+                score=macro_f1(codes, answer.balanced, owners, **fields),
                 baseline=1 / kinds,
                 baseline_name="guessing with the frequencies of the classes",
                 detail=f"{kinds} classes, each counts alike",
             ),
-            *_areas(partial(scored, baseline=0.5, baseline_name="chance"), said.chances, codes, whose, within, how),
+            *_areas(
+                partial(scored, baseline=0.5, baseline_name="chance"), answer.chances, codes, owners, within, fields
+            ),
         ]
     return scores
 
@@ -137,9 +139,9 @@ class _Answers:
 
     def add(self, held: Ids, seen: Ids, model: Learner, rows: Any) -> None:
         """Answers about the rows of a fold, by a model that saw some of the classes."""
-        alike = model.confidences(rows, alike=True)
-        self.likeliest[held], self.balanced[held] = model.predict(rows), seen[alike.argmax(axis=1)]
-        self.chances[np.ix_(held, seen)] = alike
+        similar = model.confidences(rows, alike=True)
+        self.likeliest[held], self.balanced[held] = model.predict(rows), seen[similar.argmax(axis=1)]
+        self.chances[np.ix_(held, seen)] = similar
 
 
 def _areas(
@@ -152,7 +154,7 @@ def _areas(
 ) -> list[AttackScore]:
     """Models of two folds have scales of their own: rows are compared within a fold."""
     kinds = chances.shape[1]
-    found = [
+    result = [
         scored(
             measure="AUC" if kinds == 2 else "AUC, mean of the classes",
             score=area_of_classes(chances, codes, whose, parts=within, **how),
@@ -162,15 +164,15 @@ def _areas(
     if kinds > 2:
         # one of k intervals is shown because it is the best: they hold together (Bonferroni)
         together = {**how, "confidence": 1 - (1 - how["confidence"]) / kinds}
-        each = [area(chances[:, kind], codes == kind, whose, parts=within, **together) for kind in range(kinds)]
-        found.append(
+        entry = [area(chances[:, kind], codes == kind, whose, parts=within, **together) for kind in range(kinds)]
+        result.append(
             scored(
                 measure="AUC, class told apart best",
-                score=max(each, key=lambda estimate: estimate.low),
+                score=max(entry, key=lambda estimate: estimate.low),
                 detail=f"of {kinds} classes, each against the rest; the intervals of all hold together",
             )
         )
-    return found
+    return result
 
 
 def _parts(codes: Ids, kinds: int, whose: Ids, folds: int, seed: int) -> Iterator[tuple[Ids, Ids]]:

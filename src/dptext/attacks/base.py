@@ -101,7 +101,7 @@ def are_texts(values: Rows) -> bool:
     """Whether these are texts or bags of words rather than numbers."""
     if hasattr(values, "tocsr") or isinstance(values, np.ndarray):
         return getattr(values, "dtype", None) is not None and values.dtype.kind in "OUS"
-    first = next((each for each in values if each is not None), None) if isinstance(values, Iterable) else None
+    first = next((value for value in values if value is not None), None) if isinstance(values, Iterable) else None
     if isinstance(first, str):
         return True
     return isinstance(first, Sequence) and all(isinstance(word, str) for word in first)
@@ -166,16 +166,16 @@ def lengths_of(rows: Any) -> npt.NDArray[np.float64]:
 def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
     """((rows,) codes 0 .. k - 1 in the order of first appearance, k): labels or names of any kind."""
     codes: dict[Hashable, int] = {}
-    found = []
+    result = []
     for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
         if value is None or (isinstance(value, float) and math.isnan(value)):
             raise ParameterError(f"{name} must say one for every row, row {row} has none: leave such rows out")
         if not isinstance(value, Hashable):
             raise ParameterError(f"{name} must be plain values, row {row} is of type {type(value).__name__}")
-        found.append(codes.setdefault(value, len(codes)))
-    if len(found) != rows:
-        raise ParameterError(f"{name} must be one for each of {rows:,} rows, got {len(found):,}")
-    return np.array(found, dtype=np.int64), len(codes)
+        result.append(codes.setdefault(value, len(codes)))
+    if len(result) != rows:
+        raise ParameterError(f"{name} must be one for each of {rows:,} rows, got {len(result):,}")
+    return np.array(result, dtype=np.int64), len(codes)
 
 
 def as_people(people: Iterable[Hashable] | None, rows: int) -> Ids:
@@ -185,17 +185,17 @@ def as_people(people: Iterable[Hashable] | None, rows: int) -> Ids:
 
 def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *, least: int = 0) -> Ids:
     """(n,) int64 from least to below - 1."""
-    found = np.asarray(ids)
-    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
-        raise ParameterError(f"{name} must be a row of at least one integer, got shape {found.shape}, {found.dtype}")
-    if rows is not None and found.size != rows:
-        raise ParameterError(f"{name} must hold one for each of {rows:,} rows, got {found.size:,}")
-    inside = (found >= least) & (found < below)
+    result = np.asarray(ids)
+    if result.ndim != 1 or not result.size or result.dtype.kind not in "iu":
+        raise ParameterError(f"{name} must be a row of at least one integer, got shape {result.shape}, {result.dtype}")
+    if rows is not None and result.size != rows:
+        raise ParameterError(f"{name} must hold one for each of {rows:,} rows, got {result.size:,}")
+    inside = (result >= least) & (result < below)
     if not inside.all():
         raise ParameterError(
             f"{name} must lie between {least} and {below - 1:,}, entry {int(np.argmin(inside))} does not"
         )
-    return found.astype(np.int64)
+    return result.astype(np.int64)
 
 
 def random_state(bits: Any) -> int:
@@ -284,11 +284,11 @@ class Learner:
     def confidences(self, rows: Any, *, alike: bool = False) -> npt.NDArray[np.float64]:
         """(n, classes) how likely each label is, in ascending order of labels."""
         with _cores_for(rows):
-            found = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
+            result = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
         if alike:
-            return found
-        found *= self._shares
-        return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
+            return result
+        result *= self._shares
+        return np.asarray(result / result.sum(axis=1, keepdims=True), dtype=np.float64)
 
     def _classifier(self, rows: Any, rarest: int) -> Any:
         if self._attacker == "linear":
@@ -325,8 +325,8 @@ class _RobustScaling:
         low, self._middle, high = np.percentile(rows, [25, 50, 75], axis=0)
         self._spread = (high - low) / _QUARTILES
         for column in np.flatnonzero(self._spread == 0):  # most rows are alike there: how far the others are off
-            apart = np.abs(rows[:, column] - self._middle[column])
-            self._spread[column] = np.median(apart[apart > 0]) if apart.any() else 1.0
+            distance = np.abs(rows[:, column] - self._middle[column])
+            self._spread[column] = np.median(distance[distance > 0]) if distance.any() else 1.0
         self._directions = _differ(np.abs(rows).max(axis=1))
         return self
 
@@ -346,8 +346,8 @@ class _SparseScaling:
     def fit(self, rows: Any, _labels: Any = None) -> _SparseScaling:
         lengths = np.asarray(abs(rows).max(axis=1).todense()).ravel()
         if lengths.any():
-            at = int(np.flatnonzero(lengths == np.percentile(lengths[lengths > 0], 50, method="lower"))[0])
-            self._length = float(lengths[at] * np.sqrt(((rows[at].data / lengths[at]) ** 2).sum()))
+            position = int(np.flatnonzero(lengths == np.percentile(lengths[lengths > 0], 50, method="lower"))[0])
+            self._length = float(lengths[position] * np.sqrt(((rows[position].data / lengths[position]) ** 2).sum()))
         self._directions = _differ(lengths)
         return self
 

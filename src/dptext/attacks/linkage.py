@@ -55,13 +55,13 @@ def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Id
         if block.shape != (stop - start, originals):
             raise ParameterError(f"scores must have shape {(stop - start, originals)} here, got {block.shape}")
         own = block[np.arange(stop - start), true[start:stop], None]
-        ahead, alike = block > own, block == own
+        ahead, similar = block > own, block == own
         # a NaN is neither above nor below nor equal: where there is one, these do not add up
-        if not (ahead | alike | (block < own)).all():
+        if not (ahead | similar | (block < own)).all():
             raise ParameterError("scores must be numbers or minus infinity, got NaN")
         if isinstance(pairs, Similarity):
-            pairs.settle(start, true[start:stop], block, ahead, alike)
-        before[start:stop], equal[start:stop] = ahead.sum(axis=1), alike.sum(axis=1)
+            pairs.settle(start, true[start:stop], block, ahead, similar)
+        before[start:stop], equal[start:stop] = ahead.sum(axis=1), similar.sum(axis=1)
 
     for_each_block(look, range(0, true.size, step))
     return before + bits.below(equal.astype(np.uint64)).astype(np.int64)
@@ -77,7 +77,7 @@ def similarities(
     if sparse:
         if similarity == "euclidean":
             raise ParameterError("similarity must be 'cosine' or 'dot' for sparse rows, got 'euclidean'")
-        left, right = (optional("scipy.sparse").csr_matrix(each) for each in (left, right))
+        left, right = (optional("scipy.sparse").csr_matrix(entry) for entry in (left, right))
     return (_Sparse if sparse else _Dense)(left, right, similarity), (right.shape[0], left.shape[0])
 
 
@@ -144,9 +144,9 @@ class Similarity(ABC):
         rows, columns = rows[~same], columns[~same]
         step = max(1, _ENTRIES // self._left.shape[1])
         for first in range(0, rows.size, step):
-            at = rows[first : first + step], columns[first : first + step]
-            lead, doubt = self._leads(start + at[0], at[1], true[at[0]])
-            ahead[at], alike[at] = lead > doubt, np.abs(lead) <= doubt
+            position = rows[first : first + step], columns[first : first + step]
+            lead, doubt = self._leads(start + position[0], position[1], true[position[0]])
+            ahead[position], alike[position] = lead > doubt, np.abs(lead) <= doubt
 
 
 class _Dense(Similarity):
@@ -189,14 +189,14 @@ class _Dense(Similarity):
     def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
         # halves: the difference of two huge numbers is no infinity
         private, one, other = self._right[rows] / 2, self._left[ahead] / 2, self._left[behind] / 2
-        apart = one - other
+        distance = one - other
         # |b - a'|^2 - |b - a|^2 = (a - a') . ((b - a) + (b - a'))
         seen = (private - one) + (private - other) if self._by_distance else private
         if self._unit:  # a row without direction is at right angles to all
             without = ~(private.any(axis=1) & one.any(axis=1) & other.any(axis=1))
             seen[without] = private[without]
-        apart, seen = _scaled(apart), _scaled(seen)
-        lead: Floats = (apart * seen).sum(axis=1)
+        distance, seen = _scaled(distance), _scaled(seen)
+        lead: Floats = (distance * seen).sum(axis=1)
         if not self._unit:
             return lead, np.zeros(lead.size)
         # rows of length 1 are known to rounding only: of equal directions none is nearer
@@ -214,8 +214,8 @@ class _Sparse(Similarity):
         self._most = int(np.diff(self._right.indptr).max())
 
     def __call__(self, start: int, stop: int) -> Floats:
-        found: Floats = (self._right[start:stop] @ self._across).toarray()
-        return found
+        result: Floats = (self._right[start:stop] @ self._across).toarray()
+        return result
 
     def rounding(self, start: int, stop: int) -> tuple[Floats, Floats]:
         lengths = self._lengths[0][start:stop] * self._lengths[1]
@@ -232,12 +232,12 @@ class _Sparse(Similarity):
 
     def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
         private, one, other = self._right[rows], self._left[ahead], self._left[behind]
-        apart = one - other
+        distance = one - other
         seen = private
         if self._by_distance:
             whole = lengths_of(private) * lengths_of(one) * lengths_of(other) > 0
             seen = private + (private - one - other).multiply(whole[:, None]).tocsr()
-        lead = np.asarray(apart.multiply(seen).sum(axis=1)).ravel()
+        lead = np.asarray(distance.multiply(seen).sum(axis=1)).ravel()
         return lead, 4 * _EPS * lengths_of(seen) if self._unit else np.zeros(lead.size)
 
 
@@ -440,10 +440,10 @@ def _codes_of(authors: Iterable[Hashable], codes: dict[Hashable, int], rows: int
             f"private_authors: row {unknown} is of somebody without a known row; the attack is on a closed world: "
             "leave such rows out"
         )
-    found = np.array([codes[name] for name in names], dtype=np.int64)
-    if len(np.unique(found)) < 2:
+    result = np.array([codes[name] for name in names], dtype=np.int64)
+    if len(np.unique(result)) < 2:
         raise ParameterError("private_authors must be at least two people: an interval over people needs them")
-    return found
+    return result
 
 
 def _centroids(left: Any, codes: Ids, people: int, right: Any) -> Pairs:
@@ -453,8 +453,8 @@ def _centroids(left: Any, codes: Ids, people: int, right: Any) -> Pairs:
 
 
 def _linear(left: Any, codes: Ids, right: Any, bits: RandomBits) -> Pairs:
-    found = Learner("linear", random_state(bits)).fit(left, codes).confidences(right)
-    return lambda start, stop: found[start:stop]
+    result = Learner("linear", random_state(bits)).fit(left, codes).confidences(right)
+    return lambda start, stop: result[start:stop]
 
 
 def _blind(counts: Ids, true: Ids, k: int) -> float:

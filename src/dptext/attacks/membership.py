@@ -123,16 +123,16 @@ class ChannelRows:
 
     def _read(self, ids: Ids) -> tuple[Floats, Floats]:
         """(probabilities, what the channel gave: these, or their logarithms)."""
-        given = np.asarray(self._rows(ids), dtype=np.float64)
-        if given.ndim != 2 or len(given) != len(ids):
-            raise ParameterError(f"channel must give {len(ids):,} rows for as many inputs, got shape {given.shape}")
+        values = np.asarray(self._rows(ids), dtype=np.float64)
+        if values.ndim != 2 or len(values) != len(ids):
+            raise ParameterError(f"channel must give {len(ids):,} rows for as many inputs, got shape {values.shape}")
         with np.errstate(over="ignore"):  # what is infinite is no distribution, and refused
-            rows = np.exp(given) if self._log else given
+            rows = np.exp(values) if self._log else values
         # NaN fails both comparisons
         if not ((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) <= _OFF).all()):
-            what = "exponentials" if self._log else "rows"
-            raise ParameterError(f"channel must hold distributions: {what} of at least 0 that sum to 1, got others")
-        return rows, given
+            text = "exponentials" if self._log else "rows"
+            raise ParameterError(f"channel must hold distributions: {text} of at least 0 that sum to 1, got others")
+        return rows, values
 
     def blocks(self) -> Iterator[Floats]:
         """All rows in order."""
@@ -144,15 +144,15 @@ class ChannelRows:
         """(inputs, outputs) ln P(output | input) of some of both, minus infinity where it cannot be."""
         if inputs.min() < 0 or inputs.max() >= self.inputs:
             raise ParameterError(f"original must hold ids of {self.inputs:,} inputs, got others")
-        found = np.empty((inputs.size, outputs.size))
+        result = np.empty((inputs.size, outputs.size))
         step = max(_LEAST_ROWS, _ENTRIES // self.inputs)
         for start in range(0, inputs.size, step):
-            _, given = self._read(inputs[start : start + step])
-            if outputs.min() < 0 or outputs.max() >= given.shape[1]:
-                raise ParameterError(f"private must hold ids of {given.shape[1]:,} outputs, got others")
+            _, values = self._read(inputs[start : start + step])
+            if outputs.min() < 0 or outputs.max() >= values.shape[1]:
+                raise ParameterError(f"private must hold ids of {values.shape[1]:,} outputs, got others")
             with np.errstate(divide="ignore"):  # logarithms as they were given keep what lies below 1e-308
-                found[start : start + step] = given[:, outputs] if self._log else np.log(given[:, outputs])
-        return found
+                result[start : start + step] = values[:, outputs] if self._log else np.log(values[:, outputs])
+        return result
 
 
 def sequence_likelihoods(
@@ -195,31 +195,33 @@ def sequence_likelihoods(
     codes = [[np.searchsorted(names, row) for row in rows] for names, rows in zip(symbols, sides, strict=True)]
     lengths = np.array([row.size for row in codes[0]])
     stacked = {
-        int(length): (at, np.stack([codes[0][place] for place in at]))
+        int(length): (position, np.stack([codes[0][place] for place in position]))
         for length in np.unique(lengths)
-        for at in [np.flatnonzero(lengths == length)]
+        for position in [np.flatnonzero(lengths == length)]
     }
 
     def pairs(start: int, stop: int) -> npt.NDArray[Any]:
-        found = np.full((stop - start, lengths.size), -np.inf)
+        result = np.full((stop - start, lengths.size), -np.inf)
         for place, row in enumerate(codes[1][start:stop]):
-            at, inside = stacked.get(row.size, (np.empty(0, dtype=np.int64), np.empty((0, row.size), dtype=np.int64)))
-            found[place, at] = table[inside, row].sum(axis=1)
-        return found
+            position, inside = stacked.get(
+                row.size, (np.empty(0, dtype=np.int64), np.empty((0, row.size), dtype=np.int64))
+            )
+            result[place, position] = table[inside, row].sum(axis=1)
+        return result
 
     return pairs, (len(codes[1]), lengths.size)
 
 
 def _flat(name: str, rows: Sequence[npt.ArrayLike]) -> list[npt.NDArray[np.int64]]:
-    found = []
+    result = []
     for place, row in enumerate(rows):
         ids = np.asarray(row)
         if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
             raise ParameterError(f"{name} must be sequences of integers, entry {place} is none")
-        found.append(ids.astype(np.int64))
-    if not found or not any(row.size for row in found):
-        raise ParameterError(f"{name} must hold at least one symbol, got none in {len(found):,} sequences")
-    return found
+        result.append(ids.astype(np.int64))
+    if not result or not any(row.size for row in result):
+        raise ParameterError(f"{name} must hold at least one symbol, got none in {len(result):,} sequences")
+    return result
 
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -307,12 +309,12 @@ def _measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, ho
 def _found_at(inside: Floats, outside: Floats, rate: float) -> Estimate:
     others = np.sort(outside)[::-1]
     binom = optional("scipy.stats").binom
-    few, many = (int(each) for each in binom.ppf([0.0125, 0.9875], others.size, rate))
+    few, many = (int(entry) for entry in binom.ppf([0.0125, 0.9875], others.size, rate))
     sure = int((inside >= others[few - 1]).sum()) if few else 0
     possible = int((inside > others[many]).sum()) if many < others.size else inside.size
-    found = int((inside > others[int(rate * others.size)]).sum())
+    result = int((inside > others[int(rate * others.size)]).sum())
     low, high = (share(count, inside.size, confidence=0.975) for count in (sure, possible))
-    return Estimate(found / inside.size, low.low, high.high, inside.size + outside.size, "rows")
+    return Estimate(result / inside.size, low.low, high.high, inside.size + outside.size, "rows")
 
 
 def _best_threshold(scores: Floats, members: Mask) -> float:
@@ -377,21 +379,21 @@ def shadow_membership(
     """
     known = _log_probabilities("shadow_outputs", shadow_outputs, logits)
     inside = _members("shadow_members", shadow_members, len(known))
-    asked = _log_probabilities("outputs", outputs, logits)
-    truth = _members("members", members, len(asked))
-    if known.shape[1] != asked.shape[1]:
+    requested = _log_probabilities("outputs", outputs, logits)
+    truth = _members("members", members, len(requested))
+    if known.shape[1] != requested.shape[1]:
         raise ParameterError(
-            f"shadow_outputs and outputs must have as many classes, got {known.shape[1]} and {asked.shape[1]}"
+            f"shadow_outputs and outputs must have as many classes, got {known.shape[1]} and {requested.shape[1]}"
         )
     if (shadow_labels is None) != (labels is None):
         raise ParameterError("give both shadow_labels and labels, or none")
     if shadow_labels is not None and labels is not None:
         classes = np.eye(known.shape[1])
         known = np.hstack([known, classes[_labels("shadow_labels", shadow_labels, *known.shape)]])
-        asked = np.hstack([asked, classes[_labels("labels", labels, *asked.shape)]])
-    found = _network(known, inside, asked, hidden, epochs, RandomBits(seed))
-    right = int(((found >= 0.5) == truth).sum())
-    return _measured("shadow model", found, truth, share(right, truth.size), "its own threshold, learnt on the shadow")
+        requested = np.hstack([requested, classes[_labels("labels", labels, *requested.shape)]])
+    result = _network(known, inside, requested, hidden, epochs, RandomBits(seed))
+    right = int(((result >= 0.5) == truth).sum())
+    return _measured("shadow model", result, truth, share(right, truth.size), "its own threshold, learnt on the shadow")
 
 
 def loss_membership(
@@ -447,10 +449,12 @@ def likelihood_ratio_membership(
         ParameterError: as in `shadow_membership`; a text that fewer than two shadows left out (online: or were
             trained on).
     """
-    asked = _confidence("outputs", outputs, labels, logits)
+    requested = _confidence("outputs", outputs, labels, logits)
     shadows = np.asarray(shadow_outputs, dtype=np.float64)
-    if shadows.ndim != 3 or shadows.shape[1] != asked.size:
-        raise ParameterError(f"shadow_outputs must be (shadows, {asked.size:,}, classes), got shape {shadows.shape}")
+    if shadows.ndim != 3 or shadows.shape[1] != requested.size:
+        raise ParameterError(
+            f"shadow_outputs must be (shadows, {requested.size:,}, classes), got shape {shadows.shape}"
+        )
     inside = _truths("shadow_members", shadow_members)
     if inside.shape != shadows.shape[:2]:
         raise ParameterError(f"shadow_members must be of shape {shadows.shape[:2]}, got {inside.shape}")
@@ -458,13 +462,13 @@ def likelihood_ratio_membership(
         fewest = int(mask.sum(axis=0).min())
         if fewest < 2:
             raise ParameterError(f"shadow_members must have two shadows for each text that {name} it, got {fewest}")
-    of_shadows = np.stack([_confidence("shadow_outputs", each, labels, logits) for each in shadows])
+    of_shadows = np.stack([_confidence("shadow_outputs", shadow, labels, logits) for shadow in shadows])
     middle_out, variance_out = _normal(of_shadows, ~inside)
-    off_out = (asked - middle_out) / np.sqrt(variance_out)
+    off_out = (requested - middle_out) / np.sqrt(variance_out)
     if not online:
         return score_membership(off_out, members, attack="likelihood ratio (offline)")
     middle_in, variance_in = _normal(of_shadows, inside)
-    off_in = (asked - middle_in) / np.sqrt(variance_in)
+    off_in = (requested - middle_in) / np.sqrt(variance_in)
     # ln of N(x; in) / N(x; out)
     ratio = (off_out**2 - off_in**2 + np.log(variance_out) - np.log(variance_in)) / 2
     return score_membership(ratio, members, attack="likelihood ratio (online)")
@@ -510,8 +514,8 @@ def _network(
     )
     scaler = optional("sklearn.preprocessing").StandardScaler()
     model = quiet_fit(optional("sklearn.pipeline").make_pipeline(scaler, network), known, inside)
-    found: Floats = model.predict_proba(asked)[:, 1]
-    return found
+    result: Floats = model.predict_proba(asked)[:, 1]
+    return result
 
 
 def _log_probabilities(name: str, outputs: npt.ArrayLike, logits: bool) -> Floats:

@@ -59,7 +59,7 @@ def secret_ranks(
     """
     points = unit_rows(_dense(vectors))
     name, secret = (
-        as_ids(what, ids, len(points), least=NO_ROW) for what, ids in (("names", names), ("secrets", secrets))
+        as_ids(label, ids, len(points), least=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))
     )
     if name.size != secret.size:
         raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
@@ -73,17 +73,17 @@ def secret_ranks(
 
     def of_words(start: int, stop: int) -> Floats:
         rows = np.flatnonzero(known)[start:stop]
-        found: Floats = points[name[rows]] @ points.T
-        found[:, out] = -np.inf
-        found[np.arange(rows.size), name[rows]] = -np.inf
-        return found
+        result: Floats = points[name[rows]] @ points.T
+        result[:, out] = -np.inf
+        result[np.arange(rows.size), name[rows]] = -np.inf
+        return result
 
     if known.any():
         among_words[known] = 1 + rank_scores(of_words, secret[known], len(points), bits)
-    for each in np.unique(kind).tolist():
-        mine = np.flatnonzero(known & (kind == each))
-        candidates = np.unique(secret[(kind == each) & (secret != NO_ROW)])
-        choices[kind == each] = candidates.size
+    for entry in np.unique(kind).tolist():
+        mine = np.flatnonzero(known & (kind == entry))
+        candidates = np.unique(secret[(kind == entry) & (secret != NO_ROW)])
+        choices[kind == entry] = candidates.size
         if mine.size:
             true = np.searchsorted(candidates, secret[mine])
             of_secrets = partial(_cosines, points[name[mine]], points[candidates])
@@ -133,19 +133,19 @@ def nearest_secrets(
     neighbours: secret among 1 nearest words 1.000 [0.292, 1.000] against 0.200 (chance)
     """
     kinds = None if kinds is None else list(kinds)
-    found = secret_ranks(vectors, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
-    known = found.known
+    result = secret_ranks(vectors, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
+    known = result.known
     if not known.any():
         raise ParameterError("names and secrets must have vectors, got no pair of which both words have one")
-    choices = found.choices[known]
+    choices = result.choices[known]
     if choices.min() < 2:
         raise ParameterError("secrets must be at least two of each kind: of one there is nothing to choose from")
-    top = check_int("top", top, minimum=1, maximum=max(1, found.words - 1))
-    asked = f"{known.sum():,} of {known.size:,} pairs have vectors"
-    median = f"in the median the secret is word {int(np.median(found.among_words[known])):,} of {found.words:,}"
+    top = check_int("top", top, minimum=1, maximum=max(1, result.words - 1))
+    text = f"{known.sum():,} of {known.size:,} pairs have vectors"
+    median = f"in the median the secret is word {int(np.median(result.among_words[known])):,} of {result.words:,}"
     measures = (
-        ("nearest secret is the right one", found.among_secrets <= 1, float((1 / choices).mean())),
-        (f"secret among {top:,} nearest words", found.among_words <= top, top / found.words),
+        ("nearest secret is the right one", result.among_secrets <= 1, float((1 / choices).mean())),
+        (f"secret among {top:,} nearest words", result.among_words <= top, top / result.words),
     )
     scores = [
         AttackScore(
@@ -154,7 +154,7 @@ def nearest_secrets(
             score=replace(share(int(hits[known].sum()), int(known.sum()), confidence=confidence), of="pairs"),
             baseline=baseline,
             baseline_name="chance",
-            detail=f"{asked}; {median}",
+            detail=f"{text}; {median}",
         )
         for measure, hits, baseline in measures
     ]
@@ -164,7 +164,7 @@ def nearest_secrets(
     both = known & before.known
     if both.sum() >= 2:
         earlier = before.among_words[both]
-        bits = np.log2(earlier / found.among_words[both])
+        bits = np.log2(earlier / result.among_words[both])
         detail = f"{both.sum():,} pairs that public vectors know too, whose secret is word {int(np.median(earlier)):,} "
         nearer = AttackScore(
             attack=attack,
@@ -188,7 +188,7 @@ def with_secrets_told(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secret
     """
     points: Floats = np.array(unit_rows(_dense(vectors)))
     name, secret = (
-        as_ids(what, ids, len(points), least=NO_ROW) for what, ids in (("names", names), ("secrets", secrets))
+        as_ids(label, ids, len(points), least=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))
     )
     told = (name != NO_ROW) & (secret != NO_ROW)
     moved = points[name[told]] + points[secret[told]] / 2
@@ -205,7 +205,7 @@ def _dense(vectors: npt.ArrayLike) -> Floats:
     rows = as_rows("vectors", vectors)
     if hasattr(rows, "tocsr"):
         raise ParameterError("vectors must be a dense matrix of words, got a sparse one")
-    found: Floats = np.asarray(rows, dtype=np.float64)
-    if len(found) < 3:
-        raise ParameterError(f"vectors must hold at least three words, got {len(found)}")
-    return found
+    result: Floats = np.asarray(rows, dtype=np.float64)
+    if len(result) < 3:
+        raise ParameterError(f"vectors must hold at least three words, got {len(result)}")
+    return result

@@ -65,15 +65,15 @@ def expected_recovery(channel: Channel, prior: npt.ArrayLike, *, log: bool = Fal
     word recovery (Bayes-optimal): share of words recovered 0.850 [0.850, 0.850] against 0.500 (most frequent word)
     """
     frequencies = _prior(prior)
-    found = best_guesses(ChannelRows(channel, inputs=frequencies.size, log=log).blocks(), frequencies)
+    result = best_guesses(ChannelRows(channel, inputs=frequencies.size, log=log).blocks(), frequencies)
     # a sum of n numbers below 1 is off by less than this; nothing else is uncertain
-    rounding = found.joint.size * float(np.finfo(np.float64).eps)
-    rate = min(found.rate, 1.0)
+    rounding = result.joint.size * float(np.finfo(np.float64).eps)
+    rate = min(result.rate, 1.0)
     return AttackScore(
         attack="word recovery (Bayes-optimal)",
         measure=MEASURE,
         score=Estimate(rate, max(rate - rounding, 0.0), min(rate + rounding, 1.0), frequencies.size, "inputs"),
-        baseline=found.blind,
+        baseline=result.blind,
         baseline_name="most frequent word",
         detail="exact, over words as frequent as assumed",
     )
@@ -108,15 +108,15 @@ def bayes_recovery(
     (0.75, 0.5)
     """
     frequencies = _prior(prior)
-    given = as_ids("true", true, frequencies.size)
-    found = best_guesses(ChannelRows(channel, inputs=frequencies.size, log=log).blocks(), frequencies)
-    out = as_ids("observed", observed, found.named.size, given.size)
+    ids = as_ids("true", true, frequencies.size)
+    result = best_guesses(ChannelRows(channel, inputs=frequencies.size, log=log).blocks(), frequencies)
+    out = as_ids("observed", observed, result.named.size, ids.size)
     return AttackScore(
         attack="word recovery (Bayes-optimal)",
         measure=MEASURE,
-        score=share_of_rows(found.named[out] == given, people, confidence),
-        **_blind(given, frequencies, 1),
-        detail=f"{given.size:,} words; {found.rate:.3f} expected where words are as frequent as assumed",
+        score=share_of_rows(result.named[out] == ids, people, confidence),
+        **_blind(ids, frequencies, 1),
+        detail=f"{ids.size:,} words; {result.rate:.3f} expected where words are as frequent as assumed",
     )
 
 
@@ -157,15 +157,15 @@ def nearest_recovery(
         as_rows("candidates", candidates), points, similarity="euclidean", names=("candidates", "points")
     )
     k = check_int("k", k, minimum=1, maximum=words - 1)
-    given = as_ids("true", true, words, rows)
+    ids = as_ids("true", true, words, rows)
     frequencies = np.full(words, 1 / words) if prior is None else _prior(prior, words)
-    found = rank_scores(pairs, given, words, RandomBits(seed)) < k
+    result = rank_scores(pairs, ids, words, RandomBits(seed)) < k
     return AttackScore(
         attack="word recovery (nearest vector)",
         measure=MEASURE if k == 1 else f"share of words among the {k} nearest",
-        score=share_of_rows(found, people, confidence),
-        **_blind(given, frequencies, k),
-        detail=f"{given.size:,} words, {words:,} to choose from",
+        score=share_of_rows(result, people, confidence),
+        **_blind(ids, frequencies, k),
+        detail=f"{ids.size:,} words, {words:,} to choose from",
     )
 
 
@@ -180,15 +180,15 @@ def _blind(given: Ids, frequencies: Floats, k: int) -> dict[str, Any]:
 
 
 def _prior(prior: npt.ArrayLike, size: int | None = None) -> Floats:
-    given: Floats = np.asarray(prior, dtype=np.float64)
-    if given.ndim != 1 or given.size < 2 or (size is not None and given.size != size):
+    values: Floats = np.asarray(prior, dtype=np.float64)
+    if values.ndim != 1 or values.size < 2 or (size is not None and values.size != size):
         raise ParameterError(
-            f"prior must be one frequency for each of {size or 'at least 2'} inputs, got {given.shape}"
+            f"prior must be one frequency for each of {size or 'at least 2'} inputs, got {values.shape}"
         )
-    if not np.isfinite(given).all() or (given < 0).any() or not 0 < given.sum() < np.inf:
+    if not np.isfinite(values).all() or (values < 0).any() or not 0 < values.sum() < np.inf:
         raise ParameterError("prior must be finite numbers of at least 0, and not all of them 0")
-    scaled: Floats = given / given.sum()
-    return scaled if abs(given.sum() - 1) > _SUMS_TO_ONE else given
+    scaled: Floats = values / values.sum()
+    return scaled if abs(values.sum() - 1) > _SUMS_TO_ONE else values
 
 
 def cross_corpus_recovery(
@@ -238,18 +238,20 @@ def cross_corpus_recovery(
     there = np.array([row_of[words[row]] for row in shared], dtype=np.int64)
     if anchors:
         points = points @ _alignment(points, candidates, shared[:anchors], there[:anchors])
-    asked, true = shared[anchors:], there[anchors:]
+    requested, true = shared[anchors:], there[anchors:]
     hits = 0
-    if asked.size:
-        pairs, _ = similarities(candidates, points[asked], similarity="cosine")
+    if requested.size:
+        pairs, _ = similarities(candidates, points[requested], similarity="cosine")
         hits = int((rank_scores(pairs, true, len(known), RandomBits(seed)) < k).sum())
     total = len(words) - anchors
-    detail = f"{total:,} words of the victim, {asked.size:,} of them known to the attacker, {hits:,} of these recovered"
+    detail = (
+        f"{total:,} words of the victim, {requested.size:,} of them known to the attacker, {hits:,} of these recovered"
+    )
     return AttackScore(
         attack=f"cross-corpus recovery ({'aligned' if anchors else 'as they are'})",
         measure=f"share of words among the {k} nearest",
         score=share(hits, total, confidence=confidence),
-        baseline=asked.size / total * k / len(known),
+        baseline=requested.size / total * k / len(known),
         baseline_name="chance",
         detail=f"{detail}; {anchors:,} known pairs" if anchors else detail,
     )
@@ -274,7 +276,7 @@ def _alignment(points: Floats, candidates: Floats, known: Ids, there: Ids) -> Fl
         pairs = _mutual(points[:_FREQUENT] @ rotation, candidates[:_FREQUENT])
         if before is not None and all(np.array_equal(one, other) for one, other in zip(pairs, before, strict=True)):
             break
-        ours, theirs = (np.concatenate(each) for each in zip((known, there), pairs, strict=True))
+        ours, theirs = (np.concatenate(entry) for entry in zip((known, there), pairs, strict=True))
         rotation, before = _rotation(points[ours], candidates[theirs]), pairs
     return rotation
 
@@ -348,32 +350,32 @@ def bag_inversion(
         raise ParameterError(f"vectors must have {learnt.shape[1]} numbers each as public_vectors, got other lengths")
     if len(learnt) < 10:
         raise ParameterError(f"public_vectors must be at least 10 to learn from, got {len(learnt)}")
-    shown, hidden, sizes = _bags(public_bags, bags, (len(learnt), len(private)))
-    top = check_int("top", top, minimum=1, maximum=shown.shape[1] - 1)
-    whose = as_people(people, len(private))
-    asked = np.flatnonzero(sizes > 0)
+    visible, hidden, sizes = _bags(public_bags, bags, (len(learnt), len(private)))
+    top = check_int("top", top, minimum=1, maximum=visible.shape[1] - 1)
+    owners = as_people(people, len(private))
+    requested = np.flatnonzero(sizes > 0)
     bits = RandomBits(seed)
-    private = private[asked]
+    private = private[requested]
     for step in scaling_steps():
         learnt, private = step.fit(learnt).transform(learnt), step.transform(private)
     if decoder == "ridge":
-        chances = _ridge(learnt, shown, private, top)
+        chances = _ridge(learnt, visible, private, top)
     else:
-        chances = _logistic(learnt, shown, private, random_state(bits))
-    frequent = np.argsort(-np.asarray(shown.sum(axis=0)).ravel(), kind="stable")[:top]
-    hits = _hits(_likeliest(chances, top), hidden[asked])
-    blind = _hits(np.tile(frequent, (asked.size, 1)), hidden[asked])
-    detail = f"{asked.size:,} vectors, {len(learnt):,} public pairs, {shown.shape[1]:,} words, {top} named"
+        chances = _logistic(learnt, visible, private, random_state(bits))
+    frequent = np.argsort(-np.asarray(visible.sum(axis=0)).ravel(), kind="stable")[:top]
+    hits = _hits(_likeliest(chances, top), hidden[requested])
+    blind = _hits(np.tile(frequent, (requested.size, 1)), hidden[requested])
+    detail = f"{requested.size:,} vectors, {len(learnt):,} public pairs, {visible.shape[1]:,} words, {top} named"
     return [
         AttackScore(
             attack=f"text inversion ({decoder})",
             measure=f"{name} of {top} words",
-            score=mean_of_people(hits / of, whose[asked], confidence=confidence),
+            score=mean_of_people(hits / of, owners[requested], confidence=confidence),
             baseline=float((blind / of).mean()),
             baseline_name="most frequent words",
             detail=detail,
         )
-        for name, of in (("precision", np.float64(top)), ("recall", sizes[asked]))
+        for name, of in (("precision", np.float64(top)), ("recall", sizes[requested]))
     ]
 
 
@@ -384,22 +386,22 @@ def _bags(public: Rows, private: Rows, rows: tuple[int, int]) -> tuple[Any, Any,
     if are_texts(public):
         counter = optional("sklearn.feature_extraction.text").CountVectorizer(analyzer=words_alone, binary=True)
         first, second = as_texts("public_bags", public), as_texts("bags", private)
-        shown, hidden = counter.fit_transform(first), counter.transform(second)
+        visible, hidden = counter.fit_transform(first), counter.transform(second)
         sizes = np.array([len(set(bag)) for bag in second], dtype=np.float64)
     else:
-        shown, hidden = (
-            sparse.csr_matrix(as_rows(name, each)) for name, each in (("public_bags", public), ("bags", private))
+        visible, hidden = (
+            sparse.csr_matrix(as_rows(name, entry)) for name, entry in (("public_bags", public), ("bags", private))
         )
-        if shown.shape[1] != hidden.shape[1]:
-            raise ParameterError(f"bags must count {shown.shape[1]:,} words as public_bags, got {hidden.shape[1]:,}")
-        shown, hidden = (shown > 0).astype(np.float64), (hidden > 0).astype(np.float64)
+        if visible.shape[1] != hidden.shape[1]:
+            raise ParameterError(f"bags must count {visible.shape[1]:,} words as public_bags, got {hidden.shape[1]:,}")
+        visible, hidden = (visible > 0).astype(np.float64), (hidden > 0).astype(np.float64)
         sizes = np.asarray(hidden.sum(axis=1), dtype=np.float64).ravel()
-    for name, each, expected in (("public_bags", shown, rows[0]), ("bags", hidden, rows[1])):
-        if each.shape[0] != expected:
-            raise ParameterError(f"{name} must be one for each of {expected:,} vectors, got {each.shape[0]:,}")
-        if each.nnz == 0:
+    for name, entry, expected in (("public_bags", visible, rows[0]), ("bags", hidden, rows[1])):
+        if entry.shape[0] != expected:
+            raise ParameterError(f"{name} must be one for each of {expected:,} vectors, got {entry.shape[0]:,}")
+        if entry.nnz == 0:
             raise ParameterError(f"{name} must hold at least one word that can be named, got none")
-    return shown, hidden, sizes
+    return visible, hidden, sizes
 
 
 def _ridge(learnt: Floats, shown: Any, private: Floats, top: int) -> Floats:
@@ -431,13 +433,13 @@ def _logistic(learnt: Floats, shown: Any, private: Floats, seed: int) -> Floats:
 
 
 def _likeliest(chances: Floats, top: int) -> npt.NDArray[np.int64]:
-    found: npt.NDArray[np.int64] = np.argpartition(-chances, top - 1, axis=1)[:, :top]
-    return found
+    result: npt.NDArray[np.int64] = np.argpartition(-chances, top - 1, axis=1)[:, :top]
+    return result
 
 
 def _hits(named: npt.NDArray[np.int64], bags: Any) -> Floats:
-    found = np.empty(len(named))
+    result = np.empty(len(named))
     for start in range(0, len(named), _NAMED_AT_ONCE):
-        at = slice(start, start + _NAMED_AT_ONCE)
-        found[at] = np.take_along_axis(bags[at].toarray(), named[at], axis=1).sum(axis=1)
-    return found
+        position = slice(start, start + _NAMED_AT_ONCE)
+        result[position] = np.take_along_axis(bags[position].toarray(), named[position], axis=1).sum(axis=1)
+    return result

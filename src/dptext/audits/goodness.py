@@ -62,15 +62,15 @@ def compare_draws(
 ) -> DrawTest:
     """Draw for every input, and compare the draws with the shown distribution."""
     inputs = _inputs(len(log_probabilities), samples // 2, closely, bits)
-    once, again = (_drawn(sampler, inputs, bits) for _ in range(2))
-    every, drawn = np.concatenate([inputs, inputs]), np.concatenate([once, again])
+    once, repeated = (_drawn(sampler, inputs, bits) for _ in range(2))
+    every, draws = np.concatenate([inputs, inputs]), np.concatenate([once, repeated])
     called = _Names(names, outputs)
-    found = _impossible(log_probabilities, every, drawn, called)
-    if not found:
-        rows = _compared(log_probabilities, every, drawn)
+    result = _impossible(log_probabilities, every, draws, called)
+    if not result:
+        rows = _compared(log_probabilities, every, draws)
         share = math.log(error / _TESTS)
-        found = _off(rows, share, called) or _leaning(rows, share) or _repeated(rows, inputs, once, again, share)
-    return DrawTest(agree=not found, draws=drawn.size, inputs=len(log_probabilities), error=error, found=found)
+        result = _off(rows, share, called) or _leaning(rows, share) or _repeated(rows, inputs, once, repeated, share)
+    return DrawTest(agree=not result, draws=draws.size, inputs=len(log_probabilities), error=error, found=result)
 
 
 def compare_releases(
@@ -83,7 +83,7 @@ def compare_releases(
     log_share = math.log(error / 8)  # of two means, on two sides, of draws and reference
     witness = ""
     for name, values in observed.items():
-        share, mean = float(values.mean()), float(np.mean([each[name] for each in reference]))
+        share, mean = float(values.mean()), float(np.mean([entry[name] for entry in reference]))
         by_chance = sum(math.sqrt(-log_share / (2 * n)) for n in (values.size, _REFERENCE * values.size))
         if abs(share - mean) > by_chance and not witness:
             witness = f"{name}: {share:.1%} in {values.size:,} cases, where {mean:.1%} are expected"
@@ -93,32 +93,32 @@ def compare_releases(
 def _repeats(private: Sequence[str]) -> dict[str, Floats]:
     words = [text.split() for text in private]
     return {
-        "different words in documents of equal parts": np.array([len({*each}) / max(1, len(each)) for each in words]),
+        "different words in documents of equal parts": np.array([len({*word}) / max(1, len(word)) for word in words]),
         "equal documents that come out equal": np.array([one == other for one, other in pairwise(private)][::2], float),
     }
 
 
 def _inputs(count: int, draws: int, closely: Sequence[int], bits: RandomBits) -> Rows:
     """The inputs of a call, in an order that nothing follows from: two of each at least."""
-    each = max(2, draws // count // (2 if closely else 1))
+    entry = max(2, draws // count // (2 if closely else 1))
     more = draws // 2 // len(closely) if closely else 0
     inputs = np.repeat(
-        np.append(np.arange(count), np.asarray(closely, dtype=np.int64)), [each] * count + [more] * len(closely)
+        np.append(np.arange(count), np.asarray(closely, dtype=np.int64)), [entry] * count + [more] * len(closely)
     )
     return inputs[np.argsort(bits.uniform(inputs.size))]
 
 
 def _drawn(sampler: Sampler, inputs: Rows, bits: RandomBits) -> Rows:
     try:
-        drawn = np.asarray(sampler(inputs.copy(), bits))
+        draws = np.asarray(sampler(inputs.copy(), bits))
     except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
         raise ParameterError(
             f"the mechanism raised {type(error).__name__}: a mechanism must return an output for every input (an error "
             "for some inputs only is itself an infinite loss)"
         ) from None
-    if drawn.shape != inputs.shape or drawn.dtype.kind not in "iu":
-        raise ParameterError(f"the mechanism returned shape {drawn.shape} for {inputs.size} inputs: expected one each")
-    return drawn.astype(np.int64)
+    if draws.shape != inputs.shape or draws.dtype.kind not in "iu":
+        raise ParameterError(f"the mechanism returned shape {draws.shape} for {inputs.size} inputs: expected one each")
+    return draws.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ def _impossible(logs: Floats, inputs: Rows, drawn: Rows, called: _Names) -> str:
     if not places.size:
         return ""
     first = places[0]
-    what = called.output(drawn[first]) if is_known[first] else "an output that it does not have"
+    text = called.output(drawn[first]) if is_known[first] else "an output that it does not have"
     return (
-        f"under {called.inputs[inputs[first]]!r} {what} was drawn, whose probability is 0; so it was for "
+        f"under {called.inputs[inputs[first]]!r} {text} was drawn, whose probability is 0; so it was for "
         f"{places.size:,} of {drawn.size:,} draws"
     )
 
@@ -170,13 +170,13 @@ class _Compared:
 def _compared(logs: Floats, inputs: Rows, drawn: Rows) -> list[_Compared]:
     order = np.argsort(inputs, kind="stable")
     parts = np.split(drawn[order], np.searchsorted(inputs[order], np.arange(1, len(logs))))
-    found: list[_Compared] = []
+    result: list[_Compared] = []
 
     def compare(row: int) -> None:
-        found.append(_compared_row(row, logs[row], parts[row]))
+        result.append(_compared_row(row, logs[row], parts[row]))
 
     for_each_block(compare, range(len(logs)))
-    return sorted(found, key=lambda each: each.row)
+    return sorted(result, key=lambda each: each.row)
 
 
 def _compared_row(row: int, logs: Floats, drawn: Rows) -> _Compared:
@@ -226,25 +226,25 @@ def _log_tail(distance: float, freedom: int) -> float:
 def _off(rows: Sequence[_Compared], log_error: float, called: _Names) -> str:
     worst = min(rows, key=lambda each: _log_tail(each.distance, each.freedom))
     alone = _log_tail(worst.distance, worst.freedom)
-    together = _log_tail(sum(each.distance for each in rows), sum(each.freedom for each in rows))
+    together = _log_tail(sum(row.distance for row in rows), sum(row.freedom for row in rows))
     if alone > log_error - math.log(len(rows)) and together > log_error:
         return ""
-    what = called.output(worst.output) if worst.size == 1 else f"one of a group of {worst.size:,} outputs"
-    came = f"{what} came {worst.count:,} times, where {worst.expected:,.1f} are expected"
+    text = called.output(worst.output) if worst.size == 1 else f"one of a group of {worst.size:,} outputs"
+    came = f"{text} came {worst.count:,} times, where {worst.expected:,.1f} are expected"
     return f"under {called.inputs[worst.row]!r} {came}"
 
 
 def _leaning(rows: Sequence[_Compared], log_error: float) -> str:
-    draws = sum(each.draws for each in rows)
-    share = sum(each.likeliest for each in rows) / draws
-    mean = sum(each.draws * each.highest for each in rows) / draws
+    draws = sum(row.draws for row in rows)
+    share = sum(row.likeliest for row in rows) / draws
+    mean = sum(row.draws * row.highest for row in rows) / draws
     if -draws * _divergence(share, min(mean, 1.0)) > log_error - math.log(2):
         return ""
     return f"the likeliest output of its input was {share:.2%} of {draws:,} draws, where {mean:.2%} are expected"
 
 
 def _repeated(rows: Sequence[_Compared], inputs: Rows, once: Rows, again: Rows, log_error: float) -> str:
-    chances = np.array([each.equal for each in rows])
+    chances = np.array([row.equal for row in rows])
     order = np.argsort(inputs, kind="stable")
     place = np.arange(inputs.size) - np.searchsorted(inputs[order], inputs[order])
     first = np.flatnonzero((place[:-1] % 2 == 0) & (np.diff(inputs[order]) == 0))
@@ -252,10 +252,10 @@ def _repeated(rows: Sequence[_Compared], inputs: Rows, once: Rows, again: Rows, 
         "of two calls for the same inputs": (inputs, once, again),
         "of one call for the same input": (inputs[order[first]], once[order[first]], once[order[first + 1]]),
     }
-    for what, (which, one, other) in pairs.items():
+    for label, (which, one, other) in pairs.items():
         share, mean = float((one == other).mean()), float(chances[which].mean())
         if share > mean and -which.size * _divergence(share, min(mean, 1.0)) <= log_error:
-            return f"{share:.2%} of {which.size:,} pairs of draws {what} are equal, where {mean:.2%} are expected"
+            return f"{share:.2%} of {which.size:,} pairs of draws {label} are equal, where {mean:.2%} are expected"
     return ""
 
 
@@ -470,22 +470,22 @@ def compare_vectors(
 ) -> DrawTest:
     """Compare outputs of a mechanism with outputs of the stated noise, as the module's docstring says."""
     rows = max(4, min(_ROWS, _NUMBERS_IN_ALL // noise.dimension))
-    drawn = _statistics(draw, noise, rows, bits)
+    draws = _statistics(draw, noise, rows, bits)
     expected = _statistics(noise.draw, noise, _REFERENCE * rows, bits)
     for place, (of_mechanism, of_noise) in enumerate(scores, start=1):
         name = f"the score of outputs of vector {place} of the pair"
-        drawn[name], expected[name] = of_mechanism, of_noise
-    log_share = math.log(error / (2 * len(drawn)) / 2)  # a bound that holds on both sides counts twice
-    for name, values in drawn.items():
+        draws[name], expected[name] = of_mechanism, of_noise
+    log_share = math.log(error / (2 * len(draws)) / 2)  # a bound that holds on both sides counts twice
+    for name, values in draws.items():
         reference = expected[name]
         few = reference[: min(_FEW, reference.size // 2)]  # they set the scale, and are not compared
         # outputs of probability above 0 that differ in their last digit are the same output
         width = _SMOOTHED * float(np.abs(few).max(initial=0.0))
-        values, reference = (each + width * bits.uniform(each.size) for each in (values, reference[few.size :]))
+        values, reference = (value + width * bits.uniform(value.size) for value in (values, reference[few.size :]))
         if not values.size or not reference.size:
             continue
         distance, _ = distance_from(values, partial(_share_up_to, np.sort(reference)))
-        by_chance = sum(math.sqrt(-log_share / (2 * each.size)) for each in (values, reference))
+        by_chance = sum(math.sqrt(-log_share / (2 * value.size)) for value in (values, reference))
         if distance > by_chance:
             witness = f"{name}, {values.size:,} draws: off by {distance:.2f}, where chance explains {by_chance:.2f}"
             return DrawTest(agree=False, draws=rows, inputs=rows, error=error, found=witness)
@@ -507,8 +507,8 @@ def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> 
         outputs = np.asarray(draw(vectors.copy(), bits), dtype=np.float32)
         parts.append((kinds, vectors, outputs.astype(np.float64) - vectors))
     kinds, lengths, along = (
-        np.concatenate(each)
-        for each in zip(
+        np.concatenate(entry)
+        for entry in zip(
             *((of, _lengths(moved), _cosines(moved, x) * _lengths(moved)) for of, x, moved in parts), strict=True
         )
     )

@@ -97,11 +97,11 @@ def loss_bound(
     _, threshold, name, one, other = max(candidates, key=lambda each: each[0])
     counts = [int((side[half:] >= threshold).sum()) for side in (one, other)]
     low, high = clopper_pearson(counts, tested, error / 2)
-    sign, shown = (">=", threshold) if name == "first" else ("<=", -threshold)
+    sign, visible = (">=", threshold) if name == "first" else ("<=", -threshold)
     return LossBound(
         loss=max(0.0, _log_ratio(float(low[0]), float(high[1]), delta)),
         strongest=strongest_bound(tested, error=error, delta=delta),
-        event=f"score {sign} {shown:.6g}: {counts[0]:,} times against {counts[1]:,} in {tested:,} samples each",
+        event=f"score {sign} {visible:.6g}: {counts[0]:,} times against {counts[1]:,} in {tested:,} samples each",
         p_low=float(low[0]),
         q_high=float(high[1]),
     )
@@ -179,9 +179,15 @@ def _expected_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np
 
 def _middle_of_gap(threshold: float, *ordered: npt.NDArray[np.float64]) -> float:
     """The same event on these samples, its threshold as far from all of them as can be: new samples fall beside."""
-    places = [int(np.searchsorted(each, threshold)) for each in ordered]
-    below = max((float(each[at - 1]) for each, at in zip(ordered, places, strict=True) if at > 0), default=-math.inf)
-    above = min((float(each[at]) for each, at in zip(ordered, places, strict=True) if at < len(each)), default=math.inf)
+    places = [int(np.searchsorted(entry, threshold)) for entry in ordered]
+    below = max(
+        (float(entry[position - 1]) for entry, position in zip(ordered, places, strict=True) if position > 0),
+        default=-math.inf,
+    )
+    above = min(
+        (float(entry[position]) for entry, position in zip(ordered, places, strict=True) if position < len(entry)),
+        default=math.inf,
+    )
     middle = below + (above - below) / 2
     return middle if math.isfinite(middle) and below < middle <= above else threshold
 
@@ -212,12 +218,12 @@ class _CheckedDraw:
         return outputs
 
     def check_randomness(self, bits: RandomBits) -> None:
-        once, again = self(64, bits), self(64, bits)
-        if once.shape[1:] != again.shape[1:]:
+        once, repeated = self(64, bits), self(64, bits)
+        if once.shape[1:] != repeated.shape[1:]:
             raise ParameterError(f"the mechanism returns outputs of changing shape for the {self._name} input")
         # 128 equal *words* may be chance at a large epsilon; equal numbers, or one sequence twice, are not
         constant = once.dtype.kind in "iub" and (once == once[0]).all()
-        if np.array_equal(once, again) and not constant:
+        if np.array_equal(once, repeated) and not constant:
             raise ParameterError(
                 f"the mechanism is not random for the {self._name} input: it returned the same 64 outputs twice (a "
                 "constant, or a fixed seed)"
@@ -246,7 +252,7 @@ def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
 
 def _histogram_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
     size = int(max(first.max(), second.max())) + 2  # one more for categories never seen
-    counts = [np.bincount(each, minlength=size) + 0.5 for each in (first, second)]
+    counts = [np.bincount(entry, minlength=size) + 0.5 for entry in (first, second)]
     ratios = np.log(counts[0]) - np.log(counts[1])
     return lambda outputs: ratios[np.minimum(outputs, size - 1)]
 
@@ -341,7 +347,7 @@ def _worst_pair(logs: Floats, allowed: Allowed) -> ExactLoss:
     extremes: list[tuple[float, float]] = []
 
     def row(i: int) -> None:
-        found = []
+        result = []
         for start in range(i + 1, size, _ROWS):
             others = slice(start, min(start + _ROWS, size))
             loss = _losses(logs, i, others)
@@ -349,16 +355,18 @@ def _worst_pair(logs: Floats, allowed: Allowed) -> ExactLoss:
             with np.errstate(divide="ignore", invalid="ignore"):
                 extremes.append((float(loss.max()), float(np.nanmax(np.where(loss > 0, loss / bound, 0.0)))))
             place = int(np.argmax(loss - bound))
-            found.append((float(loss[place] - bound[place]), float(loss[place]), float(bound[place]), i, start + place))
-        if found:
-            best.append(max(found))
+            result.append(
+                (float(loss[place] - bound[place]), float(loss[place]), float(bound[place]), i, start + place)
+            )
+        if result:
+            best.append(max(result))
 
     for_each_block(row, range(size - 1))
     _, loss, bound, i, j = max(best)
     difference = logs[i] - logs[j]
     output = int(np.argmax(np.abs(difference)))
     first, second = (i, j) if difference[output] >= 0 else (j, i)
-    largest, ratio = (max(each) for each in zip(*extremes, strict=True))
+    largest, ratio = (max(entry) for entry in zip(*extremes, strict=True))
     return ExactLoss(
         loss=_or_infinite(loss),
         allowed=bound,

@@ -104,7 +104,7 @@ def audit(
     with progress_bar(progress, "auditing"):
         if isinstance(mechanism, str | type):
             raise ParameterError(f"mechanism must be an object such as TEM(...), got a {type(mechanism).__name__}")
-        how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
+        fields: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
         of_words: dict[str, Any] = {"words": words, "distance": distance, "labels": labels}
         of_texts = {"texts": texts}
         of_vectors = {"dimension": dimension, "pair": pair, "score": score}
@@ -115,10 +115,10 @@ def audit(
             )
         if hasattr(mechanism, "vectors"):
             _refuse(of_texts | of_vectors, "a word mechanism")
-            return _audit_words(mechanism, claim, **of_words, **how)
+            return _audit_words(mechanism, claim, **of_words, **fields)
         if hasattr(mechanism, "bank"):
             _refuse(of_words | of_vectors, "a mechanism of texts")
-            return _audit_texts(mechanism, claim, texts=texts, **how)
+            return _audit_texts(mechanism, claim, texts=texts, **fields)
         _refuse(of_words | of_texts, "a mechanism of vectors")
         sent: Any = getattr(mechanism, "release_", mechanism)  # what a fitted estimator sends
         channel: Any = getattr(sent, "channel", sent)
@@ -133,7 +133,7 @@ def audit(
         claim = statement if claim is None else claim
         if claim is None or callable(claim):
             raise ParameterError("a channel brings no claim along: give the statement that is to be put to the test")
-        return audit_vectors(channel, claim, pair=pair, score=score, **how)
+        return audit_vectors(channel, claim, pair=pair, score=score, **fields)
 
 
 def _refuse(options: dict[str, Any], what: str) -> None:
@@ -199,7 +199,7 @@ def _audit_words(
         return with_release(verdict, draws, error=error)
     first, second = allowed.tightest()
     bound = sampled_loss(
-        *(_draw_of(sampler, each) for each in (first, second)), samples=samples, error=error, seed=seed
+        *(_draw_of(sampler, entry) for entry in (first, second)), samples=samples, error=error, seed=seed
     )
     return judge_sample(
         claim,
@@ -225,8 +225,8 @@ def _audit_texts(
     called = [f"text {number} of the bank" for number in range(1, len(bank) + 1)]  # by numbers: texts may be long
     bits = RandomBits(seed)
     if texts is None:
-        most = min(len(bank), _CHOSEN, max(_LEAST_TEXTS, _CHANCES // len(bank)))
-        rows = np.argsort(bits.uniform(len(bank)))[:most].tolist()
+        maximum = min(len(bank), _CHOSEN, max(_LEAST_TEXTS, _CHANCES // len(bank)))
+        rows = np.argsort(bits.uniform(len(bank)))[:maximum].tolist()
         texts = list(dict.fromkeys(["", *(bank[row] for row in rows)]))
         names = ["the empty text", *(called[row] for row in rows)]
     else:
@@ -241,10 +241,10 @@ def _audit_texts(
     def sampler(inputs: npt.NDArray[np.int64], bits: RandomBits) -> npt.NDArray[np.int64]:
         order = np.argsort(inputs, kind="stable")  # equal ones together: what a text needs is found once
         own = int(bits.integers(1)[0]) if seed is not None else None  # without a seed as it draws in use
-        drawn = mechanism.sample([texts[place] for place in inputs[order]], seed=own)
-        found = np.empty(len(inputs), dtype=np.int64)
-        found[order] = [place_of.get(each, len(bank)) for each in drawn]  # of another origin: a category of its own
-        return found
+        sample = mechanism.sample([texts[place] for place in inputs[order]], seed=own)
+        result = np.empty(len(inputs), dtype=np.int64)
+        result[order] = [place_of.get(entry, len(bank)) for entry in sample]  # of another origin: a category of its own
+        return result
 
     allowed = as_approx(claim).epsilon + claim.slack
     verdict = judge_exact(
@@ -271,17 +271,17 @@ def _audit_texts(
     # an output that is likely under neither says nothing
     ratio = np.append(np.where(np.isfinite(logs[0] - logs[second]), logs[0] - logs[second], 0.0), 0.0)
     bound = sampled_loss(
-        *(_draw_of(sampler, each) for each in (0, second)),
+        *(_draw_of(sampler, entry) for entry in (0, second)),
         samples=max(_LEAST_SAMPLES, samples // 4),
         error=error / 3,
         delta=delta_of(claim),
         score=lambda drawn: ratio[drawn],
         seed=seed,
     )
-    shown = f"{names[0]} against {names[second]}, {bound.event}"
+    visible = f"{names[0]} against {names[second]}, {bound.event}"
     if bound.loss > allowed:
         return judge_sample(
-            claim, bound, allowed=allowed, error=error / 3, witness=shown, coverage="the two that differ most"
+            claim, bound, allowed=allowed, error=error / 3, witness=visible, coverage="the two that differ most"
         )
     beside = f"as a black box, draws of two of them show {bound.loss:.3g} nats at least"
     return replace(verdict, error=error, coverage=f"{verdict.coverage}; {beside}")
@@ -319,8 +319,8 @@ class _Allowed:
         if not (far >= 0).all():  # a NaN would allow everything
             raise ParameterError("the distance must be a number of at least 0 for every pair of words, got another")
         far[self._farthest[others] | self._farthest[i]] = math.inf
-        most = math.inf if claim.guarantee.max_distance is None else claim.guarantee.max_distance
-        losses: npt.NDArray[np.float64] = claim.guarantee.epsilon * np.minimum(far, most) + claim.slack
+        inf = math.inf if claim.guarantee.max_distance is None else claim.guarantee.max_distance
+        losses: npt.NDArray[np.float64] = claim.guarantee.epsilon * np.minimum(far, inf) + claim.slack
         return losses
 
     def tightest(self) -> tuple[int, int]:
@@ -378,9 +378,9 @@ def _word_sampler(mechanism: Any, words: Sequence[str], row: dict[str, int], *, 
     def draw(inputs: npt.NDArray[np.int64], bits: RandomBits) -> npt.NDArray[np.int64]:
         # without a seed the mechanism draws as it does in use
         seed = int(bits.integers(1)[0]) if seeded else None
-        drawn = mechanism.sample([words[place] for place in inputs], seed=seed)
+        sample = mechanism.sample([words[place] for place in inputs], seed=seed)
         # an output outside the vocabulary is a category of its own
-        return np.fromiter((row.get(each, len(row)) for each in drawn), dtype=np.int64, count=len(drawn))
+        return np.fromiter((row.get(entry, len(row)) for entry in sample), dtype=np.int64, count=len(sample))
 
     return draw
 
@@ -405,14 +405,14 @@ def _expected(
 
     def draw(documents: list[str], bits: RandomBits) -> list[str]:
         parts = {document: parts_of(document) for document in set(documents)}
-        known = sorted({part for found in parts.values() for part in found})
+        known = sorted({part for result in parts.values() for part in result})
         sums = {part: np.cumsum(row) for part, row in zip(known, np.asarray(shares_of(known)), strict=True)}
-        drawn = []
+        draws = []
         for document in documents:
             of_parts = [sums[part] for part in parts[document]]
-            places = (np.searchsorted(each, bits.uniform(1)[0] * each[-1]) for each in of_parts)
-            drawn.append(" ".join(outputs[min(int(place), len(outputs) - 1)] for place in places))
-        return drawn
+            places = (np.searchsorted(entry, bits.uniform(1)[0] * entry[-1]) for entry in of_parts)
+            draws.append(" ".join(outputs[min(int(place), len(outputs) - 1)] for place in places))
+        return draws
 
     return draw
 
@@ -435,9 +435,9 @@ def distance_named(
     if known is not None:
         return known
     if given is None:
-        what = "is a function of its caller" if name.startswith(_CALLERS) else "is not known here"
+        text = "is a function of its caller" if name.startswith(_CALLERS) else "is not known here"
         raise ParameterError(
-            f"expected a claim in {', '.join(_KNOWN)} or regularized mahalanobis distance, got {name!r}, which {what}: "
+            f"expected a claim in {', '.join(_KNOWN)} or regularized mahalanobis distance, got {name!r}, which {text}: "
             "give the function as distance="
         )
     return given
@@ -446,11 +446,11 @@ def distance_named(
 def _angular(rows: Points, matrix: Points) -> Points:
     """Radians; a row of zeros lies on the first axis. An arc cosine would be wrong by 1e-8 near 0."""
     ends = _directions(matrix)
-    found = [
+    results = [
         np.arctan2(np.sqrt(((ends - start) ** 2).sum(axis=1)), np.sqrt(((ends + start) ** 2).sum(axis=1)))
         for start in _directions(rows)
     ]
-    return 2.0 * np.stack(found)
+    return 2.0 * np.stack(results)
 
 
 def _directions(points: Points) -> Points:
@@ -463,10 +463,10 @@ def _directions(points: Points) -> Points:
 def _poincare(rows: Points, matrix: Points) -> Points:
     """In the form with arsinh: arcosh(1 + 2 q) = 2 arsinh(sqrt(q)) without its cancellation."""
     ends = 1.0 - (matrix**2).sum(axis=1)
-    found = [
+    results = [
         2.0 * np.arcsinh(np.sqrt(((matrix - row) ** 2).sum(axis=1) / ((1.0 - (row**2).sum()) * ends))) for row in rows
     ]
-    return np.stack(found)
+    return np.stack(results)
 
 
 def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> Distance:

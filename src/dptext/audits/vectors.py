@@ -101,13 +101,13 @@ def audit_vectors(
         (name, *_), used = pairs, "a learnt score"
         ranking = _ranking_of(learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name])))
     else:
-        given = None if score is None else {"the given score": _ranking_of(score)}
-        name, used, ranking = _most_telling(draw, pairs, given, few, error_of_bound, delta, bits)
+        fields = None if score is None else {"the given score": _ranking_of(score)}
+        name, used, ranking = _most_telling(draw, pairs, fields, few, error_of_bound, delta, bits)
     pair = pairs[name]
     # draws that nothing was chosen on
     scores = [_outputs(draw, vector, 2 * samples, bits, lambda outputs: ranking(outputs, *pair)) for vector in pair]
-    for each in scores:
-        _refuse_shared_noise(each, _rows_a_call(size, 2 * samples))
+    for entry in scores:
+        _refuse_shared_noise(entry, _rows_a_call(size, 2 * samples))
     bound = loss_bound(scores[0], scores[1], error=error_of_bound, delta=delta)
     verdict = judge_sample(
         claim,
@@ -120,12 +120,12 @@ def audit_vectors(
     )
     if verdict.refuted or noise is None or not comparable or noise.dimension != size:
         return verdict
-    expected = [_outputs(noise.draw, each, 2 * few, bits, lambda outputs: ranking(outputs, *pair)) for each in pair]
+    expected = [_outputs(noise.draw, entry, 2 * few, bits, lambda outputs: ranking(outputs, *pair)) for entry in pair]
     compared = list(zip(scores, expected, strict=True))
     return with_stated_noise(
         verdict,
         draws=compare_vectors(draw, noise, error=error - error_of_bound, bits=bits, scores=compared),
-        loss=max(noise.loss(*each) for each in pairs.values()),
+        loss=max(noise.loss(*entry) for entry in pairs.values()),
         could_show=loss_bound(*expected, error=error_of_bound, delta=delta).loss,
         error=error,
     )
@@ -214,7 +214,7 @@ def _most_telling(
     bits: RandomBits,
 ) -> tuple[str, str, Ranking]:
     """The names of the pair and of the ranking that show most on these outputs, and the ranking."""
-    found = []
+    result = []
     for name, pair in pairs.items():
         rankings = _RANKINGS if given is None else given
         if given is None and pair[0].size <= _WIDEST:
@@ -222,8 +222,8 @@ def _most_telling(
         ranked = [_outputs(draw, vector, count, bits, partial(_all, rankings, pair)) for vector in pair]
         for place, (used, ranking) in enumerate(rankings.items()):
             first, second = (scores[:, place] for scores in ranked)
-            found.append((loss_bound(first, second, error=error, delta=delta).loss, name, used, ranking))
-    return max(found, key=lambda each: each[0])[1:]
+            result.append((loss_bound(first, second, error=error, delta=delta).loss, name, used, ranking))
+    return max(result, key=lambda each: each[0])[1:]
 
 
 def _all(rankings: dict[str, Ranking], pair: tuple[Floats, Floats], outputs: Floats) -> Floats:
@@ -234,19 +234,19 @@ def _outputs(
     draw: Draw, vector: Floats, count: int, bits: RandomBits, score: Callable[[Floats], Floats] | None = None
 ) -> Floats:
     """Outputs of one vector, or their scores: drawn in blocks, so that no more than scores has to be held."""
-    found = [
+    results = [
         outputs if score is None else np.asarray(score(outputs), dtype=np.float64)
         for outputs in _blocks(draw, vector, count, bits)
     ]
-    return np.concatenate(found)
+    return np.concatenate(results)
 
 
 def _blocks(draw: Draw, vector: Floats, count: int, bits: RandomBits) -> Iterator[Floats]:
     """Outputs of one vector, those of one call at a time."""
     step = _rows_a_call(vector.size, count)
     for start in range(0, count, step):
-        given = np.repeat(vector[None, :], min(step, count - start), axis=0)
-        yield np.nan_to_num(np.asarray(draw(given, bits), dtype=np.float64))
+        values = np.repeat(vector[None, :], min(step, count - start), axis=0)
+        yield np.nan_to_num(np.asarray(draw(values, bits), dtype=np.float64))
 
 
 def _rows_a_call(size: int, count: int) -> int:
@@ -268,10 +268,10 @@ def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
 
 def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits) -> int:
     widths: set[int] = set()
-    for vector in (each for pair in pairs.values() for each in pair):
-        given = np.repeat(vector[None, :], _FIRST, axis=0)
+    for vector in (entry for pair in pairs.values() for entry in pair):
+        values = np.repeat(vector[None, :], _FIRST, axis=0)
         try:
-            once, again = (np.asarray(draw(given.copy(), bits), dtype=np.float64) for _ in range(2))
+            once, repeated = (np.asarray(draw(values.copy(), bits), dtype=np.float64) for _ in range(2))
         except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
             raise ParameterError(
                 f"the mechanism raised {type(error).__name__}: it must return something for every vector (an error for "
@@ -280,7 +280,7 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
         if once.ndim != 2 or len(once) != _FIRST:
             raise ParameterError(f"the mechanism returned shape {once.shape} for {_FIRST} vectors: expected (n, k)")
         # equal rows may be chance where outputs are few, or no noise at all, which the bound will show
-        if np.array_equal(once, again) and not (once == once[0]).all():
+        if np.array_equal(once, repeated) and not (once == once[0]).all():
             raise ParameterError(f"the mechanism returned the same {_FIRST} outputs twice: a fixed seed is no noise")
         widths.add(once.shape[1])
     if len(widths) > 1:
@@ -290,7 +290,7 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
 
 def _checked_pair(pair: Pair) -> tuple[Floats, Floats]:
     try:
-        first, second = (np.asarray(each, dtype=np.float64) for each in pair)
+        first, second = (np.asarray(entry, dtype=np.float64) for entry in pair)
     except (TypeError, ValueError):
         raise ParameterError("pair must hold two vectors of numbers, got something else") from None
     if first.ndim != 1 or first.shape != second.shape or first.size == 0 or np.array_equal(first, second):

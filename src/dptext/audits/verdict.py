@@ -128,26 +128,28 @@ class Verdict(ReprMixin):
 
     def _reasons(self) -> list[str]:
         lines = [f"The promise: {self.claim}.", f"Looked at:   {self.coverage}.", f"Worst found: {self.witness}."]
-        shown, allowed = _nats(self.loss), _nats(self.allowed)
+        visible, allowed = _nats(self.loss), _nats(self.allowed)
         if self.outcome is Outcome.EXACT:
-            lines.append(f"There:       the output gives away {shown} nats; the promise allows {allowed}.")
+            lines.append(f"There:       the output gives away {visible} nats; the promise allows {allowed}.")
         elif self._draws_otherwise:
             lines.append(
                 "There:       draws are not from the distribution that is shown (wrong with probability at most "
                 f"{self.error:.1g}), so nothing is known of what they give away; the promise allows {allowed}."
             )
         elif self.refuted and self.error == 0.0:
-            lines.append(f"There:       the output gives away {shown} nats, and the promise allows only {allowed}.")
+            lines.append(f"There:       the output gives away {visible} nats, and the promise allows only {allowed}.")
         elif self.refuted:
             lines.append(
-                f"There:       the output gives away at least {shown} nats (wrong with probability at most "
+                f"There:       the output gives away at least {visible} nats (wrong with probability at most "
                 f"{self.error:.1g}), and the promise allows only {allowed}."
             )
         else:
-            most = f"This sample could have shown {_nats(self.strongest)} at most."
+            text = f"This sample could have shown {_nats(self.strongest)} at most."
             if self.draws is not None:
-                most = f"Exactly the stated noise shows {_nats(self.strongest)} with this score and sample."
-            lines.append(f"There:       at least {shown} nats were shown to leak; the promise allows {allowed}. {most}")
+                text = f"Exactly the stated noise shows {_nats(self.strongest)} with this score and sample."
+            lines.append(
+                f"There:       at least {visible} nats were shown to leak; the promise allows {allowed}. {text}"
+            )
         lines.append(f"Method:      {self.method}.")
         return lines
 
@@ -164,8 +166,8 @@ class Verdict(ReprMixin):
 
     def _html_fields(self) -> Fields:
         yield "verdict", self._headline()
-        for each in self._reasons():
-            name, _, reason = each.partition(":")
+        for entry in self._reasons():
+            name, _, reason = entry.partition(":")
             yield name.lower(), reason.strip()
 
     def plot(self, axes: Any = None, *, name: str | None = None) -> Any:
@@ -194,7 +196,7 @@ class Verdict(ReprMixin):
 
 def _plain(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, float) and math.isinf(value):
         return "infinity" if value > 0 else "-infinity"
     return value
@@ -287,21 +289,21 @@ def _judge_loss(
     outputs: Sequence[str] | None,
     coverage: str,
 ) -> tuple[Verdict, tuple[int, int]]:
-    found = exact_loss(logs, allowed=allowed)
-    output = f"output {found.output}" if outputs is None else f"the output {outputs[found.output]!r}"
+    result = exact_loss(logs, allowed=allowed)
+    output = f"output {result.output}" if outputs is None else f"the output {outputs[result.output]!r}"
     verdict = Verdict(
-        outcome=Outcome.REFUTED if found.excess > 0 else Outcome.EXACT,
+        outcome=Outcome.REFUTED if result.excess > 0 else Outcome.EXACT,
         claim=claim.guarantee,
         method="exact, from the distribution that the mechanism shows",
-        loss=found.loss,
-        allowed=found.allowed,
-        witness=f"{output} under {names[found.first]!r} against {names[found.second]!r}",
+        loss=result.loss,
+        allowed=result.allowed,
+        witness=f"{output} under {names[result.first]!r} against {names[result.second]!r}",
         coverage=(
-            f"{coverage} ({found.pairs:,} pairs, every output); the largest loss of any pair is {found.largest:.4g}, "
-            f"the largest share of an allowance that is used {found.ratio:.1%}"
+            f"{coverage} ({result.pairs:,} pairs, every output); the largest loss of any pair is {result.largest:.4g}, "
+            f"the largest share of an allowance that is used {result.ratio:.1%}"
         ),
     )
-    return verdict, (found.first, found.second)
+    return verdict, (result.first, result.second)
 
 
 def _judge_delta(
@@ -358,8 +360,8 @@ def with_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_s
     if loss > verdict.allowed * (1 + _ACCOUNTS_AGREE):
         method = "exact, from the noise that the statement names"
         return replace(verdict, outcome=Outcome.REFUTED, loss=loss, error=0.0, method=method)
-    what = "length, projection, neighbouring rows"
-    compared = f"{draws.draws:,} draws compared with the noise that the statement names ({what})"
+    text = "length, projection, neighbouring rows"
+    compared = f"{draws.draws:,} draws compared with the noise that the statement names ({text})"
     strongest = max(could_show, verdict.loss)
     verdict = replace(verdict, draws=draws, error=error, strongest=strongest, method=f"{verdict.method}; {compared}")
     return verdict if draws.agree else replace(verdict, outcome=Outcome.REFUTED, loss=0.0, witness=draws.found)
@@ -460,10 +462,10 @@ def require_refutable(claim_loss: float, samples: int, *, error: float, delta: f
     Raises:
         ParameterError: with how much this many samples can show.
     """
-    most = strongest_bound(samples, error=error, delta=delta)
-    if most <= claim_loss:
+    maximum = strongest_bound(samples, error=error, delta=delta)
+    if maximum <= claim_loss:
         raise ParameterError(
-            f"{samples:,} samples can show a loss of {most:.4g} at most, the claim allows {claim_loss:.4g}: no result "
+            f"{samples:,} samples show a loss of at most {maximum:.4g}, the claim allows {claim_loss:.4g}: no result "
             "could refute it; use more samples, a pair of inputs with a smaller allowance, or an exact audit"
         )
 

@@ -188,19 +188,19 @@ def calibrate(
         if isinstance(vectors, str | os.PathLike):
             vectors = word_vectors(vectors)
         if not isinstance(vectors, WordVectors):
-            given: dict[str, Any] = {"keep_rate": keep_rate, "support": support, "pure_epsilon": pure_epsilon}
-            given |= {"weights": weights, "mechanism": None if mechanism == "tem" else mechanism}
-            asked: dict[str, Any] = {"relinking": relinking, "people": people, "texts": texts, "seed": seed}
-            return _of_bank(vectors, given, **asked, **options)
+            fields: dict[str, Any] = {"keep_rate": keep_rate, "support": support, "pure_epsilon": pure_epsilon}
+            fields |= {"weights": weights, "mechanism": None if mechanism == "tem" else mechanism}
+            requested: dict[str, Any] = {"relinking": relinking, "people": people, "texts": texts, "seed": seed}
+            return _of_bank(vectors, fields, **requested, **options)
         if relinking is not None or texts is not None:
             raise ParameterError("relinking is a target of texts of a bank: give a TextBank in place of vectors")
         family = Family(vectors, mechanism, pure_epsilon=pure_epsilon, **options)
-        how: dict[str, Any] = {"weights": weights, "rows": rows, "eta": eta, "draws": draws}
-        how["seed"] = fresh_seed() if seed is None else seed  # the same draws for every epsilon
+        settings: dict[str, Any] = {"weights": weights, "rows": rows, "eta": eta, "draws": draws}
+        settings["seed"] = fresh_seed() if seed is None else seed  # the same draws for every epsilon
         if keep_rate is not None and support is None:
-            target = _Target(family, "keep_rate", keep_rate, how)
+            target = _Target(family, "keep_rate", keep_rate, settings)
         elif support is not None and keep_rate is None:
-            target = _Target(family, "support", support, how)
+            target = _Target(family, "support", support, settings)
         else:
             raise ParameterError("give one target: keep_rate or support")
         try:
@@ -208,9 +208,9 @@ def calibrate(
         except UnreachableError as end:
             raise ParameterError(target.beyond_reach(end)) from None
         built = family(epsilon)
-        found = deniability(built, **how)
-        error = math.nan if keep_rate is None else found.error("keep")
-        return Calibration(epsilon, target.name, target.wanted, target.value(found), error, found, built)
+        result = deniability(built, **settings)
+        error = math.nan if keep_rate is None else result.error("keep")
+        return Calibration(epsilon, target.name, target.wanted, target.value(result), error, result, built)
 
 
 def _of_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalibration:
@@ -231,10 +231,10 @@ def _of_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalib
 
 def usual_epsilon(vectors: WordVectors) -> float:
     """Where to look first: 2 ln V over the typical distance to the nearest other word."""
-    apart = distances_from(
+    distance = distances_from(
         ExactDistances(vectors.matrix), np.unique(np.linspace(0, len(vectors) - 1, _PROBE).astype(np.int64))
     )
-    nearest = np.where(apart > 0, apart, np.inf).min(axis=1)
+    nearest = np.where(distance > 0, distance, np.inf).min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
     return 2 * math.log(len(vectors)) / float(np.median(nearest)) if nearest.size else 1.0
 
@@ -291,8 +291,8 @@ class _Target:
 
     def _reached(self, mechanism: WordMechanism) -> float:
         """The same of a mechanism, and nothing else: no distances, and for a keep rate nothing sorted."""
-        how = {name: self.how[name] for name in ("draws", "eta", "seed")}
-        kept, support = kept_and_support(mechanism, self._sample.rows, support=self.name == "support", **how)
+        fields = {name: self.how[name] for name in ("draws", "eta", "seed")}
+        kept, support = kept_and_support(mechanism, self._sample.rows, support=self.name == "support", **fields)
         if self.name == "keep_rate":
             return float(self._sample.weights @ kept)
         return weighted_quantile(support, self._sample.weights, 0.5)

@@ -36,18 +36,18 @@ _BINS = 8
 
 def draw_keep(axes: Any, name: str, found: Sequence[Deniability]) -> None:
     """The keep rate over epsilon: a line of means, and a band for most of text."""
-    style, epsilons = next_style(axes), [each.epsilon for each in found]
-    low, high = ([each.quantile("keep", share) for each in found] for share in (0.05, 0.95))
+    style, epsilons = next_style(axes), [entry.epsilon for entry in found]
+    low, high = ([entry.quantile("keep", share) for entry in found] for share in (0.05, 0.95))
     axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    axes.plot(epsilons, [each.mean("keep") for each in found], label=name, markersize=4, **style)
+    axes.plot(epsilons, [entry.mean("keep") for entry in found], label=name, markersize=4, **style)
     label_axes(axes, "epsilon", "probability to stay\n(mean; band: 5% to 95% of text)", "How often a word stays")
     axes.set_ylim(-0.02, 1.02)
 
 
 def draw_support(axes: Any, name: str, found: Sequence[Deniability]) -> None:
     """How many words one could become, over epsilon."""
-    style, epsilons = next_style(axes), [each.epsilon for each in found]
-    low, middle, high = ([each.quantile("support", share) for each in found] for share in (0.25, 0.5, 0.75))
+    style, epsilons = next_style(axes), [entry.epsilon for entry in found]
+    low, middle, high = ([entry.quantile("support", share) for entry in found] for share in (0.25, 0.5, 0.75))
     draws = found[0].draws if found else None
     label = name if draws is None else f"{name} (at least: {draws:,} draws a word)"
     axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
@@ -67,7 +67,7 @@ def draw_density(axes: Any, found: Deniability) -> None:
     means = [(x[group].mean(), y[group].mean()) for group in groups if group.size]
     label = f"{found.mechanism}, epsilon {found.epsilon:.4g} (stays {found.mean('keep'):.0%})"
     axes.plot(*np.array(means).reshape(-1, 2).T, label=label, markersize=6, linewidth=2, **style)
-    for line in [each for each in axes.lines if each.get_label() == _DIAGONAL]:
+    for line in [entry for entry in axes.lines if entry.get_label() == _DIAGONAL]:
         line.remove()  # it stands last in the legend
     if x.size:
         axes.axline((x.mean(), x.mean()), slope=1, color=grey(axes, 0.3), linewidth=0.8, zorder=0, label=_DIAGONAL)
@@ -98,12 +98,12 @@ def checked_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
     """The caller's weights, scaled to sum 1; Zipf's where there are none."""
     if weights is None:
         return zipf_weights(size)
-    given: Floats = np.asarray(weights, dtype=np.float64)
-    if given.shape != (size,):
-        raise ParameterError(f"weights must be one number for each of {size:,} words, got shape {given.shape}")
-    if not np.isfinite(given).all() or (given < 0).any() or not given.sum() > 0:
+    values: Floats = np.asarray(weights, dtype=np.float64)
+    if values.shape != (size,):
+        raise ParameterError(f"weights must be one number for each of {size:,} words, got shape {values.shape}")
+    if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
         raise ParameterError("weights must be finite numbers of at least 0, and not all of them 0")
-    scaled: Floats = given / given.sum()
+    scaled: Floats = values / values.sum()
     return scaled
 
 
@@ -143,11 +143,11 @@ def sample_words(weights: Floats, most: int) -> WordSample:
     count = (most - int(sure.sum())) // 2
     edges = np.cumsum(rest)
     mass = float(edges[-1])
-    at = (np.arange(count)[:, None] + RandomBits(_PUBLIC_SEED).uniform(count, 2)) * (mass / count)
+    position = (np.arange(count)[:, None] + RandomBits(_PUBLIC_SEED).uniform(count, 2)) * (mass / count)
     # a word owns the interval that ends at its edge: never one of weight 0
-    drawn = np.searchsorted(edges, np.minimum(at, mass), side="left")
-    rows = np.union1d(np.flatnonzero(sure), drawn)
-    pairs = np.searchsorted(rows, drawn)
+    draws = np.searchsorted(edges, np.minimum(position, mass), side="left")
+    rows = np.union1d(np.flatnonzero(sure), draws)
+    pairs = np.searchsorted(rows, draws)
     strata = np.full(count, mass / count)
     shares = np.where(sure[rows], weights[rows], 0.0)
     np.add.at(shares, pairs, strata[:, None] / 2)
@@ -225,8 +225,8 @@ class Deniability(ReprMixin):
     def replacement_distance(self) -> Floats:
         """(n,) mean distance of a replacement: of the output, given that the word does not stay."""
         leaves = 1.0 - self.keep
-        found: Floats = np.divide(self.distance, leaves, out=np.full(len(self), np.nan), where=leaves > 0)
-        return found
+        result: Floats = np.divide(self.distance, leaves, out=np.full(len(self), np.nan), where=leaves > 0)
+        return result
 
     def mean(self, name: str) -> float:
         """The mean of a measure over running text (over words for which it is a number)."""
@@ -277,7 +277,7 @@ class Deniability(ReprMixin):
             "mean": means,
             "error": {name: _number(self.error(name)) for name in ("keep", "distance")},
             "shares": list(QUANTILES),
-            "quantiles": {name: [_number(each) for each in found] for name, found in self.quantiles().items()},
+            "quantiles": {name: [_number(entry) for entry in result] for name, result in self.quantiles().items()},
             "quantile_error": self.quantile_error,
         }
 
@@ -358,9 +358,11 @@ def deniability(
         measured = word_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
         eta = check_float("eta", eta, above=0, below=1)
         neighbours, draws = check_int("neighbours", neighbours, minimum=1), check_int("draws", draws, minimum=1)
-        names, sample, at = _words_to_look_at(measured, words, checked_weights(weights, len(measured.vectors)), rows)
-        found = outcomes(measured, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
-        arrays = vars(found) | {"weights": sample.weights}
+        names, sample, position = _words_to_look_at(
+            measured, words, checked_weights(weights, len(measured.vectors)), rows
+        )
+        result = outcomes(measured, position, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
+        arrays = vars(result) | {"weights": sample.weights}
         for array in arrays.values():
             array.setflags(write=False)
         return Deniability(
@@ -404,19 +406,19 @@ def kept_and_support(
     kept, supports = np.empty(rows.size), np.full(rows.size, math.nan)
     distributions, words = distributions_of(mechanism), mechanism.vectors.words
     if distributions is None:
-        drawn = mechanism.sample_rows(np.repeat(rows, draws), RandomBits(seed)).reshape(rows.size, -1)
-        kept[:] = (drawn == rows[:, None]).mean(axis=1)
+        sample = mechanism.sample_rows(np.repeat(rows, draws), RandomBits(seed)).reshape(rows.size, -1)
+        kept[:] = (sample == rows[:, None]).mean(axis=1)
         if support:
-            shares = (np.unique(row, return_counts=True)[1] / draws for row in drawn)
-            supports[:] = [smallest_support(each, eta) for each in shares]
+            shares = (np.unique(row, return_counts=True)[1] / draws for row in sample)
+            supports[:] = [smallest_support(share, eta) for share in shares]
         return kept, supports
     at_a_time = batch_for(len(words))
     for start in range(0, rows.size, at_a_time):
         here = slice(start, start + at_a_time)
-        found = distributions([words[row] for row in rows[here]])
-        kept[here] = found[np.arange(len(found)), rows[here]]
+        result = distributions([words[row] for row in rows[here]])
+        kept[here] = result[np.arange(len(result)), rows[here]]
         if support:
-            supports[here] = [smallest_support(each, eta) for each in found]
+            supports[here] = [smallest_support(entry, eta) for entry in result]
     return kept, supports
 
 
@@ -443,10 +445,10 @@ def _words_to_look_at(
     names = tuple(words)
     if not names:
         raise ParameterError("words must hold at least one word, got none")
-    at = np.array([vectors.vocabulary.row(name) for name in names], dtype=np.int64)
-    shares = weights[at] if weights[at].sum() > 0 else np.ones(at.size)
+    position = np.array([vectors.vocabulary.row(name) for name in names], dtype=np.int64)
+    shares = weights[position] if weights[position].sum() > 0 else np.ones(position.size)
     nothing = np.empty((0, 2), dtype=np.int64)
-    return names, WordSample(at, shares / shares.sum(), nothing, np.empty(0)), at
+    return names, WordSample(position, shares / shares.sum(), nothing, np.empty(0)), position
 
 
 def _number(value: float) -> float | None:
@@ -489,13 +491,13 @@ def replacements(
     if distributions is not None:
         shares = distributions([word])[0]
     else:
-        drawn = mechanism.sample_rows(np.full(draws, row, dtype=np.int64), RandomBits(seed))
-        shares = np.bincount(drawn, minlength=len(vocabulary)) / draws
+        rows = mechanism.sample_rows(np.full(draws, row, dtype=np.int64), RandomBits(seed))
+        shares = np.bincount(rows, minlength=len(vocabulary)) / draws
     reach = 0.0 if distributions is not None else reach_of_masses(draws)
     support, support_low = (int(smallest_support(shares, left_out)) for left_out in (eta, eta + reach))
     keep, shares[row] = float(shares[row]), 0.0
-    order = [int(at) for at in np.argsort(-shares, kind="stable")[:most] if shares[at] > 0]
-    likeliest = tuple((vocabulary.words[at], float(shares[at])) for at in order)
+    order = [int(position) for position in np.argsort(-shares, kind="stable")[:most] if shares[position] > 0]
+    likeliest = tuple((vocabulary.words[position], float(shares[position])) for position in order)
     return Replacements(
         word=word,
         known=word in vocabulary,

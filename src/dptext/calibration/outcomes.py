@@ -58,15 +58,15 @@ class Outcomes:
 
 def distributions_of(mechanism: WordMechanism) -> Callable[[list[str]], Floats] | None:
     """The mechanism's exact output distributions, (n words) -> (n, V); None where it can only be sampled."""
-    found: Callable[[list[str]], Floats] | None = getattr(mechanism, "distributions", None)
-    return found
+    value: Callable[[list[str]], Floats] | None = getattr(mechanism, "distributions", None)
+    return value
 
 
 def outcomes(
     mechanism: WordMechanism, rows: Rows, bits: RandomBits, *, draws: int, eta: float, neighbours: int
 ) -> Outcomes:
     """The outcomes of some words: from their distributions where there are any, else from ``draws`` draws of each."""
-    found = Outcomes.empty(rows.size)
+    result = Outcomes.empty(rows.size)
     words, table, distributions = mechanism.vectors.words, mechanism.distance_table(), distributions_of(mechanism)
     numbers = _of_draws if distributions is None else _of_distribution
     at_a_time = batch_for(len(table))
@@ -76,27 +76,27 @@ def outcomes(
             seen: Any = mechanism.sample_rows(np.repeat(batch, draws), bits).reshape(batch.size, draws)
         else:
             seen = distributions([words[row] for row in batch])
-        apart = distances_from(table, batch)
+        distance = distances_from(table, batch)
 
-        def look(at: int, start: int = start, batch: Rows = batch, seen: Any = seen, apart: Any = apart) -> None:
-            found.fill(start + at, **numbers(seen[at], apart[at], int(batch[at]), eta=eta, neighbours=neighbours))
+        def look(at: int, start: int = start, batch: Rows = batch, seen: Any = seen, apart: Any = distance) -> None:
+            result.fill(start + at, **numbers(seen[at], apart[at], int(batch[at]), eta=eta, neighbours=neighbours))
 
         for_each_block(look, range(batch.size))
     if distributions is None:
-        kept = np.rint(found.keep * draws)
-        found.keep_low[:], found.keep_high[:] = probability_interval(kept, draws, 2 * _SIDE)
-    return found
+        kept = np.rint(result.keep * draws)
+        result.keep_low[:], result.keep_high[:] = probability_interval(kept, draws, 2 * _SIDE)
+    return result
 
 
 def distances_from(table: DistanceTable, rows: Rows) -> npt.NDArray[np.float32]:
     """(n, V) public distances from some rows to all."""
-    apart = np.empty((rows.size, len(table)), dtype=np.float32)
+    distance = np.empty((rows.size, len(table)), dtype=np.float32)
     left = table.rows(rows)
     for start in range(0, len(table), _TILE):
         stop = min(start + _TILE, len(table))
-        apart[:, start:stop] = table.distances(left, table.columns(start, stop), math.inf)
-    apart *= np.float32(table.step)
-    return apart
+        distance[:, start:stop] = table.distances(left, table.columns(start, stop), math.inf)
+    distance *= np.float32(table.step)
+    return distance
 
 
 def reach_of_masses(draws: int) -> float:
@@ -117,14 +117,14 @@ def smallest_support(shares: Floats, eta: float) -> float:
 def probability_interval(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
     """(low, high) around k / n: each side is wrong with probability at most error / 2 (Chernoff 1952)."""
     share: Floats = np.asarray(successes, dtype=np.float64) / trials
-    most = math.log(2 / error) / trials
+    maximum = math.log(2 / error) / trials
     inner_low, inner_high = np.zeros_like(share), share.copy()
     outer_low, outer_high = share.copy(), np.ones_like(share)
     for _ in range(50):
         low, high = (inner_low + inner_high) / 2, (outer_low + outer_high) / 2
-        too_far = _relative_entropy(share, low) > most
+        too_far = _relative_entropy(share, low) > maximum
         inner_low, inner_high = np.where(too_far, low, inner_low), np.where(too_far, inner_high, low)
-        too_far = _relative_entropy(share, high) > most
+        too_far = _relative_entropy(share, high) > maximum
         outer_low, outer_high = np.where(too_far, outer_low, high), np.where(too_far, high, outer_high)
     return np.where(share > 0, inner_low, 0.0), np.where(share < 1, outer_high, 1.0)
 

@@ -158,7 +158,7 @@ class BankCalibration(ReprMixin):
         yield "public", self.public
 
     def _html_fields(self) -> Fields:
-        yield from (("what it is", each) for each in calibrated_bank(self))
+        yield from (("what it is", entry) for entry in calibrated_bank(self))
 
     def plot(self, axes: Any = None) -> Any:
         """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism."""
@@ -197,23 +197,23 @@ def calibrate_bank(
 ) -> BankCalibration:
     """See `dptext.calibrate`."""
     people = check_int("people", people, minimum=2)
-    wanted = check_float("relinking", relinking, above=0, below=1)
-    if wanted <= 1 / people:
+    number = check_float("relinking", relinking, above=0, below=1)
+    if number <= 1 / people:
         raise ParameterError(
-            f"relinking must be above 1 / people, {1 / people:.4g}, which a blind guess reaches, got {wanted:g}: name "
+            f"relinking must be above 1 / people, {1 / people:.4g}, which a blind guess reaches, got {number:g}: name "
             "more people, or a larger chance"
         )
     family = _Family(bank, unit, max_sentences)
-    pure = rounded_down(epsilon_at_most(wanted, people) / (family.parts if unit == "sentence" else 1), DIGITS)
-    epsilon, is_any = _largest(lambda each: family.at_most(each, people), wanted, start=pure)
+    pure = rounded_down(epsilon_at_most(number, people) / (family.parts if unit == "sentence" else 1), DIGITS)
+    epsilon, is_any = _largest(lambda each: family.at_most(each, people), number, start=pure)
     public = reached = None
     if texts is not None:
         among = _Public(family, texts, people, fresh_seed() if seed is None else seed)
-        public, _ = _largest(among.chance, wanted, start=pure)
+        public, _ = _largest(among.chance, number, start=pure)
         reached = among.chance(public)
     return BankCalibration(
         epsilon=epsilon,
-        wanted=wanted,
+        wanted=number,
         people=people,
         parts=family.parts,
         reached=family.at_most(epsilon, people),
@@ -289,15 +289,15 @@ class _Public:
         rewriter = self._family(epsilon)
         if self._vectors:
             sets = (rewriter.bank.nearest(vectors, rewriter.size) for vectors in self._vectors)
-            unions = [int(np.unique(each).size) for each in sets]
+            unions = [int(np.unique(entry).size) for entry in sets]
             return float(np.mean([rewriter.selection.relinking(self._people, union) for union in unions]))
         sure = []
         for number_of, group in enumerate(self._groups):
             for draw in range(-(-_DRAWN // (self._people * len(self._groups)))):
                 private = privatize(group, rewriter, seed=(self._seed + 1000 * number_of + draw) % 2**31).texts
                 sure.append(Likelihoods(rewriter, group, private).posteriors())
-        found = np.concatenate(sure)
-        return mean_of_people(found, np.arange(found.size)).high
+        result = np.concatenate(sure)
+        return mean_of_people(result, np.arange(result.size)).high
 
 
 def _largest(chance: Callable[[float], float], wanted: float, *, start: float) -> tuple[float, bool]:

@@ -109,11 +109,11 @@ class Plan(ReleasePlan):
 
     def doubts(self, vectors: WordVectors) -> tuple[str, ...]:
         """Where noise hides what was to come out, in sentences."""
-        said: npt.NDArray[np.bool_] = np.any(vectors.matrix != 0, axis=1)
+        text: npt.NDArray[np.bool_] = np.any(vectors.matrix != 0, axis=1)
         if self.public is not None:
             base = public_base(self.public.matrix, self.public.vocabulary.unknown_row).astype(np.float32)
-            said[: len(base)] = (vectors.matrix[: len(base)] != base).any(axis=1)
-        return hidden_by_noise(said[self.weights > 0], public=self.public is not None)
+            text[: len(base)] = (vectors.matrix[: len(base)] != base).any(axis=1)
+        return hidden_by_noise(text[self.weights > 0], public=self.public is not None)
 
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
         """What the release alone promises to a user of a level."""
@@ -271,10 +271,10 @@ class Cooccurrence(Shareable, ReprMixin):
         """All that is decided before a text is read: public, and checked; it raises what the class does."""
         unit = check_choice("unit", self.unit, get_args(UserUnit))
         window, dimension, most_words = (
-            check_int(name, getattr(self, name), minimum=1, maximum=most) for name, most in _MOST.items()
+            check_int(name, getattr(self, name), minimum=1, maximum=maximum) for name, maximum in _MOST.items()
         )
-        given: Any = self.epsilon
-        epsilon: float | Mapping[str, float] = require_epsilon(given, "Cooccurrence")
+        values: Any = self.epsilon
+        epsilon: float | Mapping[str, float] = require_epsilon(values, "Cooccurrence")
         floor, default = DEFAULT_FLOOR, self.default_level
         if isinstance(self.level, BudgetPolicy):
             floor = self.level.floor

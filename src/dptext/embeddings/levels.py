@@ -245,11 +245,11 @@ class BudgetPolicy(ReprMixin):
             return {name: even[name] for name in self.levels}
         if not isinstance(given, Mapping) or given.keys() != self.levels.keys():
             raise ParameterError(f"concerns must hold one number for each of the {count} levels, and nothing else")
-        found = {name: check_float("a concern", given[name]) for name in self.levels}
-        ordered = [found[name] for name in self._strict_last]
+        result = {name: check_float("a concern", given[name]) for name in self.levels}
+        ordered = [result[name] for name in self._strict_last]
         if ordered != sorted(ordered):
             raise ParameterError("concerns must not fall where epsilons do: less epsilon is enough for more concern")
-        return found
+        return result
 
     def _repr_fields(self) -> Fields:
         yield "levels", self.levels
@@ -319,9 +319,9 @@ class _Undeclared:
             self._texts.setdefault(user, [])
             self._left[user] = left - len(document.text or "")
         elif user not in self._values:
-            given = [known.get(name) for name in self._features]
-            if not any(map(_undeclared, given)):
-                self._values[user] = _numbers_of(given, self._features, row)
+            values = [known.get(name) for name in self._features]
+            if not any(map(_undeclared, values)):
+                self._values[user] = _numbers_of(values, self._features, row)
 
     def taken(self) -> tuple[list[str], Any]:
         """Users, and a row of features for each."""
@@ -334,16 +334,16 @@ class _Undeclared:
 
 def _numbers_of(values: Sequence[Any], names: Sequence[str], row: int) -> list[float]:
     """Columns of a row as finite numbers."""
-    found = []
+    result = []
     for value, name in zip(values, names, strict=True):
         try:
-            each = float(value)
+            entry = float(value)
         except (TypeError, ValueError):
-            each = float("nan")
-        if not np.isfinite(each):
+            entry = float("nan")
+        if not np.isfinite(entry):
             raise DataError(f"row {row}: expected a number in the column {name!r}, got something else")
-        found.append(each)
-    return found
+        result.append(entry)
+    return result
 
 
 @dataclass(frozen=True)
@@ -410,18 +410,18 @@ class Levels:
             return ()
         match self.predicted_from:
             case "public":
-                said = (
+                text = (
                     "each user's level was declared, or predicted from what is public about them, and may be known to "
                     "all"
                 )
             case "texts":
-                said = (
+                text = (
                     "a level that was not declared was predicted from the user's own texts, and is as private as they "
                     "are: it stays secret, and no more than the largest epsilon is promised to them"
                 )
             case "device":
                 assert self.policy is not None
-                said = (
+                text = (
                     "a level that was not declared was predicted from the user's own texts on his own device, and sent "
                     f"by randomised response of epsilon {self.policy.epsilon:g}, once: that is counted in above, and "
                     "who declared his level is spared it; that a device sent a level, and which, may be known to all"
@@ -429,29 +429,29 @@ class Levels:
             case _:
                 return ("each user's level was declared without regard to the texts, and may be known to all",)
         assert self.policy is not None
-        return (said,) if self.policy.training is not None else (said, _LABELS)
+        return (text,) if self.policy.training is not None else (text, _LABELS)
 
     @property
     def parameters(self) -> dict[str, Parameter]:
         if self.policy is None or self.predicted_from is None:
             return {}
-        said: dict[str, Parameter] = {"levels_predicted_from": self.predicted_from}
+        text: dict[str, Parameter] = {"levels_predicted_from": self.predicted_from}
         if self.policy.response is not None:
-            said["epsilon_for_level"] = self.policy.epsilon
-        return said
+            text["epsilon_for_level"] = self.policy.epsilon
+        return text
 
 
 def concerns_by(regressor: Any, features: Any) -> Floats:
     """(n,) what a fitted regressor says of n rows of features; infinite where it says nothing."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would tell of a private row
         warnings.simplefilter("ignore")
-        found = np.asarray(regressor.predict(readable(features)), dtype=np.float64).reshape(row_count(features))
-    return np.where(np.isfinite(found), found, np.inf)
+        result = np.asarray(regressor.predict(readable(features)), dtype=np.float64).reshape(row_count(features))
+    return np.where(np.isfinite(result), result, np.inf)
 
 
 def readable(features: Any) -> Any:
     if are_texts(features):
-        return ["" if each is None else each for each in features]
+        return ["" if feature is None else feature for feature in features]
     return features
 
 

@@ -235,11 +235,11 @@ class CellNoise:
         # what is off in units of the grid: the noise, and three roundings of numbers that are no larger
         doubt = noise * _DOUBT + 2.0**-51 * (MOST * inverse + _FARTHEST * noise)
         grid = _Grid(noise, inverse, doubt, rate * step)
-        found = np.empty((_DOUBTFUL, 5), dtype=np.int64)
+        result = np.empty((_DOUBTFUL, 5), dtype=np.int64)
         kept = np.empty(_DOUBTFUL, dtype=np.float32)
         for first, last, words in _pieces(len(rows) * tables.shape[1], bits):
-            missed = _descend(tables, rows, sums, first, last, words, grid, found, kept)
-            self._settle(tables, rows, grid.factor, words, found[:missed].tolist(), kept, bits)
+            missed = _descend(tables, rows, sums, first, last, words, grid, result, kept)
+            self._settle(tables, rows, grid.factor, words, result[:missed].tolist(), kept, bits)
 
     def _settle(
         self,
@@ -254,8 +254,8 @@ class CellNoise:
         pairs: dict[int, list[int]] = {}
         for number, (_, _, start, place, _) in enumerate(found):
             pairs.setdefault(start + place % _PAIRS, []).append(number)
-        for at, numbers in pairs.items():
-            leads = np.array([int(words[at]) >> 1, _angle_lead(int(words[at + _PAIRS]))])
+        for position, numbers in pairs.items():
+            leads = np.array([int(words[position]) >> 1, _angle_lead(int(words[position + _PAIRS]))])
             x = np.zeros(2)
             for number in numbers:
                 _, _, _, place, cell = found[number]

@@ -65,7 +65,7 @@ class Clipping:
         norms = clip if isinstance(clip, tuple | list) else (clip,)
         if isinstance(clip, tuple | list) and len(clip) != 2:
             raise ParameterError(f"clip must be one norm, or two (of words, of contexts), got {len(clip)}")
-        checked = [check_float("clip", each, minimum=_SHORTEST_CLIP, maximum=_LONGEST_CLIP) for each in norms]
+        checked = [check_float("clip", norm, minimum=_SHORTEST_CLIP, maximum=_LONGEST_CLIP) for norm in norms]
         return cls(*checked) if len(checked) == 1 else cls(math.hypot(*checked), *checked)
 
     @property
@@ -89,8 +89,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_choice("unit", self.unit, get_args(Unit))
-        for name, most in _MOST.items():
-            object.__setattr__(self, name, check_int(name, getattr(self, name), minimum=1, maximum=most))
+        for name, maximum in _MOST.items():
+            object.__setattr__(self, name, check_int(name, getattr(self, name), minimum=1, maximum=maximum))
         if self.unit == "pair":
             object.__setattr__(self, "pairs", 1)
         Clipping.of(self.clip)
@@ -163,9 +163,9 @@ class Participation:
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, sampling_rate: float, steps: int) -> Participation:
         """One level, everybody's, with the least noise that keeps epsilon."""
-        found = least_noise_multiplier(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=steps)
+        result = least_noise_multiplier(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=steps)
         return cls(
-            noise_multiplier=found.noise_multiplier, steps=found.steps, delta=delta, rates={EVERYONE: sampling_rate}
+            noise_multiplier=result.noise_multiplier, steps=result.steps, delta=delta, rates={EVERYONE: sampling_rate}
         )
 
     @classmethod
@@ -200,7 +200,7 @@ class Participation:
 
     def code(self, declared: Iterable[Any]) -> int:
         levels = list(self.rates)
-        named = [self.default if each is None else str(each) for each in declared] or [self.default]
+        named = [self.default if entry is None else str(entry) for entry in declared] or [self.default]
         if not self.rates.keys() >= set(named):
             raise ParameterError(f"a level must be one of {format_names(levels)}, or None; got another")
         return levels.index(min(named, key=self.rates.__getitem__))
@@ -222,15 +222,15 @@ def personal_participation(
     budgets = PersonalBudgets(levels, delta=delta, default=default, floor=floor)
     if noise_multiplier is None:
         assert sampling_rate is not None
-        least = least_noise_multiplier(epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps)
-        noise_multiplier = least.noise_multiplier
+        minimum = least_noise_multiplier(epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps)
+        noise_multiplier = minimum.noise_multiplier
     rates: dict[str, float] = {}
     for level, epsilon in budgets.levels.items():
         if sampling_rate is not None and epsilon == budgets.cap:
             rates[level] = sampling_rate
             continue
-        found = greatest_sampling_rate(epsilon=epsilon, delta=delta, noise_multiplier=noise_multiplier, steps=steps)
-        rates[level] = found.sampling_rate
+        result = greatest_sampling_rate(epsilon=epsilon, delta=delta, noise_multiplier=noise_multiplier, steps=steps)
+        rates[level] = result.sampling_rate
     return Participation(
         noise_multiplier=noise_multiplier, steps=steps, delta=delta, rates=rates, default=budgets.default
     )
@@ -274,9 +274,9 @@ def sampled_users(
     parts = [np.empty(0, dtype=np.int64)]
     for start in range(0, len(levels), _AT_ONCE):
         some = levels[start : start + _AT_ONCE]
-        drawn = words[: len(some)]
-        bits.fill(drawn)
-        parts.append(start + np.flatnonzero(drawn < thresholds[some]))
+        word = words[: len(some)]
+        bits.fill(word)
+        parts.append(start + np.flatnonzero(word < thresholds[some]))
     return np.concatenate(parts)
 
 
@@ -285,14 +285,14 @@ def sampled_slots(bits: RandomBits, count: int, rate: float) -> npt.NDArray[np.i
         return np.arange(count)
     logarithm = math.log1p(-rate * (1 - 2.0**-20))
     parts = [np.empty(0, dtype=np.int64)]
-    at = -1
-    while at < count:
-        expected = max(1.0, (count - at) * rate)
-        drawn = np.empty(math.ceil(expected + 4 * math.sqrt(expected)), dtype=np.uint64)
-        bits.fill(drawn)
-        uniform = ((drawn >> _BITS11) + np.uint64(1)).astype(np.float64) * 2.0**-53
+    position = -1
+    while position < count:
+        expected = max(1.0, (count - position) * rate)
+        draws = np.empty(math.ceil(expected + 4 * math.sqrt(expected)), dtype=np.uint64)
+        bits.fill(draws)
+        uniform = ((draws >> _BITS11) + np.uint64(1)).astype(np.float64) * 2.0**-53
         gaps = np.minimum(np.floor(np.log(uniform) / logarithm), float(count)).astype(np.int64)
-        places = at + np.cumsum(gaps + 1)
-        at = int(places[-1])
+        places = position + np.cumsum(gaps + 1)
+        position = int(places[-1])
         parts.append(places[places < count])
     return np.concatenate(parts)

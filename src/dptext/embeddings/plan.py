@@ -164,20 +164,20 @@ class UserMatrixSum:
         self._add_matrices(keys, sums, counts, np.array([norm for _, norm in batch]))
 
     def _of_one(self, first: Chunk, second: Chunk | None, rest: Iterator[Chunk]) -> Summed:
-        found: Summed | None = None
+        result: Summed | None = None
         for chunk in (first, *(() if second is None else (second,)), *rest):
             for rows, lengths in _pieces(chunk):
                 part = self._summed(rows, lengths, np.zeros(len(rows), dtype=np.int64))
-                found = part if found is None else _merged((found, part))
-        assert found is not None
-        return found
+                result = part if result is None else _merged((result, part))
+        assert result is not None
+        return result
 
     def _summed(self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers) -> Summed:
         """The s_w of (rows), a feature at a time: one that fits into the cache, with everything sorted by key once."""
         known = np.flatnonzero(rows >= 0)
         keys, counts, order, first = _grouped(owner[known] * self.features.words + rows[known])
         words = known[order]
-        start, end = (each[words] for each in _reach(lengths, self.window))
+        start, end = (entry[words] for entry in _reach(lengths, self.window))
         sums = np.empty((len(keys), self.features.dimension), dtype=np.int64)
         running = np.zeros(len(rows) + 1, dtype=np.int64)
         for column, feature in enumerate(self._by_dimension):
@@ -233,7 +233,7 @@ def _grouped(keys: Integers) -> tuple[Integers, Integers, Integers, Integers]:
 
 
 def _merged(parts: tuple[Summed, Summed]) -> Summed:
-    keys, sums, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+    keys, sums, counts = (np.concatenate(entry) for entry in zip(*parts, strict=True))
     if len(keys) == 0:
         return keys, sums, counts
     keys, _, order, first = _grouped(keys)
@@ -350,12 +350,12 @@ class ReleasePlan(ABC):
     def prior(self) -> dict[str, PrivacyStatement]:
         """Statements of what was released before and is not public: vocabulary, vectors, predictor of levels."""
         vectors = self.listed if self.public is None else self.public
-        found = {
+        result = {
             "vocabulary": None if self.vocabulary is None else self.vocabulary.statement,
             "vectors": None if vectors is None else vectors.statement,
             "predictor": None if self.levels.policy is None else self.levels.policy.training,
         }
-        return {name: each for name, each in found.items() if each is not None}
+        return {name: entry for name, entry in result.items() if entry is not None}
 
     @property
     def new_words(self) -> int | None:
@@ -374,15 +374,15 @@ class ReleasePlan(ABC):
         return self.levels.condition(level)
 
     def _parameters(self, level: str) -> dict[str, Parameter]:
-        said = self._costs(level)
-        said |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()}
+        text = self._costs(level)
+        text |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()}
         if len(self.levels.shares) > 1:
-            said |= {f"{self.share}_of_{name}": share for name, share in self.levels.shares.items()}
-            said |= {"level": level, "default_level": self.levels.default}
-        said |= self.levels.parameters
-        said |= {"words": len(self.words), "new_words": self.new_words}
-        said |= self._shape()
-        return said | {
+            text |= {f"{self.share}_of_{name}": share for name, share in self.levels.shares.items()}
+            text |= {"level": level, "default_level": self.levels.default}
+        text |= self.levels.parameters
+        text |= {"words": len(self.words), "new_words": self.new_words}
+        text |= self._shape()
+        return text | {
             "public_vectors": None if self.public is None else self.public.source,
             "public_vectors_sha256": None if self.public is None else self.public.fingerprint,
         }
@@ -395,16 +395,16 @@ class ReleasePlan(ABC):
         }
 
     def _assumptions(self) -> tuple[str, ...]:
-        said = ["all parameters are public; none was computed from the protected texts"]
+        lines = ["all parameters are public; none was computed from the protected texts"]
         if self.prior:
-            said = [
+            lines = [
                 "all parameters are public, or computed from what was released before under a promise counted in above"
             ]
         if self.public is not None and self.public.statement is None:
-            said.append("the public vectors were not made from the protected texts")
+            lines.append("the public vectors were not made from the protected texts")
         if self.unit == "user":
-            said += ONE_NAME
-        return (*said, *self.levels.assumptions, *self._taken_for_granted())
+            lines += ONE_NAME
+        return (*lines, *self.levels.assumptions, *self._taken_for_granted())
 
     @property
     def _origin(self) -> str:
@@ -449,32 +449,32 @@ def expected_vectors(
 ) -> list[ExpectedVectors]:
     """What a release is worth for one epsilon or several, from public texts."""
     people = check_int("people", people, minimum=1, maximum=MOST_USERS)
-    given = EPSILONS if epsilon is None else (check_float("epsilon", epsilon, above=0),)
+    values = EPSILONS if epsilon is None else (check_float("epsilon", epsilon, above=0),)
     one, other = _halves(plan, public, unit)
     width = plan.features.dimension
     base = np.zeros((len(plan.words), 1))
     if plan.public is not None:
         base = np.zeros((len(plan.words), plan.public.dimension))
         base[: len(plan.public)] = public_base(plan.public.matrix, plan.public.vocabulary.unknown_row)
-    found = strengths(one, other, base, plan.weights > 0)
+    result = strengths(one, other, base, plan.weights > 0)
     expected = []
-    for each in given:
-        sigma = PersonalBudgets(each, delta=plan.budgets.delta, floor=0.0).sigma
-        least = found.least(sigma, width)
+    for entry in values:
+        sigma = PersonalBudgets(entry, delta=plan.budgets.delta, floor=0.0).sigma
+        minimum = result.least(sigma, width)
         half: float = math.inf
-        if math.isfinite(least):
-            low, high = least, float(_MOST)
-            if found.passed(high, sigma, width) >= HALF:
+        if math.isfinite(minimum):
+            low, high = minimum, float(_MOST)
+            if result.passed(high, sigma, width) >= HALF:
                 while high / low > 1.01:
                     middle = math.sqrt(low * high)
-                    low, high = (low, middle) if found.passed(middle, sigma, width) >= HALF else (middle, high)
+                    low, high = (low, middle) if result.passed(middle, sigma, width) >= HALF else (middle, high)
                 half = high
         expected.append(
             ExpectedVectors(
-                epsilon=float(each),
+                epsilon=float(entry),
                 sigma=sigma,
-                passed=found.passed(people, sigma, width),
-                least=_rounded(least),
+                passed=result.passed(people, sigma, width),
+                least=_rounded(minimum),
                 half=_rounded(half),
             )
         )

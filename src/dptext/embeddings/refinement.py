@@ -51,11 +51,11 @@ def improved(noisy: Floats, sigma: float, base: Floats, measured: Rows) -> Float
     public = np.zeros((len(noisy), base.shape[1]))
     public[:known] = base
     has_public = np.arange(len(noisy)) < known
-    found = news(noisy, sigma, public, measured & has_public)
-    vectors = public + _BETA * found.guess @ _back(found.slope)  # (improved)
+    result = news(noisy, sigma, public, measured & has_public)
+    vectors = public + _BETA * result.guess @ _back(result.slope)  # (improved)
     new = np.flatnonzero(measured & ~has_public)
     if len(new):
-        vectors[new] = _unit(_new_words(noisy[new], sigma, found, base))
+        vectors[new] = _unit(_new_words(noisy[new], sigma, result, base))
     return vectors
 
 
@@ -92,11 +92,11 @@ def learned_bands(rows: Floats, sigma: float) -> Rows:
     less than once in a million bands.
     """
     rest = _without(rows, rows.sum(axis=0))
-    found = np.zeros(len(rest), dtype=bool)
+    result = np.zeros(len(rest), dtype=bool)
     for band in bands(len(rest)):
         part = rest[band]
-        found[band] = float((part**2).mean()) > sigma**2 * (1 + math.sqrt(50 / max(part.size, 1)))
-    return found
+        result[band] = float((part**2).mean()) > sigma**2 * (1 + math.sqrt(50 / max(part.size, 1)))
+    return result
 
 
 def _back(slope: Floats) -> Floats:
@@ -282,13 +282,13 @@ class Strengths:
 
     def passed(self, people: float, sigma: float, width: int) -> float:
         """The share of the variance of e_w that equation (posterior) lets through, the mean over words."""
-        found = 0.0
+        result = 0.0
         for count, variances in zip(self.words, self.variances, strict=True):
             if len(variances):
                 signal = people**2 * variances
                 seen = signal + sigma**2 > _edge(sigma, width, count)
-                found += count * float((variances * signal / (signal + sigma**2))[seen].sum() / variances.sum())
-        return found / max(sum(self.words), 1)
+                result += count * float((variances * signal / (signal + sigma**2))[seen].sum() / variances.sum())
+        return result / max(sum(self.words), 1)
 
     def least(self, sigma: float, width: int) -> float:
         """From how many people on something passes at all; infinite where nothing shows."""
@@ -310,12 +310,12 @@ def strengths(one: Floats, other: Floats, public: Floats, measured: Rows) -> Str
     mean, chance = (one + other) / 2, (one - other) / 2
     sigma = math.sqrt(float((chance[measured] ** 2).mean())) if measured.any() else 0.0
     of_band, strength, slope, common = _fitted(mean, sigma, public, measured)
-    found = []
+    result = []
     for words in of_band:
         known = strength[words][:, None] * (public[words] @ slope)
         first, second = (_less(half[words], common) - known for half in (one, other))
-        found.append(_above_chance(first, second))
-    return Strengths(tuple(len(words) for words in of_band), tuple(found))
+        result.append(_above_chance(first, second))
+    return Strengths(tuple(len(words) for words in of_band), tuple(result))
 
 
 def _less(rows: Floats, direction: Floats) -> Floats:

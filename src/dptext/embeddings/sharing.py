@@ -137,9 +137,9 @@ def save_release(
 def check_copies(folder: Path, vectors: WordVectors) -> Iterator[tuple[str, bool]]:
     for name, write in _WORD2VEC.values():
         if (folder / name).exists():
-            again = HashedFile(io.BytesIO())
-            write(vectors, again)
-            yield name, again.digest() == file_digest(folder / name)
+            file = HashedFile(io.BytesIO())
+            write(vectors, file)
+            yield name, file.digest() == file_digest(folder / name)
 
 
 def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
@@ -160,8 +160,8 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
 
 def _holds_a_release(folder: Path) -> bool:
     inside = list(folder.iterdir())
-    names = {each.name for each in inside}
-    ours = names >= _ALWAYS and all(map(_is_ours, names)) and all(each.is_file() for each in inside)
+    names = {entry.name for entry in inside}
+    ours = names >= _ALWAYS and all(map(_is_ours, names)) and all(entry.is_file() for entry in inside)
     return ours and FOLDER.announces(folder)
 
 

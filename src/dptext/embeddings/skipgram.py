@@ -87,7 +87,7 @@ class SkipGramPlan(ReleasePlan):
     def fingerprint(self) -> bytes:
         """Digest of all of it, and of the version of the code."""
         spent = self.participation
-        said = {
+        text = {
             "recipe": asdict(self.recipe) | {"noise": None},  # the streams of a seed depend on every key here
             "participation": [spent.noise_multiplier, spent.steps, spent.delta],
             "rates": dict(spent.rates),
@@ -102,7 +102,7 @@ class SkipGramPlan(ReleasePlan):
             "public": None if self.public is None else self.public.fingerprint,
             "software": version("dptext"),
         } | self.levels.parameters
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
+        return hashlib.sha256(json.dumps(text, sort_keys=True).encode()).digest()
 
     def start(self) -> Singles:
         """(2 R, d) word vectors above context vectors: public ones, or random ones that are the same in every run."""
@@ -120,9 +120,9 @@ class SkipGramPlan(ReleasePlan):
     def finish(self, tables: Singles) -> Singles:
         """(V, d) the vectors of the release, from trained tables. Post-processing."""
         if self.public is None:
-            found = np.zeros((len(self.words), self.dimension), dtype=np.float32)
-            found[self.rows] = tables[: len(self.rows)]
-            return np.nan_to_num(found, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            result = np.zeros((len(self.words), self.dimension), dtype=np.float32)
+            result[self.rows] = tables[: len(self.rows)]
+            return np.nan_to_num(result, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
         contexts = np.nan_to_num(tables[len(self.rows) :].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         matrix = np.zeros((len(self.words), self.dimension))
         matrix[: len(self.public)] = public_base(self.public.matrix, self.public.vocabulary.unknown_row)
@@ -199,19 +199,19 @@ class SkipGramPlan(ReleasePlan):
 
     def _costs(self, level: str) -> dict[str, Parameter]:
         participation, clipping = self.participation, self.recipe.clipping
-        said: dict[str, Parameter] = {}
+        parameters: dict[str, Parameter] = {}
         if self.mode == "private":
-            said = {
+            parameters = {
                 "epsilon": self.guarantee(level).epsilon,
                 "delta": participation.delta,
                 "noise_multiplier": participation.noise_multiplier,
             }
-            said |= self._substituted(level)
-        said |= {"mode": self.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
-        said["sensitivity"] = clipping.norm
+            parameters |= self._substituted(level)
+        parameters |= {"mode": self.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
+        parameters["sensitivity"] = clipping.norm
         if clipping.words:
-            said |= {"sensitivity_of_words": clipping.words, "sensitivity_of_contexts": clipping.contexts}
-        return said
+            parameters |= {"sensitivity_of_words": clipping.words, "sensitivity_of_contexts": clipping.contexts}
+        return parameters
 
     def _shape(self) -> dict[str, Parameter]:
         recipe = self.recipe
@@ -233,14 +233,14 @@ class SkipGramPlan(ReleasePlan):
         return super()._assumptions() if self.mode == "private" else ()
 
     def _taken_for_granted(self) -> tuple[str, ...]:
-        said = [
+        lines = [
             f"it stays secret which {self.unit}s took part in which step",
             "that the corpus holds at least one document may be known",
             IEEE,
         ]
         if self.unit == "pair":
-            said.append("chances of single pairs to take part are as double precision has them")
-        return tuple(said)
+            lines.append("chances of single pairs to take part are as double precision has them")
+        return tuple(lines)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,14 +72,14 @@ class PairDrawing(NamedTuple):
         """Pairs of several users, at most so many of each."""
         pairs = np.empty((len(keys) * most, self.columns), dtype=np.int32)
         ends = np.empty(len(keys), dtype=np.int64)
-        found = _draw_of_users(self, rows, starts, stops, keys, most, pairs, ends)
-        return pairs[:found], ends
+        result = _draw_of_users(self, rows, starts, stops, keys, most, pairs, ends)
+        return pairs[:result], ends
 
     def of_slots(self, rows: Rows, slots: Offsets, keys: Keys) -> Rows:
         """(pairs, 2 + negatives) of single pairs."""
         pairs = np.empty((len(slots), self.columns), dtype=np.int32)
-        found = _draw_of_slots(self, rows, slots, keys, pairs)
-        return pairs[:found]
+        result = _draw_of_slots(self, rows, slots, keys, pairs)
+        return pairs[:result]
 
 
 def _alias_table(weights: Floats) -> tuple[Chances, Rows]:
@@ -119,10 +119,10 @@ def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -
     for place in range(2, len(row)):
         state += _GOLDEN
         bits = _mixed(state)
-        drawn = _below(bits, words)
-        if (bits & _LOW) >= np.uint64(own[drawn]):
-            drawn = int(alias[drawn])
-        row[place] = NONE if drawn in (beside, unknown) else words + drawn
+        draws = _below(bits, words)
+        if (bits & _LOW) >= np.uint64(own[draws]):
+            draws = int(alias[draws])
+        row[place] = NONE if draws in (beside, unknown) else words + draws
     return state
 
 
@@ -130,7 +130,7 @@ def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -
 def _draw_of_users(
     drawing: PairDrawing, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int, pairs: Rows, ends: Offsets
 ) -> int:
-    found = 0
+    result = 0
     keep, distances = drawing.keep, drawing.distances
     words = len(keep)
     for user in range(len(keys)):
@@ -160,28 +160,28 @@ def _draw_of_users(
                 state += _GOLDEN
                 if (_mixed(state) & _LOW) > np.uint64(keep[other]):
                     continue
-                row = pairs[found]
+                row = pairs[result]
                 row[0], row[1] = word, words + other
                 state = _negatives(drawing, state, other, row)
-                found += 1
+                result += 1
                 break
-        ends[user] = found
-    return found
+        ends[user] = result
+    return result
 
 
 @compiled
 def _beside(rows: Rows, place: int, distance: int, after: bool, start: int, stop: int) -> int:
-    at = place
+    position = place
     for _ in range(distance):
-        at = at + 1 if after else at - 1
-        if at < start or at >= stop or rows[at] == -2:
+        position = position + 1 if after else position - 1
+        if position < start or position >= stop or rows[position] == -2:
             return -1
-    return int(rows[at])
+    return int(rows[position])
 
 
 @compiled
 def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys, pairs: Rows) -> int:
-    found = 0
+    result = 0
     keep, window = drawing.keep, drawing.window
     words = len(keep)
     for number in range(len(slots)):
@@ -200,11 +200,11 @@ def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys,
         state += _GOLDEN
         if (_mixed(state) & _LOW) > np.uint64(keep[other]):
             continue
-        row = pairs[found]
+        row = pairs[result]
         row[0], row[1] = word, words + other
         state = _negatives(drawing, state, other, row)
-        found += 1
-    return found
+        result += 1
+    return result
 
 
 Singles = npt.NDArray[np.float32]
@@ -236,7 +236,7 @@ def unit_gradient(
     slots, touched, gradient = scratch
     dimension = tables.shape[1]
     contexts = pairs.shape[1] - 1
-    found = 0
+    result = 0
     errors = np.empty(contexts, dtype=np.float32)
     by_word = gradient[len(gradient) - 1]
     for number in range(first, last):
@@ -266,9 +266,9 @@ def unit_gradient(
                     by_word[axis] += error * context[axis]
             slot = slots[row]
             if slot < 0:
-                slots[row], touched[found] = found, row
-                into = gradient[found]
-                found += 1
+                slots[row], touched[result] = result, row
+                into = gradient[result]
+                result += 1
                 for axis in range(dimension):
                     into[axis] = error * word[axis]
             else:
@@ -280,14 +280,14 @@ def unit_gradient(
         row = pair[0]
         slot = slots[row]
         if slot < 0:
-            slots[row], touched[found] = found, row
-            gradient[found] = by_word
-            found += 1
+            slots[row], touched[result] = result, row
+            gradient[result] = by_word
+            result += 1
         else:
             into = gradient[slot]
             for axis in range(dimension):
                 into[axis] += by_word[axis]
-    return found
+    return result
 
 
 @compiled

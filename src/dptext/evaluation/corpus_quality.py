@@ -121,7 +121,7 @@ def nearest_labels(features: PublicFeatures, labels: Labels, texts: Sequence[str
     """
     values = [" ".join(labels.values_of(code).values()) for code in range(len(labels))]
     names = [" ".join(_PART_OF_NAME.findall(value)).lower() or value for value in values]
-    vectors, described = (features.vectors(given) - features.mean for given in (texts, labels.described or names))
+    vectors, described = (features.vectors(text) - features.mean for text in (texts, labels.described or names))
     lengths = np.linalg.norm(described, axis=1, keepdims=True)
     nearest: npt.NDArray[np.intp] = (vectors @ (described / np.where(lengths > 0, lengths, 1.0)).T).argmax(axis=1)
     return nearest

@@ -73,9 +73,9 @@ class EpsilonComparison:
     def __str__(self) -> str:
         lines = ["  epsilon  dimension   error  accuracy, noisy       accuracy, without noise"]
         lines += [
-            f"  {each.epsilon:<7g}{each.dimension:>11}{each.error:>8.3g}  {_percent(each.accuracy):<22}"
-            + ("-" if each.learned is None else _percent(each.learned))
-            for each in self.rows
+            f"  {row.epsilon:<7g}{row.dimension:>11}{row.error:>8.3g}  {_percent(row.accuracy):<22}"
+            + ("-" if row.learned is None else _percent(row.learned))
+            for row in self.rows
         ]
         lines += [
             f"  {'no noise, public texts alone':<50}{_percent(self.clean)}",
@@ -87,15 +87,15 @@ class EpsilonComparison:
         """Plain values, for JSON."""
         rows = [
             {
-                "epsilon": each.epsilon,
-                "randomizer": each.randomizer.name,
-                "dimension": each.dimension,
-                "error": each.error,
-                "recovered": each.recovered,
-                **_interval(each.accuracy),
-                "learned": None if each.learned is None else _interval(each.learned),
+                "epsilon": row.epsilon,
+                "randomizer": row.randomizer.name,
+                "dimension": row.dimension,
+                "error": row.error,
+                "recovered": row.recovered,
+                **_interval(row.accuracy),
+                "learned": None if row.learned is None else _interval(row.learned),
             }
-            for each in self.rows
+            for row in self.rows
         ]
         return {
             "rows": rows,
@@ -142,11 +142,11 @@ def compare_epsilons(
     >>> [each.accuracy.score.value > 0.9 for each in found.rows], found.chance
     ([False, True], 0.5)
     """
-    wanted = [float(each) for each in epsilons]
-    if not wanted or len(set(wanted)) < len(wanted):
+    target = [float(entry) for entry in epsilons]
+    if not target or len(set(target)) < len(target):
         raise ParameterError("epsilons must be different numbers, at least one")
     build = randomizer or (lambda epsilon: PrivUnit(epsilon=epsilon))
-    randomizers = [build(each) for each in wanted]
+    randomizers = [build(entry) for entry in target]
     check_choice("bound", bound, ("auto", *BOUNDS))
     check_choice("projection", projection, (*PROJECTIONS, None))
     if dimension is not None:
@@ -159,24 +159,24 @@ def compare_epsilons(
     parts = make_folds(labels, count=folds, seed=_drawn(bits))
     vectors = known.encode(texts)
     rows = []
-    for epsilon, each in zip(wanted, randomizers, strict=True):
-        kind = NATURAL[each.natural_domain] if bound == "auto" else bound
-        how: dict[str, Any] = {"bound": kind, "projection": projection}
-        labelled = how | ({"labels": codes} if projection == "supervised" else {})
+    for epsilon, entry in zip(target, randomizers, strict=True):
+        kind = NATURAL[entry.natural_domain] if bound == "auto" else bound
+        fields: dict[str, Any] = {"bound": kind, "projection": projection}
+        labelled = fields | ({"labels": codes} if projection == "supervised" else {})
         kept = None
         size = known.dimension if projection is None else dimension
         if size is None:
-            kept = best_dimension(vectors, each, **labelled)
+            kept = best_dimension(vectors, entry, **labelled)
             size = USUAL if kept is None else kept.dimension
         size = min(size, known.dimension)
-        kept = kept or kept_of(vectors, each, size, **labelled)
-        predicted, learned = _answers(vectors, codes, parts, each, how | {"dimension": size}, bits)
+        kept = kept or kept_of(vectors, entry, size, **labelled)
+        predicted, learned = _answers(vectors, codes, parts, entry, fields | {"dimension": size}, bits)
         rows.append(
             AtEpsilon(
                 epsilon=epsilon,
-                randomizer=each,
+                randomizer=entry,
                 dimension=size,
-                error=each.expected_squared_error(size + (kind == "lift")),
+                error=entry.expected_squared_error(size + (kind == "lift")),
                 recovered=None if kept is None else kept.recovered,
                 accuracy=measure("accuracy", codes, predicted),
                 learned=None if learned is None else measure("accuracy", codes, learned),
@@ -184,7 +184,7 @@ def compare_epsilons(
         )
     clean = measure("accuracy", codes, _answers(vectors, codes, parts, None, {}, bits)[0])
     return EpsilonComparison(
-        rows=tuple(rows), clean=clean, texts=len(texts), trained_on=min(len(each.train) for each in parts)
+        rows=tuple(rows), clean=clean, texts=len(texts), trained_on=min(len(part.train) for part in parts)
     )
 
 
@@ -196,7 +196,7 @@ def _answers(
     how: dict[str, Any],
     bits: RandomBits,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-    found, learned = np.empty_like(codes), np.empty_like(codes)
+    result, learned = np.empty_like(codes), np.empty_like(codes)
     has_model = randomizer is not None
     for part in parts:
         sent = arrived = vectors - vectors[part.train].mean(axis=0)
@@ -206,12 +206,12 @@ def _answers(
             sent = bound.apply(vectors)
             arrived = randomizer.randomize(sent, seed=_drawn(bits))
         server = NoisyClassifier(channel=randomizer).fit(arrived[part.train], codes[part.train])
-        found[part.test] = server.predict(arrived[part.test])
+        result[part.test] = server.predict(arrived[part.test])
         try:
             learned[part.test] = server.device_model().predict(sent[part.test])
         except ParameterError:  # the channel has no model for vectors without noise
             has_model = False
-    return found, learned if has_model else None
+    return result, learned if has_model else None
 
 
 def _drawn(bits: RandomBits) -> int | None:

@@ -56,18 +56,18 @@ def measure(
     check_choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
     if name in NUMBER_MEASURES:
         numbers = (checked_numbers("true", true), checked_numbers("predicted", predicted))
-        whose = people_of(people, numbers[0].size)
-        return _of_numbers(name, *numbers, whose, {"resamples": resamples, "confidence": confidence, "seed": seed})
+        owners = people_of(people, numbers[0].size)
+        return _of_numbers(name, *numbers, owners, {"resamples": resamples, "confidence": confidence, "seed": seed})
     right, answer = codes_of_answers(true, predicted)
-    whose = people_of(people, right.size)
-    score = class_score(name, right, answer, None if people is None else whose, confidence=confidence)
+    owners = people_of(people, right.size)
+    score = class_score(name, right, answer, None if people is None else owners, confidence=confidence)
     if name == "macro-F1":
         chance = 1.0 / np.unique(right).size
         gain = replace(score, value=score.value - chance, low=score.low - chance, high=score.high - chance)
         blind_name = "classes guessed as often as they occur"
         return Measured(measure=name, score=score, baseline=chance, baseline_name=blind_name, gain=gain)
     blind = right == np.bincount(right).argmax()
-    gain = paired_difference(right == answer, blind, whose, confidence=confidence)
+    gain = paired_difference(right == answer, blind, owners, confidence=confidence)
     return Measured(measure=name, score=score, baseline=float(blind.mean()), baseline_name="majority class", gain=gain)
 
 
@@ -76,10 +76,10 @@ def class_score(name: str, right: Rows, answer: Rows, people: Rows | None, *, co
     hits = right == answer
     if name == "accuracy" and people is None:
         return share(int(hits.sum()), hits.size, confidence=confidence)
-    whose = np.arange(hits.size) if people is None else people
+    owners = np.arange(hits.size) if people is None else people
     if name == "accuracy":
-        return mean_of_people(hits, whose, confidence=confidence)
-    return macro_f1(right, answer, whose, confidence=confidence)
+        return mean_of_people(hits, owners, confidence=confidence)
+    return macro_f1(right, answer, owners, confidence=confidence)
 
 
 def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Rows, Rows]:
@@ -106,7 +106,7 @@ def _of_numbers(name: str, true: Floats, predicted: Floats, whose: Rows, options
     _check_lengths(true, predicted)
     power = 2 if name == "RMSE" else 1
     middle, guess = (true.mean(), "mean") if name == "RMSE" else (np.median(true), "median")
-    errors, blind = (np.abs(true - each) ** power for each in (predicted, middle))
+    errors, blind = (np.abs(true - entry) ** power for entry in (predicted, middle))
 
     def of(values: Floats, rows: Rows) -> float:
         return float(values[rows].mean() ** (1 / power))
@@ -149,15 +149,15 @@ def make_folds(
     """Folds for cross-validation: each row is tested once."""
     count = check_int("folds", count, minimum=2)
     codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
-    whose = people_of(people, codes.size)
-    what = "rows" if people is None else "people"
-    _check_counts(codes, whose, count, what=what, classes=classes)
+    owners = people_of(people, codes.size)
+    text = "rows" if people is None else "people"
+    _check_counts(codes, owners, count, what=text, classes=classes)
     bits = RandomBits(seed)
     if people is not None:
-        place = _deal_people(codes, whose, count, bits)[whose]
+        place = _deal_people(codes, owners, count, bits)[owners]
     else:
         place = _deal_rows(codes if classes else _ranks(np.asarray(targets), bits) // count, count, bits)
-    folds = [Fold(np.flatnonzero(place != each), np.flatnonzero(place == each)) for each in range(count)]
+    folds = [Fold(np.flatnonzero(place != index), np.flatnonzero(place == index)) for index in range(count)]
     if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
         raise ParameterError("targets: a class has all its rows in one fold: use fewer folds, or leave the class out")
     return folds
@@ -165,7 +165,7 @@ def make_folds(
 
 def checked_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | None = None) -> list[Fold]:
     """A caller's own folds (a fixed training and test set is one fold), when nobody is on both sides."""
-    whose = people_of(people, rows)
+    owners = people_of(people, rows)
     tested = np.zeros(rows, dtype=np.int64)
     checked = []
     for number, fold in enumerate(folds):
@@ -174,11 +174,11 @@ def checked_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | N
             raise ParameterError(f"folds: fold {number} has an empty side: give it rows to train and rows to test")
         if min(train.min(), test.min()) < 0 or max(train.max(), test.max()) >= rows:
             raise ParameterError(f"folds: fold {number} names rows outside 0 to {rows - 1}")
-        both = np.intersect1d(whose[train], whose[test]).size
+        both = np.intersect1d(owners[train], owners[test]).size
         if both:
-            what = "rows" if people is None else "people"
+            text = "rows" if people is None else "people"
             raise ParameterError(
-                f"folds: fold {number} has {both} {what} on both sides: a model tested on what trained it looks "
+                f"folds: fold {number} has {both} {text} on both sides: a model tested on what trained it looks "
                 "better than it is"
             )
         np.add.at(tested, test, 1)
@@ -203,7 +203,7 @@ def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Ro
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ParameterError(f"{name} must have no missing entries (NaN), row {int(np.argmin(np.isfinite(array)))} has")
     if array.dtype.kind == "O":
-        missing = [row for row, each in enumerate(array) if each is None or each != each]
+        missing = [row for row, entry in enumerate(array) if entry is None or entry != entry]
         if missing:
             raise ParameterError(f"{name} must have no missing entries, row {missing[0]} has none")
     try:
@@ -218,7 +218,7 @@ def _array(name: str, values: Any) -> npt.NDArray[Any]:
         entries = list(values)
     except TypeError:
         raise ParameterError(f"{name} must be one entry a row, got {type(values).__name__}") from None
-    if any(each is None or isinstance(each, float) for each in entries):
+    if any(entry is None or isinstance(entry, float) for entry in entries):
         array = np.empty(len(entries), dtype=object)
         array[:] = entries
         return array

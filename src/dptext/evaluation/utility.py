@@ -103,10 +103,10 @@ class Predictions:
         self, name: str, *, resamples: int = 1000, confidence: float = 0.95, seed: int | None = None
     ) -> UtilityScore:
         """One measure of these predictions; see `dptext.evaluation.measures.measure`."""
-        how: dict[str, Any] = {"people": self.people, "resamples": resamples, "confidence": confidence, "seed": seed}
-        found = measured(name, self.true, self.predicted, **how)
+        fields: dict[str, Any] = {"people": self.people, "resamples": resamples, "confidence": confidence, "seed": seed}
+        result = measured(name, self.true, self.predicted, **fields)
         return UtilityScore(
-            **vars(found),
+            **vars(result),
             model=self.model,
             features=self.features,
             trained_on=self.trained_on,
@@ -145,8 +145,8 @@ def utility(
     accuracy 1.000 [0.912, 1.000] against 0.500 (majority class), logistic regression trained on raw, tested on raw
     """
     check_choice("measure", measure, (*CLASS_MEASURES, *NUMBER_MEASURES))
-    found = predictions(rows, targets, classes=measure in CLASS_MEASURES, seed=seed, **options)
-    return found.score(measure, resamples=resamples, confidence=confidence, seed=seed)
+    result = predictions(rows, targets, classes=measure in CLASS_MEASURES, seed=seed, **options)
+    return result.score(measure, resamples=resamples, confidence=confidence, seed=seed)
 
 
 def predictions(
@@ -183,32 +183,32 @@ def predictions(
     Raises:
         ParameterError: see `utility`.
     """
-    made = features or _features_for(rows)
-    seen = made.of(rows)
-    wanted = _targets_of(seen, targets)
-    tested = seen if test_rows is None else made.of(test_rows)
+    output = features or _features_for(rows)
+    seen = output.of(rows)
+    target = _targets_of(seen, targets)
+    tested = seen if test_rows is None else output.of(test_rows)
     if tested.shape != seen.shape:
         raise ParameterError(f"test_rows must be the same rows, of shape {seen.shape}, got {tested.shape}")
     codes: npt.NDArray[Any] = codes_of("targets", targets) if classes else checked_numbers("targets", targets)
-    whose = None if people is None else codes_of("people", people, rows=wanted.shape[0])
+    owners = None if people is None else codes_of("people", people, rows=target.shape[0])
     bits = RandomBits(seed)
-    split = _split(codes, folds, whose, classes=classes, seed=_small_seed(bits))
+    split = _split(codes, folds, owners, classes=classes, seed=_small_seed(bits))
     name, build = _builder_of(model, classes=classes)
     how_many = int(codes.max()) + 1 if classes else 0
     which = np.concatenate([part.test for part in split])
     answered = np.concatenate([
-        _answers(build, made, seen[part.train], codes[part.train], tested[part.test], how_many, _small_seed(bits))
+        _answers(build, output, seen[part.train], codes[part.train], tested[part.test], how_many, _small_seed(bits))
         for part in split
     ])  # fmt: skip
     if classes:
-        answered = wanted[np.unique(codes, return_index=True)[1]][answered]
+        answered = target[np.unique(codes, return_index=True)[1]][answered]
     return Predictions(
         rows=which,
-        true=wanted[which] if classes else codes[which],
+        true=target[which] if classes else codes[which],
         predicted=answered,
-        people=None if whose is None else whose[which],
+        people=None if owners is None else owners[which],
         model=name,
-        features=made.name,
+        features=output.name,
         trained_on=trained_on,
         tested_on=tested_on or (trained_on if test_rows is None else "raw"),
         folds=len(split),
@@ -229,14 +229,14 @@ def trained_answers(
     >>> trained_answers(["a good film", "a bad film"] * 9, ["+", "-"] * 9, ["good", "bad"], seed=1).tolist()
     ['+', '-']
     """
-    made = features or _features_for(rows)
-    seen, tested = made.of(rows), made.of(asked)
-    wanted, codes = _targets_of(seen, targets), codes_of("targets", targets)
-    labels = wanted[np.unique(codes, return_index=True)[1]]
+    output = features or _features_for(rows)
+    seen, tested = output.of(rows), output.of(asked)
+    target, codes = _targets_of(seen, targets), codes_of("targets", targets)
+    labels = target[np.unique(codes, return_index=True)[1]]
     if labels.size == 1:
         return np.repeat(labels, tested.shape[0])
     _, build = _builder_of(model, classes=True)
-    codes = _answers(build, made, seen, codes, tested, labels.size, _small_seed(RandomBits(seed)))
+    codes = _answers(build, output, seen, codes, tested, labels.size, _small_seed(RandomBits(seed)))
     answered: npt.NDArray[Any] = labels[codes]
     return answered
 
@@ -246,15 +246,15 @@ def _features_for(rows: Any) -> Features:
         return VectorFeatures()
     if isinstance(rows, str) or not hasattr(rows, "__len__"):
         raise ParameterError(f"rows must be a list of texts, or vectors, got {type(rows).__name__}")
-    first = next((each for each in rows if each is not None), "")
+    first = next((row for row in rows if row is not None), "")
     return BagOfWords() if isinstance(first, str) or hasattr(first, "text") else VectorFeatures()
 
 
 def _targets_of(rows: Any, targets: npt.ArrayLike) -> npt.NDArray[Any]:
-    wanted, count = np.asarray(targets), rows.shape[0]
-    if wanted.shape[:1] != (count,):
-        raise ParameterError(f"targets must have one entry for each of {count} rows, got shape {wanted.shape}")
-    return wanted
+    target, count = np.asarray(targets), rows.shape[0]
+    if target.shape[:1] != (count,):
+        raise ParameterError(f"targets must have one entry for each of {count} rows, got shape {target.shape}")
+    return target
 
 
 def _split(
@@ -312,7 +312,7 @@ class BagOfWords:
     def of(self, rows: Iterable[str | None]) -> Any:
         """(rows, words) sparse counts."""
         text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
-        texts = ["" if each is None else each for each in checked_texts(rows)]
+        texts = ["" if entry is None else entry for entry in checked_texts(rows)]
         if self._rows is None:
             counter = text.HashingVectorizer(
                 analyzer=words_of, n_features=self._buckets, norm=None, alternate_sign=False
@@ -383,17 +383,17 @@ def _builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
 def _answers(
     build: Builder, features: Features, seen: Any, targets: npt.NDArray[Any], tested: Any, classes: int, seed: int
 ) -> npt.NDArray[Any]:
-    shown, count = features.fitted(seen), tested.shape[0]
+    visible, count = features.fitted(seen), tested.shape[0]
     middle, spread = (0.0, 1.0) if classes else (float(targets.mean()), float(targets.std()) or 1.0)
     model = build(seed)
     with warnings.catch_warnings():
         # a fit that stops after the stated number of steps is what was asked for; the score says how good it is
         warnings.filterwarnings("ignore", message=".*(onverge|maximum iterations).*")
-        model.fit(shown(seen), targets if classes else (targets - middle) / spread)
+        model.fit(visible(seen), targets if classes else (targets - middle) / spread)
     if hasattr(model, "predict"):
-        answers = np.asarray(model.predict(shown(tested)))
+        answers = np.asarray(model.predict(visible(tested)))
     else:
-        shares = np.asarray(model.predict_proba(shown(tested)))
+        shares = np.asarray(model.predict_proba(visible(tested)))
         if shares.ndim != 2 or shares.shape[1] != classes:
             raise ParameterError(f"model: predict_proba must give one column for each of {classes} classes")
         answers = shares.argmax(axis=1)
@@ -471,7 +471,7 @@ class Fairness:
         return any(gap.is_shown for gap in self.gaps)
 
     def __str__(self) -> str:
-        lines = [f"{each.group}: {self.measure} {each.score} against {each.baseline:.3f}" for each in self.groups]
+        lines = [f"{group.group}: {self.measure} {group.score} against {group.baseline:.3f}" for group in self.groups]
         gap = self.largest
         return "\n".join([*lines, f"largest gap: {gap.better} above {gap.worse} by {gap.gap}"])
 
@@ -510,18 +510,18 @@ def fairness(
     confidence = check_float("confidence", confidence, above=0, below=1)
     right, answer = codes_of_answers(true, predicted)
     codes = codes_of("groups", groups, rows=right.size)
-    whose = people_of(people, right.size)
-    names = [str(each) for each in np.asarray(groups)[np.unique(codes, return_index=True)[1]]]
-    sizes = _sizes(codes, whose, smallest)
+    owners = people_of(people, right.size)
+    names = [str(entry) for entry in np.asarray(groups)[np.unique(codes, return_index=True)[1]]]
+    sizes = _sizes(codes, owners, smallest)
     _check_classes(measure, right, codes)
     pairs = list(combinations(range(len(names)), 2))
     scores, spreads = [], []
     for group, name in enumerate(names):
         here = codes == group
-        rows = right[here], answer[here], None if people is None else whose[here]
-        found = measured(measure, rows[0], rows[1], people=rows[2], confidence=confidence)
-        blind: dict[str, Any] = {"baseline": found.baseline, "baseline_name": found.baseline_name}
-        scores.append(GroupScore(group=name, score=found.score, **blind, people=int(sizes[group])))
+        rows = right[here], answer[here], None if people is None else owners[here]
+        result = measured(measure, rows[0], rows[1], people=rows[2], confidence=confidence)
+        blind: dict[str, Any] = {"baseline": result.baseline, "baseline_name": result.baseline_name}
+        scores.append(GroupScore(group=name, score=result.score, **blind, people=int(sizes[group])))
         spreads.append(class_score(measure, *rows, confidence=1 - (1 - confidence) / len(pairs)))
     gaps = []
     for pair in pairs:

@@ -120,9 +120,9 @@ class Block:
 
 
 def _frozen(values: npt.ArrayLike) -> Floats:
-    found = np.array(values, dtype=np.float64, order="C")
-    found.setflags(write=False)
-    return found
+    result = np.array(values, dtype=np.float64, order="C")
+    result.setflags(write=False)
+    return result
 
 
 _QUICK = (LatentWords, MeanOfWords)
@@ -197,10 +197,10 @@ class PublicFeatures(ReprMixin):
 
     def units(self, texts: Iterable[str | None]) -> Units:
         """(n, k) int32, the vectors in units of `UNIT`; the squares of a row add up to at most 2^30. *Not private.*"""
-        given = checked_texts(texts)
-        units = np.empty((len(given), self.dimension), dtype=np.int32)
-        for start in range(0, len(given), _AT_ONCE):
-            part = given[start : start + _AT_ONCE]
+        values = checked_texts(texts)
+        units = np.empty((len(values), self.dimension), dtype=np.int32)
+        for start in range(0, len(values), _AT_ONCE):
+            part = values[start : start + _AT_ONCE]
             units[start : start + len(part)] = self._units_of(
                 [encode_each(block.encoder, part) for block in self.blocks]
             )
@@ -239,22 +239,27 @@ class PublicFeatures(ReprMixin):
     @cached_property
     def prior(self) -> dict[str, PrivacyStatement]:
         """Statements of released word vectors that the encoders use, each once (`dptext.privacy.restating`)."""
-        found: list[PrivacyStatement] = []
+        statements: list[PrivacyStatement] = []
         for block in self.blocks:
             statement = _released(block.encoder)
-            if statement is not None and statement not in found:
-                found.append(statement)
-        several = len(found) > 1
-        return {f"vectors {place}" if several else "vectors": each for place, each in enumerate(found, 1)}
+            if statement is not None and statement not in statements:
+                statements.append(statement)
+        several = len(statements) > 1
+        return {f"vectors {place}" if several else "vectors": entry for place, entry in enumerate(statements, 1)}
 
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted about the encoders, and the pool; but what `prior` counts in."""
-        found = [each for block in self.blocks for each in block.encoder.assumptions() if each != RELEASED_BEFORE]
-        found.append(
+        results = [
+            assumption
+            for block in self.blocks
+            for assumption in block.encoder.assumptions()
+            if assumption != RELEASED_BEFORE
+        ]
+        results.append(
             f"the features were fitted on public texts alone ({self.public_texts} texts, chosen without a look at the "
             "protected ones): nothing is promised to those who are in there"
         )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(results))
 
     # -- as parts of a folder
 
@@ -294,21 +299,21 @@ class PublicFeatures(ReprMixin):
         tensors = {name.removeprefix(_AMONG_OTHERS): tensors[name] for name in is_ours}
         try:
             blocks = []
-            for place, each in enumerate(config["blocks"]):
+            for place, entry in enumerate(config["blocks"]):
                 inside = f"{place}.encoder."
                 arrays = {
                     name.removeprefix(inside): array for name, array in tensors.items() if name.startswith(inside)
                 }
-                encoder = _rebuilt(each["encoder"], arrays, each["training"], source, waiting)
-                blocks.append(Block(encoder, tensors[f"{place}.centre"], each["weight"]))
+                encoder = _rebuilt(entry["encoder"], arrays, entry["training"], source, waiting)
+                blocks.append(Block(encoder, tensors[f"{place}.centre"], entry["weight"]))
             words = _words_of(tensors["words"])
             count = check_int("public_texts", config["public_texts"], minimum=1)
-            found = cls(tuple(blocks), tensors["mean"], tensors["covariance"], words, count)
-            same = found.fingerprint == config["sha256"]
+            result = cls(tuple(blocks), tensors["mean"], tensors["covariance"], words, count)
+            same = result.fingerprint == config["sha256"]
         except (KeyError, TypeError, AttributeError, UnicodeDecodeError, ParameterError):
-            found, same = None, False
-        if found is not None and same and not waiting:
-            return found
+            result, same = None, False
+        if result is not None and same and not waiting:
+            return result
         if brought:
             raise ParameterError(
                 f"{source}: the encoder that was given is not the one that these features were fitted with; give that "
@@ -366,8 +371,8 @@ def _rebuilt(
         except (DataError, MissingExtraError):
             if not waiting:
                 raise
-    given = waiting.pop(0)
-    return rebuilt(config, arrays, statement, source, _for_each_text(given))
+    value = waiting.pop(0)
+    return rebuilt(config, arrays, statement, source, _for_each_text(value))
 
 
 # -- fitting --------------------------------------------------------------------------------------------------
@@ -393,8 +398,8 @@ def fit_and_encode(
     every = -(-len(public_texts) // most)
     sample = [public_texts[row] for row in range(0, len(public_texts), every)]
     features, known = _fitted_on(spec, sample, together, cache, progress)
-    how: dict[str, Any] = {"together": together, "cache": cache, "progress": progress, "known": (every, known)}
-    return features, encoded_parts(features, public_texts, **how)
+    fields: dict[str, Any] = {"together": together, "cache": cache, "progress": progress, "known": (every, known)}
+    return features, encoded_parts(features, public_texts, **fields)
 
 
 def _fitted_on(
@@ -410,7 +415,7 @@ def _fitted_on(
         raise DataError(f"the pool of public texts holds one text, {len(texts)} times: different ones are needed")
     public = PublicWords(texts)
     kept = pool_cache(cache)
-    encoders = [_encoder(each, public) for each in names or _default(public)]
+    encoders = [_encoder(name, public) for name in names or _default(public)]
     pools = [_Encoded(encoder, texts, kept, progress, together=together) for encoder in encoders]
     with one_blas_thread():
         weight = math.sqrt(1 / len(encoders)) * _ROUNDING
@@ -436,11 +441,11 @@ def _named(spec: Spec) -> list[str | TextEncoder]:
         return ["sentences", "words"] if spec == "both" else [spec]
     if isinstance(spec, TextEncoder):
         return [spec]
-    if not isinstance(spec, Sequence) or not spec or any(each is None for each in spec):
+    if not isinstance(spec, Sequence) or not spec or any(entry is None for entry in spec):
         raise ParameterError(
             f"features must be one of {', '.join(NAMES)}, an encoder, or several, got {display_value(spec)}"
         )
-    return [name for each in spec for name in _named(each)]
+    return [name for entry in spec for name in _named(entry)]
 
 
 def quick_features(public: PublicWords) -> str:
@@ -598,27 +603,27 @@ class _Encoded:
             return self._reads.encode(texts, progress=done)
         every, pool = self._known
         new = (start + np.arange(len(texts))) % every > 0
-        found = np.empty((len(texts), self.encoder.dimension), dtype=np.float32)
-        found[~new] = pool.rows(-(-start // every), int(np.count_nonzero(~new)))
+        result = np.empty((len(texts), self.encoder.dimension), dtype=np.float32)
+        result[~new] = pool.rows(-(-start // every), int(np.count_nonzero(~new)))
         if new.any():
-            found[new] = self._reads.encode([texts[place] for place in np.flatnonzero(new).tolist()], progress=done)
-        return found
+            result[new] = self._reads.encode([texts[place] for place in np.flatnonzero(new).tolist()], progress=done)
+        return result
 
     def rows(self, first: int, count: int) -> Vectors:
         """(count, D) of the texts from one on."""
-        found = np.empty((count, self.encoder.dimension), dtype=np.float32)
+        result = np.empty((count, self.encoder.dimension), dtype=np.float32)
         done = 0
         while done < count:
             within = (first + done) % _KEPT_TOGETHER
             part = self._kept(first + done - within)[within : within + count - done]
-            found[done : done + len(part)] = part
+            result[done : done + len(part)] = part
             done += len(part)
-        return found
+        return result
 
     def _keep(self, start: int) -> None:
-        found = self._found[start]
-        mapped = self._cache.put(self._key(start), self._shape(start), np.float32, lambda: [found])
-        self._found[start] = found if mapped is None else mapped
+        result = self._found[start]
+        mapped = self._cache.put(self._key(start), self._shape(start), np.float32, lambda: [result])
+        self._found[start] = result if mapped is None else mapped
 
     def _shape(self, start: int) -> tuple[int, int]:
         return min(_KEPT_TOGETHER, self.count - start), self.encoder.dimension
@@ -635,28 +640,28 @@ def encoded_pool(
     features: PublicFeatures, texts: Iterable[str | None], *, cache: Cache = None, progress: Progress | None = None
 ) -> Units:
     """(n, k) `PublicFeatures.units` of *public* texts, read-only, from the cache if they were encoded before."""
-    given = checked_texts(texts)
+    values = checked_texts(texts)
     kept = pool_cache(cache)
-    shape = (len(given), features.dimension)
+    shape = (len(values), features.dimension)
     is_quick = all(isinstance(block.encoder, _QUICK) for block in features.blocks)
-    if is_quick and len(given) < _WORTH_KEEPING:
+    if is_quick and len(values) < _WORTH_KEEPING:
         kept = PoolCache(None)
-    key = f"units {features.fingerprint} {digest_of_texts(given)}"
-    found: Units | None = kept.get(key, shape, np.int32)
-    if found is not None:
-        return found
+    key = f"units {features.fingerprint} {digest_of_texts(values)}"
+    value: Units | None = kept.get(key, shape, np.int32)
+    if value is not None:
+        return value
 
     def parts() -> Iterator[Units]:
-        return encoded_parts(features, given, cache=cache, progress=progress)
+        return encoded_parts(features, values, cache=cache, progress=progress)
 
-    found = kept.put(key, shape, np.int32, parts)
-    if found is None:
-        found, start = np.empty(shape, dtype=np.int32), 0
+    value = kept.put(key, shape, np.int32, parts)
+    if value is None:
+        value, start = np.empty(shape, dtype=np.int32), 0
         for part in parts():  # not one after the other and then all together: a large pool would need twice the memory
-            found[start : start + len(part)] = part
+            value[start : start + len(part)] = part
             start += len(part)
-        found.setflags(write=False)
-    return found
+        value.setflags(write=False)
+    return value
 
 
 def encoded_parts(

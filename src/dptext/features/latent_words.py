@@ -75,12 +75,12 @@ class PublicWords:
         first = 0
         for start in range(0, len(texts), 1 << 14):
             lengths = self._lengths[start : start + (1 << 14)]
-            _, found, _ = _distinct(flat[first : first + int(lengths.sum())], lengths, len(ids))
-            holding += np.bincount(found, minlength=len(ids))
+            _, result, _ = _distinct(flat[first : first + int(lengths.sum())], lengths, len(ids))
+            holding += np.bincount(result, minlength=len(ids))
             first += int(lengths.sum())
         words = list(ids)
         order = sorted(range(len(words)), key=lambda each: (-int(holding[each]), words[each]))
-        self.words = tuple(words[each] for each in order)
+        self.words = tuple(words[entry] for entry in order)
         self.holding = holding[order]
         place = np.empty(len(order), dtype=np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
@@ -88,19 +88,19 @@ class PublicWords:
 
     def telling(self, *, most: int, least_texts: int, most_share: float) -> tuple[str, ...]:
         """Frequent words that may say what a text is about: no function words, no single letters."""
-        found: list[str] = []
+        words: list[str] = []
         for word, holding in zip(self.words, self.holding.tolist(), strict=True):
-            if holding < least_texts or len(found) == most:
+            if holding < least_texts or len(words) == most:
                 break
             says_little = word in FUNCTION_WORDS or "'" in word or (len(word) == 1 and word.isascii())
             if not says_little and holding <= most_share * self.texts:
-                found.append(word)
-        return tuple(found)
+                words.append(word)
+        return tuple(words)
 
     def rows(self, chosen: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
         """The words of some texts, text after text, and how many each has."""
         ends = np.cumsum(self._lengths)
-        parts = [self._flat[ends[each] - self._lengths[each] : ends[each]] for each in chosen.tolist()]
+        parts = [self._flat[ends[entry] - self._lengths[entry] : ends[entry]] for entry in chosen.tolist()]
         return np.concatenate(parts), self._lengths[chosen]
 
 
@@ -111,9 +111,9 @@ def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_wo
     check_int("dimension", dimension, minimum=1)
     if not public.words:
         raise DataError("the public texts hold no words (numbers, addresses and punctuation are none): give others")
-    least = 1 if public.texts < _FEW_TEXTS else min(_LEAST_TEXTS, int(public.holding[0]))
+    minimum = 1 if public.texts < _FEW_TEXTS else min(_LEAST_TEXTS, int(public.holding[0]))
     size = min(
-        int(np.searchsorted(-public.holding, -least, side="right")), check_int("most_words", most_words, minimum=1)
+        int(np.searchsorted(-public.holding, -minimum, side="right")), check_int("most_words", most_words, minimum=1)
     )
     idf = 1.0 + np.log((1.0 + public.texts) / (1.0 + public.holding[:size]))
     chosen = np.unique(np.linspace(0, public.texts - 1, min(public.texts, _MOST_DECOMPOSED)).astype(np.int64))
@@ -218,8 +218,8 @@ def _weights(owner: Integers, rows: Integers, counts: Integers, idf: npt.NDArray
 
 
 def _frozen(values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:
-    found = np.ascontiguousarray(values, dtype=dtype)
-    if found.flags.writeable:
-        found = found.copy()
-        found.setflags(write=False)
-    return found
+    result = np.ascontiguousarray(values, dtype=dtype)
+    if result.flags.writeable:
+        result = result.copy()
+        result.setflags(write=False)
+    return result

@@ -85,9 +85,9 @@ class Pool(ReprMixin):
         seen: set[bytes] = set()
         kept = []
         digest = hashlib.sha256()
-        for each in self._entries(texts, validation.check_text("text", text), on_error):
+        for entry in self._entries(texts, validation.check_text("text", text), on_error):
             self.given += 1
-            stripped = encodable(each.strip())
+            stripped = encodable(entry.strip())
             spaced = hashlib.blake2b(" ".join(stripped.split()).encode(), digest_size=16)
             if not stripped:
                 self.empty += 1
@@ -99,8 +99,8 @@ class Pool(ReprMixin):
                 content = stripped.encode()
                 digest.update(len(content).to_bytes(8, "big") + content)
         if not kept:
-            what = {0: "nothing was given", 1: "1 entry was given, all empty"}
-            counted = what.get(self.given, f"{self.given:,} entries were given, all empty")
+            label = {0: "nothing was given", 1: "1 entry was given, all empty"}
+            counted = label.get(self.given, f"{self.given:,} entries were given, all empty")
             raise ParameterError(f"the pool holds no text: {counted}; give public texts")
         if not self.files and len(kept) <= _FEW and all(map(os.path.isfile, kept)):
             raise ParameterError("these are names of files, not texts: give pathlib.Path objects, or one path")
@@ -123,7 +123,7 @@ class Pool(ReprMixin):
         return _strings(chain(first, entries))
 
     def _of_files(self, paths: list[Any], column: str, on_error: OnError) -> Iterator[str]:
-        checked = [validation.check_path("a path of the pool", each) for each in paths]
+        checked = [validation.check_path("a path of the pool", entry) for entry in paths]
         self.files = tuple(path for path, _ in find_files(checked))
         documents = read_documents(self.files, text=column, on_error=on_error)
         yield from _strings(documents)
@@ -135,9 +135,11 @@ class Pool(ReprMixin):
         >>> Pool(["Tea, please. No sugar! Thanks.", "Thanks."]).sentences().texts
         ('Tea, please.', 'No sugar!', 'Thanks.')
         """
-        made = Pool((each for text in self.texts for each in sentences(text)), name=self.name, licence=self.licence)
-        made.files = self.files
-        return made
+        pool = Pool(
+            (sentence for text in self.texts for sentence in sentences(text)), name=self.name, licence=self.licence
+        )
+        pool.files = self.files
+        return pool
 
     @classmethod
     def of(cls, pool: Any) -> Pool:
@@ -246,11 +248,11 @@ class PoolCache:
         with suppress(OSError, ValueError):
             flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
             with os.fdopen(os.open(self._place(key), os.O_RDONLY | flags), "rb") as file:
-                found = os.fstat(file.fileno())
+                result = os.fstat(file.fileno())
                 if (
-                    stat.S_ISREG(found.st_mode)
-                    and (not hasattr(os, "geteuid") or found.st_uid == os.geteuid())
-                    and found.st_size == len(header) + size + 32
+                    stat.S_ISREG(result.st_mode)
+                    and (not hasattr(os, "geteuid") or result.st_uid == os.geteuid())
+                    and result.st_size == len(header) + size + 32
                     and _is_whole(file, key, header, size)
                 ):
                     return np.memmap(file, dtype=dtype, mode="r", offset=len(header), shape=shape)

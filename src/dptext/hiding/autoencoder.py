@@ -91,17 +91,17 @@ class AutoEncoder(ReprMixin):
         """
         options = self.options
         torch = extra("torch", "train", "AutoEncoder")
-        given = checked_texts(texts)
-        if not given:
+        values = checked_texts(texts)
+        if not values:
             raise DataError("an auto-encoder is trained on texts, got none")
-        table = self._table(given)
+        table = self._table(values)
         identity = json.dumps(options.decisive() | {"words": table.sha256}, sort_keys=True, default=str).encode()
-        run = Run(torch, options, chain([identity], content_of(given)))
+        run = Run(torch, options, chain([identity], content_of(values)))
         with run.alone():
-            body = GruBody(torch, table, given, options)
+            body = GruBody(torch, table, values, options)
             rebuilding = _Rebuilding(torch, body, options.learning_rate)
-            self.epochs_, _ = run.epochs(body, rebuilding, np.arange(len(given)))
-            provenance = Provenance(trained_on=options.public_name, texts=len(given), public=options.public)
+            self.epochs_, _ = run.epochs(body, rebuilding, np.arange(len(values)))
+            provenance = Provenance(trained_on=options.public_name, texts=len(values), public=options.public)
             self.text_encoder_, self.decoder_ = body.encoder(provenance), body.decoder()
         return self
 
@@ -235,21 +235,21 @@ class GruBody:
         torch, parts = self._torch, self.module.parts
         words, lengths = batch
         count = len(words)
-        wanted = torch.cat([words, torch.full((count, 1), END)], dim=1)[:, : self._table.longest]
-        before = torch.cat([torch.full((count, 1), END), words], dim=1)[:, : wanted.shape[1]]
+        target = torch.cat([words, torch.full((count, 1), END)], dim=1)[:, : self._table.longest]
+        before = torch.cat([torch.full((count, 1), END), words], dim=1)[:, : target.shape[1]]
         masked = torch.empty(before.shape).uniform_() < _MASKED
         before = torch.where(masked, UNKNOWN_ROW, before)
         inputs = torch.cat([parts["embedding"](before), z[:, None, :].expand(-1, before.shape[1], -1)], dim=2)
         states, _ = parts["decoder"](inputs, torch.tanh(parts["begin"](z))[None])
         # the own words and one end, if it is within the length
-        inside = torch.arange(wanted.shape[1]) < (lengths + 1)[:, None]
-        return self._choice(parts["project"](states[inside]), wanted[inside])
+        inside = torch.arange(target.shape[1]) < (lengths + 1)[:, None]
+        return self._choice(parts["project"](states[inside]), target[inside])
 
     def _choice(self, queries: Any, wanted: Any) -> Any:
         """Cross-entropy of the right word, eq. (sampled)."""
         torch, parts = self._torch, self.module.parts
-        drawn = torch.empty(_SAMPLED, dtype=torch.float64).uniform_()
-        others = (torch.exp(drawn * math.log(self._table.size + 1)).long() - 1).clamp(0, self._table.size - 1)
+        draws = torch.empty(_SAMPLED, dtype=torch.float64).uniform_()
+        others = (torch.exp(draws * math.log(self._table.size + 1)).long() - 1).clamp(0, self._table.size - 1)
         right = (queries * parts["embedding"](wanted)).sum(dim=1)
         right = right + parts["words_bias"](wanted)[:, 0]
         scores = queries @ parts["embedding"](others).T + parts["words_bias"](others)[:, 0] - self._corrections[others]

@@ -75,11 +75,11 @@ class TrainedEncoder(ReprMixin):
 
     def encode(self, texts: Iterable[str | None] | npt.ArrayLike, *, progress: Progress | None = None) -> Vectors:
         """(n, d) float32, before bound and noise, of texts or of (n, D) vectors. *Not private.*"""
-        given = as_vectors(texts)
-        if given is not None:
+        vectors = as_vectors(texts)
+        if vectors is not None:
             if self.layers is None:
                 raise ParameterError("a recurrent encoder reads texts, not vectors")
-            return self.layers.apply(given)
+            return self.layers.apply(vectors)
         if self.text_encoder is None:
             raise ParameterError(
                 "it was trained on vectors without an encoder: give vectors, or HidingEncoder(encoder)"
@@ -92,18 +92,18 @@ class TrainedEncoder(ReprMixin):
 
     def transform(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike, *, seed: int | None = None) -> Private:
         """(n, d) float32 vectors, bounded and with fresh noise: a new release, of which `statement` speaks."""
-        given = as_vectors(texts_or_vectors)
-        if given is None and self.release is not None:
+        vectors = as_vectors(texts_or_vectors)
+        if vectors is None and self.release is not None:
             return self.release.encode(texts_or_vectors, seed=seed)  # type: ignore[arg-type]
-        clean = self.bound.apply(self.encode(texts_or_vectors if given is None else given))
+        clean = self.bound.apply(self.encode(texts_or_vectors if vectors is None else vectors))
         if self.randomizer is None:
             return clean.astype(np.float32)
         channel = self.randomizer.channel(clean.shape[1])
-        if seed is None or given is None:
+        if seed is None or vectors is None:
             return channel.sample(clean, RandomBits(seed))
         # equal noise on other vectors would give them away by subtraction, to those who do not know the seed, too
         parameters = hashlib.sha256(b"vectors\0" + self.statement().to_json().encode()).digest()
-        content = hashlib.sha256(repr(given.shape).encode() + np.ascontiguousarray(given).tobytes()).digest()
+        content = hashlib.sha256(repr(vectors.shape).encode() + np.ascontiguousarray(vectors).tobytes()).digest()
         return channel.sample(clean, NoiseKey(seed).stream(parameters, 0, content))
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
@@ -312,14 +312,14 @@ class HidingEncoder(ReprMixin):
             vectors_to_train_on(texts_or_vectors, encoder) if auto is None else texts_to_train_on(texts_or_vectors)
         )
         kept, hidden = checked_targets(len(inputs), task, attributes, options.class_weight)
-        whose = checked_users(user, len(inputs))
-        run = Run(torch, options, chain([self._identity()], content_of(inputs, (kept, *hidden), whose)))
-        parts = parted(len(inputs), whose, kept, hidden, options.validation_fraction, run.start)
+        owners = checked_users(user, len(inputs))
+        run = Run(torch, options, chain([self._identity()], content_of(inputs, (kept, *hidden), owners)))
+        parts = parted(len(inputs), owners, kept, hidden, options.validation_fraction, run.start)
         provenance = Provenance(
             trained_on=options.public_name,
             texts=len(inputs),
             public=options.public,
-            hidden=", ".join(each.name for each in hidden),
+            hidden=", ".join(entry.name for entry in hidden),
         )
         before: tuple[HidingEpoch, ...] = ()
         if auto is not None:
@@ -375,15 +375,15 @@ class HidingEncoder(ReprMixin):
             capped: Any = CappedLaplace if isinstance(randomizer, L2Laplace) else CappedDPText
             randomizer = capped(**randomizer.options(), share=share)
         layers, decoder = None, None
-        found: TextEncoder | None = None
+        result: TextEncoder | None = None
         if isinstance(body, GruBody):
-            found, decoder = body.encoder(provenance), body.decoder()
+            result, decoder = body.encoder(provenance), body.decoder()
         else:
             layers = body.layers()
-            found = None if encoder is None else LayeredEncoder(encoder, layers, provenance)
+            result = None if encoder is None else LayeredEncoder(encoder, layers, provenance)
         return TrainedEncoder(
             layers=layers,
-            text_encoder=found,
+            text_encoder=result,
             decoder=decoder,
             bound=bound_into(domain, self.dimension),
             randomizer=randomizer,
@@ -396,9 +396,9 @@ class HidingEncoder(ReprMixin):
         vars(self).pop("statement_", None)
         self.trained_ = trained
         for name in _FITTED:
-            found = getattr(trained, name)
-            if found is not None or name == "randomizer":
-                setattr(self, f"{name}_", found)
+            value = getattr(trained, name)
+            if value is not None or name == "randomizer":
+                setattr(self, f"{name}_", value)
             else:
                 vars(self).pop(f"{name}_", None)
 
@@ -483,10 +483,10 @@ class _Layers:
         return 0.0
 
     def layers(self) -> HidingLayers:
-        linear = [each for each in self.module if hasattr(each, "weight")]
+        linear = [entry for entry in self.module if hasattr(entry, "weight")]
         arrays: Any = [
-            (each.weight.detach().numpy().T.astype(np.float64), each.bias.detach().numpy().astype(np.float64))
-            for each in linear
+            (entry.weight.detach().numpy().T.astype(np.float64), entry.bias.detach().numpy().astype(np.float64))
+            for entry in linear
         ]
         weights = arrays[0][0] / self._scale[:, None]
         return HidingLayers(((weights, arrays[0][1] - self._centre @ weights), *arrays[1:]))

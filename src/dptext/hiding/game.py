@@ -59,24 +59,24 @@ class Game:
         units, layers = options.adversary_units, options.adversary_layers
         self._task = _head(torch, options.dimension, len(task.classes), units, 1)
         self._adversaries = torch.nn.ModuleList(
-            _head(torch, options.dimension, len(each.classes), units, layers) for each in attributes
+            _head(torch, options.dimension, len(attribute.classes), units, layers) for attribute in attributes
         )
-        labels = [torch.from_numpy(each.codes) for each in (task, *attributes)]
-        weights = [torch.from_numpy(each.weights) for each in (task, *attributes)]
-        self._labels = [each.clamp(min=0) for each in labels]  # some class where there is none, of weight 0
+        labels = [torch.from_numpy(attribute.codes) for attribute in (task, *attributes)]
+        weights = [torch.from_numpy(attribute.weights) for attribute in (task, *attributes)]
+        self._labels = [label.clamp(min=0) for label in labels]  # some class where there is none, of weight 0
         self._weights = [
-            weight[known] * (each >= 0) for weight, known, each in zip(weights, self._labels, labels, strict=True)
+            weight[known] * (entry >= 0) for weight, known, entry in zip(weights, self._labels, labels, strict=True)
         ]
-        self._priors = [torch.from_numpy(each.priors) for each in attributes]
+        self._priors = [torch.from_numpy(attribute.priors) for attribute in attributes]
         self.module = torch.nn.ModuleDict({"body": body.module, "task": self._task, "adversaries": self._adversaries})
         ours = [*body.module.parameters(), *self._task.parameters()]
         if noise.theta is not None:
             self.module.register_parameter("theta", noise.theta)
             ours.append(noise.theta)
-        how = {"weight_decay": 2 * options.lambda_, "fused": True}
-        self._ours = torch.optim.Adam(ours, lr=options.learning_rate, **how)
+        fields = {"weight_decay": 2 * options.lambda_, "fused": True}
+        self._ours = torch.optim.Adam(ours, lr=options.learning_rate, **fields)
         theirs = options.learning_rate * options.adversary_haste
-        self._theirs = torch.optim.Adam(self._adversaries.parameters(), lr=theirs, **how)
+        self._theirs = torch.optim.Adam(self._adversaries.parameters(), lr=theirs, **fields)
         self.optimisers = {"ours": self._ours, "theirs": self._theirs}
         self._slopes: list[tuple[float, float]] = []
 
@@ -118,11 +118,11 @@ class Game:
         if theta is None:
             return
         steps = 1 - self._noise.share  # d ln epsilon / d theta
-        found = [
-            0.0 if each is None else self._torch.autograd.grad(each, theta, retain_graph=True, allow_unused=True)[0]
-            for each in (task, against)
+        results = [
+            0.0 if entry is None else self._torch.autograd.grad(entry, theta, retain_graph=True, allow_unused=True)[0]
+            for entry in (task, against)
         ]
-        self._slopes.append(tuple(0.0 if each is None else float(each) / steps for each in found))  # type: ignore[arg-type]
+        self._slopes.append(tuple(0.0 if entry is None else float(entry) / steps for entry in results))  # type: ignore[arg-type]
 
     def look(self) -> TradeOff | None:
         return self._reader.look(self._arrived)
@@ -143,18 +143,18 @@ class Game:
         return float(loss.detach()) / len(losses)
 
     def _hidden(self, z: Any, rows: Any) -> Any:
-        found = []
+        result = []
         for place, head in enumerate(self._adversaries, 1):
             answer = head(z)
             if self._options.aim == "confuse":
                 logs = self._torch.nn.functional.log_softmax(answer, dim=1)
-                found.append(-(logs @ self._priors[place - 1]).mean())  # eq. (confuse)
+                result.append(-(logs @ self._priors[place - 1]).mean())  # eq. (confuse)
             elif self._options.aim == "deny":
                 labels, weights = self._labelled(place, rows)
-                found.append(denial(self._torch, answer, labels, weights))
+                result.append(denial(self._torch, answer, labels, weights))
             else:
-                found.append(-self._loss(place, answer, rows))  # eq. (oppose)
-        return sum(found) / len(found)
+                result.append(-self._loss(place, answer, rows))  # eq. (oppose)
+        return sum(result) / len(result)
 
     def _reversed(self, batch: Any, v: Any, rows: Any) -> tuple[float, float]:
         """Gradient reversal (Ganin and Lempitsky 2015): forwards z, backwards -alpha / T of the gradient."""
@@ -176,8 +176,8 @@ class Game:
 
     def _loss(self, place: int, answer: Any, rows: Any) -> Any:
         labels, weights = self._labelled(place, rows)
-        each = self._torch.nn.functional.cross_entropy(answer, labels, reduction="none")
-        return (each * weights).sum() / weights.sum().clamp(min=1e-12)
+        entry = self._torch.nn.functional.cross_entropy(answer, labels, reduction="none")
+        return (entry * weights).sum() / weights.sum().clamp(min=1e-12)
 
     def _labelled(self, place: int, rows: Any) -> tuple[Any, Any]:
         return self._labels[place][rows], self._weights[place][rows]
@@ -224,10 +224,10 @@ class NoiseInTheLoop:
         channel = self._channel
         if channel is None:
             return bounded
-        drawn = noise_on(self._torch, bounded, lambda clean: channel.sample(clean, self._bits))
+        draws = noise_on(self._torch, bounded, lambda clean: channel.sample(clean, self._bits))
         if self.theta is not None:
-            drawn = drawn / self._torch.sigmoid(self.theta)  # eq. (learnt)
-        return bounded + drawn  # eq. (straight)
+            draws = draws / self._torch.sigmoid(self.theta)  # eq. (learnt)
+        return bounded + draws  # eq. (straight)
 
     @property
     def share(self) -> float:

@@ -79,10 +79,10 @@ class Reader:
 
     def _vectors(self, arrived: Callable[[Any], Floats], rows: Rows) -> Floats:
         batches = list(self._source.batches(rows, _TOGETHER))
-        found = np.concatenate([arrived(self._source.take(batch)) for batch in batches])
+        result = np.concatenate([arrived(self._source.take(batch)) for batch in batches])
         place = np.empty(int(rows.max()) + 1, dtype=np.int64)
         place[np.concatenate(batches)] = np.arange(rows.size)
-        return found[place[rows]]
+        return result[place[rows]]
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ def measured(
     fit, fit_rows = read[0][:_MOST_ROWS], read[1][:_MOST_ROWS]
     scale = float(np.sqrt(np.mean(fit**2))) or 1.0
     projection = _projection(fit.shape[1])
-    known, asked = _features(fit / scale, projection), _features(held[0] / scale, projection)
+    known, requested = _features(fit / scale, projection), _features(held[0] / scale, projection)
     numbers = {
-        target.name: advantage(known, target.codes[fit_rows], asked, target.codes[held[1]], len(target.classes))
+        target.name: advantage(known, target.codes[fit_rows], requested, target.codes[held[1]], len(target.classes))
         for target in attributes
     }
-    useful = advantage(known, task.codes[fit_rows], asked, task.codes[held[1]], len(task.classes))
-    known_ones = [max(each, 0.0) for each in numbers.values() if not math.isnan(each)]
+    useful = advantage(known, task.codes[fit_rows], requested, task.codes[held[1]], len(task.classes))
+    known_ones = [max(number, 0.0) for number in numbers.values() if not math.isnan(number)]
     leaked = float(np.mean(known_ones)) if known_ones else math.nan
     return TradeOff(useful, numbers, useful - alpha * leaked if alpha else useful)
 
@@ -128,13 +128,13 @@ def advantage(known: Floats, labels: Rows, asked: Floats, truth: Rows, classes: 
         return math.nan
     counts = np.bincount(labels, minlength=classes)
     weights = 1 / np.maximum(counts, 1)[labels]
-    wanted = np.eye(classes)[labels] - 1 / classes
+    target = np.eye(classes)[labels] - 1 / classes
     inputs = known[kept]
     gram = (inputs.T * weights) @ inputs
     gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
-    weighted = np.linalg.solve(gram, (inputs.T * weights) @ wanted)
-    found = present[(asked[judged] @ weighted)[:, present].argmax(axis=1)]
-    shares = [float(np.mean(found[truth == each] == each)) for each in present]
+    weighted = np.linalg.solve(gram, (inputs.T * weights) @ target)
+    result = present[(asked[judged] @ weighted)[:, present].argmax(axis=1)]
+    shares = [float(np.mean(result[truth == entry] == entry)) for entry in present]
     return (float(np.mean(shares)) - 1 / len(present)) / (1 - 1 / len(present))
 
 
@@ -220,14 +220,14 @@ def checked_targets(
 
 def _coded(name: str, called: str, rows: int, labels: Any, class_weight: str | None) -> Target:
     try:
-        given = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+        values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     except TypeError:
-        given = None
-    if given is None or isinstance(labels, str | bytes):
+        values = None
+    if values is None or isinstance(labels, str | bytes):
         raise ParameterError(f"{called} needs one label a row, got {type(labels).__name__}")
-    if len(given) != rows:
-        raise ParameterError(f"{called} has {len(given)} labels for {rows} rows: give one a row (None where missing)")
-    present = [label for label in given if not _missing(label)]
+    if len(values) != rows:
+        raise ParameterError(f"{called} has {len(values)} labels for {rows} rows: give one a row (None where missing)")
+    present = [label for label in values if not _missing(label)]
     if not present:
         raise DataError(f"all labels of {called} are missing: nothing can be learnt about it")
     try:
@@ -239,7 +239,7 @@ def _coded(name: str, called: str, rows: int, labels: Any, class_weight: str | N
     if len(classes) > _MOST_CLASSES:
         raise DataError(f"{called} has {len(classes)} classes, at most {_MOST_CLASSES} are possible: put them in bins")
     place = {label: code for code, label in enumerate(classes)}
-    codes = np.array([MISSING if _missing(label) else place[label] for label in given], dtype=np.int64)
+    codes = np.array([MISSING if _missing(label) else place[label] for label in values], dtype=np.int64)
     counts = np.bincount(codes[codes >= 0], minlength=len(classes))
     weights = len(present) / (len(classes) * counts) if class_weight == "balanced" else np.ones(len(classes))
     return Target(name, tuple(classes), codes, weights.astype(np.float32))
@@ -254,7 +254,7 @@ def _same_partition(one: Rows, other: Rows) -> bool:
     if not both.any():
         return False
     pairs = {*zip(one[both].tolist(), other[both].tolist(), strict=True)}
-    return len(pairs) > 1 and len({each for each, _ in pairs}) == len(pairs) == len({each for _, each in pairs})
+    return len(pairs) > 1 and len({entry for entry, _ in pairs}) == len(pairs) == len({entry for _, entry in pairs})
 
 
 # -- texts, vectors and users --------------------------------------------------------------------------------------
@@ -302,13 +302,13 @@ def checked_users(users: Any, rows: int) -> list[Any] | None:
         return None
     if isinstance(users, str | bytes | Mapping | AbstractSet) or not isinstance(users, Iterable):
         raise ParameterError(f"user must be one entry a row (whose text it is), got {type(users).__name__}")
-    given = users.tolist() if hasattr(users, "tolist") else list(users)
-    if len(given) != rows:
-        raise ParameterError(f"user has {len(given)} entries for {rows} rows: give one a row")
-    for row, user in enumerate(given, 1):
+    values = users.tolist() if hasattr(users, "tolist") else list(users)
+    if len(values) != rows:
+        raise ParameterError(f"user has {len(values)} entries for {rows} rows: give one a row")
+    for row, user in enumerate(values, 1):
         if is_missing(user) or not isinstance(user, Hashable):
             raise DataError(f"row {row}: its user is missing, or a list: give text or a number that says whose it is")
-    return given
+    return values
 
 
 def content_of(

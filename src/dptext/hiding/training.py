@@ -73,7 +73,7 @@ class RunOptions:
 
     def decisive(self) -> dict[str, Any]:
         """What decides how a run goes: all but what is said of the data, and where the run is kept and shown."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _SAID}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _SAID}
 
     def _take(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -171,7 +171,7 @@ class HidingOptions(RunOptions):
 def with_options(constructor: Callable[..., None], options: type[RunOptions]) -> Signature:
     """The signature of a constructor whose ``**options`` become ``options``: for ``help`` and editors."""
     _, *own = signature(constructor).parameters.values()
-    own = [each for each in own if each.kind is not Parameter.VAR_KEYWORD]
+    own = [entry for entry in own if entry.kind is not Parameter.VAR_KEYWORD]
     return Signature([*own, *signature(options).parameters.values()])
 
 
@@ -270,7 +270,7 @@ class Run:
             score = -np.inf if seen is None or math.isnan(seen.score) else seen.score
             if score > highest or score == -np.inf:  # where nothing can be said of an epoch, the last one is kept
                 best, highest = epoch, score
-                weights = {name: each.clone() for name, each in player.module.state_dict().items()}
+                weights = {name: entry.clone() for name, entry in player.module.state_dict().items()}
             self._keep(player, history, best, highest, weights)
             if options.progress is not None:
                 options.progress(history[-1])
@@ -287,30 +287,30 @@ class Run:
             content = file.read_bytes()
         except OSError as error:
             raise StorageError.of("read", file, error) from None
-        found: Any = None
+        result: Any = None
         with suppress(Exception):  # torch has no one error for a file that it did not write
-            found = self._torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        if not isinstance(found, dict) or found.get("format") != _FORMAT or type(found.get("start")) is not int:
+            result = self._torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        if not isinstance(result, dict) or result.get("format") != _FORMAT or type(result.get("start")) is not int:
             raise self._broken(file)
-        if found.get("parameters") != self._parameters:
+        if result.get("parameters") != self._parameters:
             raise RefusedError(
                 f"{file.name} belongs to another training (texts, labels, options or seed differ): name another "
                 "file, or remove it"
             )
-        return found
+        return result
 
     def _reached(self, player: Player) -> tuple[list[HidingEpoch], int, float, Any]:
         """Where the run has come to: its epochs, the best one, its score, its weights; the player is put there."""
-        found = self._found
-        if found is None or self._file is None:
+        result = self._found
+        if result is None or self._file is None:
             return [], 0, -math.inf, player.module.state_dict()
         try:
-            for weights in (found["best_weights"], found["weights"]):  # both must fit
+            for weights in (result["best_weights"], result["weights"]):  # both must fit
                 player.module.load_state_dict(weights)
             for name, optimiser in player.optimisers.items():
-                optimiser.load_state_dict(found["optimisers"][name])
-            history = [_epoch(each) for each in found["epochs"]]
-            return history, int(found["best"]), float(found["highest"]), found["best_weights"]
+                optimiser.load_state_dict(result["optimisers"][name])
+            history = [_epoch(entry) for entry in result["epochs"]]
+            return history, int(result["best"]), float(result["highest"]), result["best_weights"]
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError):
             pass
         raise self._broken(self._file)
@@ -326,11 +326,11 @@ class Run:
                 "format": _FORMAT,
                 "parameters": self._parameters,
                 "start": self.start,
-                "epochs": [_plain(each) for each in history],
+                "epochs": [_plain(entry) for entry in history],
                 "best": best,
                 "highest": float(highest),
                 "weights": player.module.state_dict(),
-                "optimisers": {name: each.state_dict() for name, each in player.optimisers.items()},
+                "optimisers": {name: entry.state_dict() for name, entry in player.optimisers.items()},
                 "best_weights": weights,
             },
             content,

@@ -193,8 +193,8 @@ def vector_batches(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
         for part in sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", "."))):
             yield from vector_batches(part, name)
         return
-    shown, width = display_name(path), None
-    problem = f"{shown}: expected a column {name!r} of vectors of one length; is it one that dptext encode wrote?"
+    visible, width = display_name(path), None
+    problem = f"{visible}: expected a column {name!r} of vectors of one length; is it one that dptext encode wrote?"
     with closing(_open(path)) as file:
         if not _holds_vectors(file.schema_arrow, name):
             raise DataError(problem)
@@ -207,7 +207,7 @@ def vector_batches(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
                     return
                 column = batch.column(0)
             if column is None or column.null_count:
-                raise DataError(f"{shown} was cut or damaged, or a vector is missing; copy the file again")
+                raise DataError(f"{visible} was cut or damaged, or a vector is missing; copy the file again")
             vectors = _as_matrix(column)
             if vectors is None or vectors.shape[1] != (width or vectors.shape[1]):
                 raise DataError(problem)

@@ -178,8 +178,8 @@ class Ledger(ReprMixin):
             # at worst the same one each time, and that one pays once a release. A user pays for all they wrote,
             # unless the promise is for users, or one whose distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
-            most = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
-            documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, most=most)
+            most_texts = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
+            documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, most=most_texts)
             with store.writing(connection):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
@@ -279,7 +279,7 @@ class Ledger(ReprMixin):
             limits=limits,
             terms=terms,
             releases=len(releases),
-            pending=sum(each.state == PENDING for each in releases),
+            pending=sum(release.state == PENDING for release in releases),
             units=units,
             exhausted=sum(count for balance, count in groups if balance.exhausted),
             median=_at(groups, (units - 1) // 2),
@@ -442,14 +442,14 @@ def _release(release_id: str, at: str, state: str, about: str, units: int, docum
 
 def _overspent(over: Mapping[str, Any], units: int, ceiling: Ceiling, terms: Terms, *, pending: int) -> RefusedError:
     """Return a refusal with amounts and counts only."""
-    what, limit, spent, cost = "releases", ceiling.releases, float(over["releases"]), 1.0
+    label, limit, spent, cost = "releases", ceiling.releases, float(over["releases"]), 1.0
     if over["by_cost"]:
-        what, limit, spent, cost = terms.cost, ceiling.cost, over["spent"], over["cost"]
+        label, limit, spent, cost = terms.cost, ceiling.cost, over["spent"], over["cost"]
     elif over["by_delta"]:
-        what, limit, spent, cost = "delta", ceiling.delta, over["delta_spent"], over["delta"]
+        label, limit, spent, cost = "delta", ceiling.delta, over["delta_spent"], over["delta"]
     left = in_digits_at_least(remaining(limit, spent) or 0.0)
     problem = (
-        f"{over['units']:,} of {units:,} {terms.units} would be overspent (limit: {what} "
+        f"{over['units']:,} of {units:,} {terms.units} would be overspent (limit: {label} "
         f"{in_digits_at_least(limit)}, already spent: at most {in_digits(spent)}, this release costs "
         f"{'at most ' if over['prices'] > 1 else ''}{in_digits(cost)}, so {left} is left for some)"
     )

@@ -71,7 +71,7 @@ class Terms:
 
     def check(self, other: Terms) -> None:
         """Raise a RefusedError if a release does not add to the earlier ones."""
-        for what, mine, theirs in (
+        for label, mine, theirs in (
             ("in", self.cost, other.cost),
             ("in the space", self.space, other.space),
             ("for the unit", self.unit, other.unit),
@@ -80,7 +80,7 @@ class Terms:
         ):
             if mine != theirs:
                 raise refusal(
-                    f"it counts {what} {mine}, this release {what} {theirs}, and the two do not add; use another "
+                    f"it counts {label} {mine}, this release {label} {theirs}, and the two do not add; use another "
                     "ledger (whoever is in both loses in both)"
                 )
 

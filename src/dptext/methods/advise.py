@@ -334,16 +334,16 @@ def _with_article(method: ComparedMethod) -> str:
 
 def as_text(advice: Advice, width: int = WIDTH) -> str:
     """The advice as a page: the recommendation and its command first."""
-    shown = _shown(advice)
-    preview, examples = shown.assessment.preview, shown.assessment.preview.pairs[:_EXAMPLES]
+    visible = _shown(advice)
+    preview, examples = visible.assessment.preview, visible.assessment.preview.pairs[:_EXAMPLES]
     parts = [
         _wrap(advice.recommendation, width),
-        *shown.assessment.commands,
+        *visible.assessment.commands,
         _wrap(_about_commands(advice), width),
         _wrap(OWNER, width),
         "\n".join(_hanging(name, fact, width) for name, fact in _facts(advice.data)),
         _columns(advice.data, width),
-        "\n".join(_compared(shown, width, in_full=True)),
+        "\n".join(_compared(visible, width, in_full=True)),
         "\n".join(line for method in advice.methods[1:] for line in _compared(method, width, in_full=False)),
         "\n".join([
             _wrap(f"Example, made from public texts ({advice.public}):", width),

@@ -96,16 +96,16 @@ class BankExamination(RowExamination):
         before = self._compare(rows, raw, self._rewriter)
         if before is None:
             return
-        how = {"people": before.people, "seed": self.asked.seed}
-        scores, likely = link_bank(before, rows, self._rewriter, self.data, how)
+        fields = {"people": before.people, "seed": self.asked.seed}
+        scores, likely = link_bank(before, rows, self._rewriter, self.data, fields)
         self.owner_attacks += scores
         self._drawn = _drawn(self._rewriter, likely)
         self.utility += _alike(self._rewriter, raw.texts, rows.texts)
 
     def _relinking(self) -> list[Relinking]:
         """By the mechanism, for a document of as many sentences as the longest has."""
-        rewriter, said = self._rewriter, self.statement.parameters.get("sentences_counted")
-        longest = said if isinstance(said, int) and said > 0 else 1
+        rewriter, text = self._rewriter, self.statement.parameters.get("sentences_counted")
+        longest = text if isinstance(text, int) and text > 0 else 1
         parts = longest if rewriter.unit == "sentence" else rewriter.longest_document or 1
         return [
             Relinking(
@@ -125,8 +125,8 @@ class BankExamination(RowExamination):
         forms = super().models(private, raw, labels, comparable=comparable, **how)
         forms.sort(key=lambda each: (each.trained_on != "private", each.tested_on == "private"))
         texts = self._rewriter.bank.texts
-        drawn = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
-        random = [texts[row] for row in drawn.tolist()]
+        draws = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
+        random = [texts[row] for row in draws.tolist()]
         tested: dict[str, Any] = {"private": private} if raw is None else {"raw": raw, "private": private}
         return forms + [
             predictions(random, labels, test_rows=rows, trained_on="random", tested_on=name, **how)
@@ -201,8 +201,8 @@ def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
     counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
     if checks[0].held is not None:
         checks += _check_parts(rewriter, files, counted)
-    again = restate(statement, rewriter, counted)
-    checks.append(check_guarantee(statement, again, apart_from=("bank", "bank_licence")))  # names of one fingerprint
+    repeated = restate(statement, rewriter, counted)
+    checks.append(check_guarantee(statement, repeated, apart_from=("bank", "bank_licence")))  # names of one fingerprint
     return Audit(statement, checks, audit(rewriter, **files.sampling))
 
 
@@ -224,9 +224,9 @@ def _check_parts(rewriter: BankRewriter, files: ReleaseFiles, counted: int) -> I
             others.append(count)
     seen = f"{count:,} texts, {len(foreign):,} of them otherwise"
     yield Check("every text is made of texts of the bank", not foreign, seen + first_row(foreign))
-    asked = f"{always:,}" if always is not None else f"at most {counted:,}"
+    text = f"{always:,}" if always is not None else f"at most {counted:,}"
     seen = f"{len(others):,} of another number"
-    yield Check(f"every text is made of {asked} of them, as the statement says", not others, seen + first_row(others))
+    yield Check(f"every text is made of {text} of them, as the statement says", not others, seen + first_row(others))
 
 
 def is_of_bank(statement: PrivacyStatement) -> bool:
@@ -234,26 +234,23 @@ def is_of_bank(statement: PrivacyStatement) -> bool:
 
 
 def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
-    said = statement.parameters
+    parameters = statement.parameters
     if not (is_of_bank(statement) and of_bank(statement)):
         raise DataError("the statement is not of texts of a bank that can be looked at")
     if bank is None:
-        raise DataError(
-            f"the statement is of texts of the bank {str(said.get('bank'))!r}, of which it holds the fingerprint: say "
-            "in which folder the bank is (--bank)"
-        )
+        raise DataError(f"the texts come from the bank {str(parameters.get('bank'))!r}: pass its folder with --bank")
     if not isinstance(bank, TextBank):
         bank = TextBank.load(bank)
-    if bank.fingerprint != said["bank_sha256"]:
-        count = said.get("bank_texts")
+    if bank.fingerprint != parameters["bank_sha256"]:
+        count = parameters.get("bank_texts")
         texts = f"{count:,} texts, " if isinstance(count, int) else ""
         raise ParameterError(
             f"this bank ({len(bank):,} texts) is not the bank of the statement ({texts}SHA-256 digest "
-            f"{said['bank_sha256']}): pass that one as --bank"
+            f"{parameters['bank_sha256']}): pass that one as --bank"
         )
     try:
-        options: dict[str, Any] = {name: said[name] for name in ("epsilon", "max_sentences", "size")}
-        return BankRewriter(bank, unit=said["unit_of_epsilon"], **options)  # type: ignore[arg-type]
+        options: dict[str, Any] = {name: parameters[name] for name in ("epsilon", "max_sentences", "size")}
+        return BankRewriter(bank, unit=parameters["unit_of_epsilon"], **options)  # type: ignore[arg-type]
     except KeyError:
         raise DataError("the statement lacks parameters of a rewriter: it is not one that dptext wrote") from None
     except ParameterError as problem:
@@ -272,11 +269,11 @@ def link_sentences(inputs: AttackInputs) -> AttackResult:
         "Against an adversary to whom all these originals are equally likely, this is the best possible attack. "
         "The bound in the statement holds against all adversaries.",
     ]
-    share_drawn, stated, agree = drawn_as_said(rewriter, likely)
+    share_drawn, expected, agree = drawn_as_said(rewriter, likely)
     if not agree:
         meaning.append(
             f"Only {share_drawn.value:.1%} of the replacements are among the {rewriter.size:,} texts most similar to "
-            f"their original; the statement says {stated:.1%}. Check that ORIGINAL is the file PRIVATE was made "
+            f"their original; the statement says {expected:.1%}. Check that ORIGINAL is the file PRIVATE was made "
             "from, in the same order; otherwise the statement is false."
         )
     return AttackResult(
@@ -311,7 +308,7 @@ def link_bank(
             **how,
         )
     by_words = linkage(before.texts, after.texts, **how)
-    scores += [replace(each, attack="linkage (shared words)") for each in by_words]
+    scores += [replace(word, attack="linkage (shared words)") for word in by_words]
     best = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **how)
     expected, limits = _expected(before, rewriter, likely, int(parts.max()))
     best[0] = replace(best[0], detail=f"{best[0].detail}; {limits}")
@@ -322,12 +319,12 @@ def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest
     people = likely.shape[1]
     if rewriter.unit == "document" and rewriter.longest_document == 1:
         exact = rewriter.relinking(people, before.texts)
-        score, found = Estimate(exact, exact, exact, people, "rows"), "exactly, by the sets of all originals"
+        score, result = Estimate(exact, exact, exact, people, "rows"), "exactly, by the sets of all originals"
     else:
-        whose = before.people or range(likely.shape[0])
-        score = mean_of_people(likely.posteriors(), as_people(whose, likely.shape[0]))
-        found = "how sure of the likeliest original they are"
-    most = percent_at_most(rewriter.relinking(people, parts=max(1, longest)))
+        owners = before.people or range(likely.shape[0])
+        score = mean_of_people(likely.posteriors(), as_people(owners, likely.shape[0]))
+        result = "how sure of the likeliest original they are"
+    maximum = percent_at_most(rewriter.relinking(people, parts=max(1, longest)))
     pure = percent_at_most(rate_at_most(rewriter.document_statement(longest).epsilon, people))
     expected = AttackScore(
         attack="linkage (likelihood)",
@@ -335,19 +332,19 @@ def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest
         score=score,
         baseline=1 / people,
         baseline_name="chance",
-        detail=f"on average over the noise: {found}",
+        detail=f"on average over the noise: {result}",
     )
-    return expected, f"at most {most} among any {people:,} texts, {pure} under any mechanism of this epsilon"
+    return expected, f"at most {maximum} among any {people:,} texts, {pure} under any mechanism of this epsilon"
 
 
 def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[Estimate, float, bool]:
     """How often what came out lies in the set of its original, how often it should, and whether the two agree."""
-    parts, least, most = likely.own()
+    parts, minimum, maximum = likely.own()
     total = int(parts[parts > 0].sum())
-    wanted = rewriter.size * rewriter.selection.probabilities[0]
-    low, high = (share(int(each.sum()), total, confidence=1 - _FALSE_ALARM) for each in (least, most))
-    seen = share(int(least.sum()), total)
-    return seen, wanted, low.low <= wanted <= high.high
+    target = rewriter.size * rewriter.selection.probabilities[0]
+    low, high = (share(int(entry.sum()), total, confidence=1 - _FALSE_ALARM) for entry in (minimum, maximum))
+    seen = share(int(minimum.sum()), total)
+    return seen, target, low.low <= target <= high.high
 
 
 def _among_public(rewriter: BankRewriter, people: int) -> float | None:
@@ -369,22 +366,22 @@ def _drawn(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
 
 def _alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> list[Measurement]:
     """How similar what came out is to what it was made from, in the features of the bank."""
-    found = alike(rewriter, originals, private)
-    if len(np.unique(found.whose)) < 2:
+    result = alike(rewriter, originals, private)
+    if len(np.unique(result.whose)) < 2:
         return []
-    share = mean_of_people((1 + found.drawn) / 2, found.whose)  # a similarity lies between -1 and 1
-    drawn = replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1)
+    share = mean_of_people((1 + result.drawn) / 2, result.whose)  # a similarity lies between -1 and 1
+    text = replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1)
     expected = rewriter.bank.profile.expected(rewriter.size, rewriter.selection.epsilon)
     return [
         Measurement(
             what="what came out, beside its original",
             measure="similarity in the public features",
-            score=drawn,
-            baseline=float(found.random.mean()),
+            score=text,
+            baseline=float(result.random.mean()),
             baseline_name="texts of the bank at random",
             owner_only=True,
             detail=(
-                f"the most similar text of the bank: {found.nearest.mean():.3f}; expected of public texts: "
+                f"the most similar text of the bank: {result.nearest.mean():.3f}; expected of public texts: "
                 f"{expected:.3f}"
             ),
         )

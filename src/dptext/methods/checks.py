@@ -47,10 +47,10 @@ def speaks_of(thing: str) -> Iterator[None]:
 
 def restate(statement: PrivacyStatement, mechanism: TextMechanism, longest: int) -> PrivacyStatement:
     """The statement that a mechanism gives for its documents, redacted as the one in hand."""
-    again = mechanism.document_statement(longest)
+    repeated = mechanism.document_statement(longest)
     if not is_redacted(statement):
-        return again
-    return as_redacted(again, statement.parameters, shows_placeholders=mechanism.keeps_marks)
+        return repeated
+    return as_redacted(repeated, statement.parameters, shows_placeholders=mechanism.keeps_marks)
 
 
 def first_row(rows: Sequence[int]) -> str:
@@ -112,10 +112,10 @@ def covers_earlier(statement: PrivacyStatement, epsilon: float = 0.0) -> tuple[b
 
 def _at_least(promise: str) -> tuple[float, float]:
     """The least epsilon and delta that a promise in words can stand for."""
-    found = _GUARANTEE.match(promise)
-    if found is None:
+    match = _GUARANTEE.match(promise)
+    if match is None:
         return 0.0, 0.0
-    return float(found["epsilon"] or found["pure"]) * DIGITS[0], float(found["delta"] or 0.0) * DIGITS[1]
+    return float(match["epsilon"] or match["pure"]) * DIGITS[0], float(match["delta"] or 0.0) * DIGITS[1]
 
 
 def own_guarantee(statement: PrivacyStatement) -> ApproxDP:

@@ -97,14 +97,14 @@ class CorpusExamination(Examination):
         return [self._best_attacker(), *self.owner_attacks]
 
     def _refuse_columns(self) -> None:
-        given = [name for name in ("label", "attribute", "group") if getattr(self.asked, name) is not None]
+        names = [name for name in ("label", "attribute", "group") if getattr(self.asked, name) is not None]
         own = self._distribution.labels.columns
         if self.asked.label in own:  # the models learn its own labels in any case
-            given.remove("label")
-        if given:
+            names.remove("label")
+        if names:
             labels = f"its labels are known ({', '.join(own)})" if own else "it has no labels"
             raise ParameterError(
-                f"a synthetic corpus has no row of anybody, and {labels}: leave {' and '.join(given)} out"
+                f"a synthetic corpus has no row of anybody, and {labels}: leave {' and '.join(names)} out"
             )
         if self.asked.label is not None and self.asked.original is None:
             self.notes.append("No model was trained: that takes real texts to test it on (--original).")
@@ -113,13 +113,13 @@ class CorpusExamination(Examination):
 
     @cached_property
     def _folder(self) -> Path:
-        found = description_folder(self.data, self.asked.distribution)
-        if found is None:
+        result = description_folder(self.data, self.asked.distribution)
+        if result is None:
             raise DataError(
                 f"{display_name(self.data)}: expected the description that it was made from beside it "
                 f"({self.data.name}.distribution), there is none: name it (--distribution)"
             )
-        return found
+        return result
 
     @cached_property
     def _distribution(self) -> TextDistribution:
@@ -141,13 +141,13 @@ class CorpusExamination(Examination):
 
     @cached_property
     def _made(self) -> _Texts:
-        found = self._read(self.data, None, most=None)
-        if len(found) < 2 * self.asked.folds:
+        result = self._read(self.data, None, most=None)
+        if len(result) < 2 * self.asked.folds:
             raise DataError(
                 f"{display_name(self.data)}: expected at least {2 * self.asked.folds} texts with a label of the public "
-                f"set to look at, got {len(found)}"
+                f"set to look at, got {len(result)}"
             )
-        return found
+        return result
 
     @cached_property
     def _real(self) -> _Texts | None:
@@ -162,13 +162,13 @@ class CorpusExamination(Examination):
     def _real_texts(self, path: Path | None) -> _Texts | None:
         if path is None:
             return None
-        found = self._read(path, self.asked.user, most=self.asked.rows)
-        if len(found) < 2 * self.asked.folds or (found.people is not None and len(set(found.people)) < 2):
+        result = self._read(path, self.asked.user, most=self.asked.rows)
+        if len(result) < 2 * self.asked.folds or (result.people is not None and len(set(result.people)) < 2):
             raise DataError(
                 f"{display_name(path)}: expected at least {2 * self.asked.folds} texts with a label of the public set, "
-                f"of two people or more, got {len(found)}"
+                f"of two people or more, got {len(result)}"
             )
-        return found
+        return result
 
     def _read(self, path: Path, user: str | None, *, most: int | None) -> _Texts:
         """The texts of a file that have a class; of many rows, as many as asked for."""
@@ -191,40 +191,40 @@ class CorpusExamination(Examination):
     # -- use ------------------------------------------------------------------------------------------------
 
     def _measure_use(self, real: _Texts) -> None:
-        names, found = self._distribution.labels.names, self._distribution
+        names, result = self._distribution.labels.names, self._distribution
         if len(names) < 2:
             self.notes.append("No model was trained: the corpus has no labels, or one only.")
             return
-        made = self._made.at(chosen_rows(len(self._made), _MOST_TO_TRAIN, self._bits))
+        output = self._made.at(chosen_rows(len(self._made), _MOST_TO_TRAIN, self._bits))
         learn, test = (real, self._others) if self._others is not None else self._halves(real)
         if len(np.unique(test.codes)) < 2:
             self.notes.append("No model was trained: the real texts that it would be tested on have one label only.")
             return
-        self.say(f"Training models on {len(made):,} texts ...")
+        self.say(f"Training models on {len(output):,} texts ...")
         where = "held-out texts" if self._others is not None else "the other half of the original texts"
         tested = f"tested on {len(test):,} {where}"
-        of_corpus = self._add("trained on the corpus", made, test, tested)
+        of_corpus = self._add("trained on the corpus", output, test, tested)
         self._add("trained on original texts", learn, test, tested)
-        same = chosen_rows(max(len(learn), len(made)), min(len(learn), len(made)), RandomBits(self.asked.seed))
-        if len(learn) > len(made):
+        same = chosen_rows(max(len(learn), len(output)), min(len(learn), len(output)), RandomBits(self.asked.seed))
+        if len(learn) > len(output):
             self._add("trained on original texts, as many as the corpus has", learn.at(same), test, tested)
-        elif len(learn) < len(made):
-            self._add("trained on the corpus, cut to as many texts", made.at(same), test, tested)
+        elif len(learn) < len(output):
+            self._add("trained on the corpus, cut to as many texts", output.at(same), test, tested)
         rival: dict[str, Any] = {"is_rival": True}
         compared = rival | {"beside": of_corpus}
-        by_names = partial(nearest_labels, found.features, found.labels)
-        weights = found.weigh(test.texts)
+        by_names = partial(nearest_labels, result.features, result.labels)
+        weights = result.weigh(test.texts)
         self._score("the release alone: its linear model, no text", weights.scores.argmax(axis=1), test, **compared)
         self._score("the nearest label name: epsilon 0, no private data", by_names(test.texts), test, **rival)
         if self._pool is not None:
-            places = chosen_rows(len(self._pool), len(made), self._bits)
-            drawn = [self._pool.texts[place] for place in places.tolist()]
-            labelled = _Texts(drawn, found.weigh(drawn).scores.argmax(axis=1))
+            places = chosen_rows(len(self._pool), len(output), self._bits)
+            draws = [self._pool.texts[place] for place in places.tolist()]
+            labelled = _Texts(draws, result.weigh(draws).scores.argmax(axis=1))
             self._add("random texts of the pool, labelled by the release", labelled, test, **compared)
-            named = replace(labelled, codes=by_names(drawn))
+            named = replace(labelled, codes=by_names(draws))
             self._add("random texts of the pool, labelled by label names: epsilon 0", named, test, **rival)
-        shuffled = made.codes[np.argsort(self._bits.integers(len(made)), kind="stable")]
-        self._add("the corpus with its labels shuffled", replace(made, codes=shuffled), test, **rival)
+        shuffled = output.codes[np.argsort(self._bits.integers(len(output)), kind="stable")]
+        self._add("the corpus with its labels shuffled", replace(output, codes=shuffled), test, **rival)
 
     def _add(self, what: str, learn: _Texts, test: _Texts, tested: str = "", **more: Any) -> npt.NDArray[Any]:
         answers = trained_answers(learn.texts, learn.codes, test.texts, seed=self.asked.seed)
@@ -248,8 +248,8 @@ class CorpusExamination(Examination):
             measure(name, test.codes, answers, people=people, seed=self.asked.seed) for name in ("accuracy", "macro-F1")
         )
         if beside is not None:
-            whose = np.arange(len(test)) if people is None else people
-            more["lead"] = paired_difference(beside == test.codes, answers == test.codes, whose)
+            owners = np.arange(len(test)) if people is None else people
+            more["lead"] = paired_difference(beside == test.codes, answers == test.codes, owners)
         by_class = f"macro-F1 {f1.score.value:.3f} ({f1.score.low:.3f} to {f1.score.high:.3f})"
         detail = f"{by_class}; {detail}" if detail else by_class
         self.utility.append(Measurement.of(accuracy, what=what, detail=detail, owner_only=True, **more))
@@ -260,9 +260,9 @@ class CorpusExamination(Examination):
             "Models were tested on original texts, which the description was made from as well; the promise bounds "
             f"what that can change. {_HELD_BACK[0].upper()}{_HELD_BACK[1:]}."
         )
-        whose = np.arange(len(real)) if real.people is None else np.unique(real.people, return_inverse=True)[1]
-        order = np.argsort(self._bits.integers(int(whose.max()) + 1), kind="stable")
-        first = np.isin(whose, order[: len(order) // 2])
+        person = np.arange(len(real)) if real.people is None else np.unique(real.people, return_inverse=True)[1]
+        order = np.argsort(self._bits.integers(int(person.max()) + 1), kind="stable")
+        first = np.isin(person, order[: len(order) // 2])
         return real.at(np.flatnonzero(first)), real.at(np.flatnonzero(~first))
 
     # -- who is in it -----------------------------------------------------------------------------------------
@@ -280,14 +280,14 @@ class CorpusExamination(Examination):
 
     def _attack(self) -> None:
         """People who were described and people who were not, told apart by the released matrix."""
-        asked = self.asked
+        requested = self.asked
         why_not: str | None
-        if asked.original is None or asked.held_out is None:
+        if requested.original is None or requested.held_out is None:
             why_not = _HELD_BACK
-        elif self.statement.unit is Unit.USER and asked.user is None:
+        elif self.statement.unit is Unit.USER and requested.user is None:
             why_not = "the promise is to a user, and no column says who wrote a text (--user)"
         else:
-            why_not = self._attack_sums(asked.original, asked.held_out)
+            why_not = self._attack_sums(requested.original, requested.held_out)
         if why_not is not None:
             self.notes.append(f"Who is in the release was not attacked: {why_not}.")
 
@@ -295,9 +295,9 @@ class CorpusExamination(Examination):
         """Attack the released sums; why that cannot be done, if so."""
         self.say("Telling people who were described from others ...")
         classes, numbers = self._distribution.matrix.shape
-        most = min(_TARGETS, self.asked.rows, _MOST_NUMBERS // (2 * classes * numbers))
-        inside = self._matrices(original, most)
-        outside = self._matrices(held_out, 2 * most)
+        maximum = min(_TARGETS, self.asked.rows, _MOST_NUMBERS // (2 * classes * numbers))
+        inside = self._matrices(original, maximum)
+        outside = self._matrices(held_out, 2 * maximum)
         strangers, outside = outside[: len(outside) // 2], outside[len(outside) // 2 :]
         if min(len(inside), len(outside), len(strangers)) < 2:
             return "that takes two people at least, and four others"
@@ -305,10 +305,10 @@ class CorpusExamination(Examination):
         targets, members = [*inside, *outside], np.arange(len(inside) + len(outside)) < len(inside)
         guess = np.sum(strangers, axis=0)
         guess *= float(np.vdot(guess, released)) / max(float(np.vdot(guess, guess)), 1e-300)
-        found = sum_membership(released, targets, members, guess=guess, attack="membership (guesses the others)")
+        result = sum_membership(released, targets, members, guess=guess, attack="membership (guesses the others)")
         ceiling = gaussian_ceiling(self._distribution.sigma)
         limits = (ceiling.auc, ceiling.accuracy, ceiling.at_1_percent, ceiling.at_01_percent)
-        for score, limit in zip(found.scores, limits, strict=True):
+        for score, limit in zip(result.scores, limits, strict=True):
             detail = f"at most {limit:.3f} on average, by the noise; {score.detail}"
             self.owner_attacks.append(replace(score, detail=detail))
             self.limits[score.measure] = limit
@@ -347,16 +347,16 @@ class CorpusExamination(Examination):
 
     def _matrices(self, path: Path, most: int) -> list[Floats]:
         """Return the contributions of a random sample of users to the sum."""
-        found, labels = self._distribution, self._distribution.labels
+        result, labels = self._distribution, self._distribution.labels
         with self._people(path, again=True) as people:
             count = sum(1 for _ in people)
             chosen = set(chosen_rows(count, most, self._bits).tolist())
-            drawn = [list(each.chunks()) for place, each in enumerate(people) if place in chosen]
-        space: Any = _Encoded(found, [text for person in drawn for texts, _ in person for text in texts])
+            draws = [list(entry.chunks()) for place, entry in enumerate(people) if place in chosen]
+        space: Any = _Encoded(result, [text for person in draws for texts, _ in person for text in texts])
         matrices: list[Floats] = []
-        for each in drawn:
+        for entry in draws:
             alone = MomentSum(space, len(labels))
-            alone.add([UserTexts(each)])
+            alone.add([UserTexts(entry)])
             if alone.cells.any():  # who brings no document of any class is not in the sum, whoever they are
                 matrices.append(np.asarray(alone.cells * CELL, dtype=np.float64))
         return matrices
@@ -364,21 +364,21 @@ class CorpusExamination(Examination):
     # -- the texts --------------------------------------------------------------------------------------------
 
     def _look_at_texts(self) -> Corpus:
-        made, pool, real, features = self._made, self._pool, self._real, self._distribution.features
-        kinds = {"corpus": made.texts}
+        output, pool, real, features = self._made, self._pool, self._real, self._distribution.features
+        kinds = {"corpus": output.texts}
         if pool is not None:
             places = chosen_rows(len(pool), self.asked.rows, self._public_bits)
-            kinds["pool"] = [pool.texts[at] for at in places.tolist()]
+            kinds["pool"] = [pool.texts[place] for place in places.tolist()]
         if real is not None:
             kinds["real"] = real.texts
-        places = chosen_rows(len(made), self.asked.rows, self._public_bits)
-        few = kinds | {"corpus": [made.texts[at] for at in places.tolist()]}
+        places = chosen_rows(len(output), self.asked.rows, self._public_bits)
+        few = kinds | {"corpus": [output.texts[place] for place in places.tolist()]}
         vectors = {name: np.asarray(features.vectors(texts), dtype=np.float64) for name, texts in few.items()}
         self.pictures["spread"] = self._plane(vectors)
-        labels, more = self._labels(made, real)
+        labels, more = self._labels(output, real)
         announced = self.statement.parameters.get("pool_texts")
         return Corpus(
-            texts=len(made),
+            texts=len(output),
             pool=announced if isinstance(announced, int) else None,
             labels=labels,
             more_labels=more,
@@ -397,8 +397,8 @@ class CorpusExamination(Examination):
         averages: dict[str, Any] = {name: f"{value:.1f}" for name, value in words.items()}
         yield Spread(what="words in a text, on average", **averages)
         # as many of each, since more lie nearer; the number of real texts has no part in it
-        among = min(_NEAREST_AMONG, *(len(each) for name, each in vectors.items() if name != "real"))
-        nearest: dict[str, Any] = {name: f"{_nearest(each[:among]):.3f}" for name, each in vectors.items()}
+        among = min(_NEAREST_AMONG, *(len(entry) for name, entry in vectors.items() if name != "real"))
+        nearest: dict[str, Any] = {name: f"{_nearest(entry[:among]):.3f}" for name, entry in vectors.items()}
         detail = f"in the public features; among {among:,} texts of each kind, or as many as there are"
         yield Spread(what="mean distance to the nearest other text", detail=detail, **nearest)
 
@@ -407,19 +407,23 @@ class CorpusExamination(Examination):
         size = min(_MOST_COMPARED, len(vectors.get("real", ())) // 2, *map(len, vectors.values()))
         if size < _FEWEST_COMPARED:
             return
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in vectors}
+        result: dict[str, list[dict[str, float]]] = {name: [] for name in vectors}
         for draw in range(_DRAWS):
-            order = {name: np.argsort(self._bits.integers(len(each)), kind="stable") for name, each in vectors.items()}
+            order = {
+                name: np.argsort(self._bits.integers(len(entry)), kind="stable") for name, entry in vectors.items()
+            }
             real, order["real"] = vectors["real"][order["real"][:size]], order["real"][size:]
-            for name, each in vectors.items():
+            for name, entry in vectors.items():
                 rows = order[name][:size]
-                found[name].append(compare([texts[name][row] for row in rows.tolist()], each[rows], real, seed=draw))
+                result[name].append(compare([texts[name][row] for row in rows.tolist()], entry[rows], real, seed=draw))
         detail = f"{_DRAWS} draws of {size:,} texts: mean ± half its 95% interval; {self._distribution.features.name}"
-        for what, meaning in MEASURES.items():
-            if what in found["corpus"][0]:
-                runs = {name: mean_over_runs([each[what] for each in every]) for name, every in found.items()}
-                shown = {name: f"{each.value:.3f} ± {(each.high - each.low) / 2:.3f}" for name, each in runs.items()}
-                yield Spread(what=f"{what}: {meaning}", detail=detail, owner_only=True, **shown)
+        for label, meaning in MEASURES.items():
+            if label in result["corpus"][0]:
+                runs = {name: mean_over_runs([entry[label] for entry in every]) for name, every in result.items()}
+                visible = {
+                    name: f"{entry.value:.3f} ± {(entry.high - entry.low) / 2:.3f}" for name, entry in runs.items()
+                }
+                yield Spread(what=f"{label}: {meaning}", detail=detail, owner_only=True, **visible)
 
     def _labels(self, made: _Texts, real: _Texts | None) -> tuple[list[LabelOfCorpus], int]:
         names, shares = self._distribution.labels.names, self._distribution.shares()
@@ -428,21 +432,21 @@ class CorpusExamination(Examination):
         counts = Counter(made.codes.tolist())
         theirs = Counter() if real is None else Counter(real.codes.tolist())
         order = sorted(range(len(names)), key=lambda code: (-counts[code], code))
-        found = []
+        result = []
         for code in order[:_LABELS_SHOWN]:
             places = np.flatnonzero(made.codes == code)
-            drawn = places[np.argsort(self._public_bits.integers(len(places)), kind="stable")[:_SAMPLES_SHOWN]]
-            found.append(
+            draws = places[np.argsort(self._public_bits.integers(len(places)), kind="stable")[:_SAMPLES_SHOWN]]
+            result.append(
                 LabelOfCorpus(
                     name=names[code],
                     count=counts[code],
                     share=counts[code] / len(made),
                     released=shares[names[code]],
                     real=None if real is None else theirs[code] / len(real),
-                    samples=[_shortened(made.texts[place]) for place in drawn.tolist()],
+                    samples=[_shortened(made.texts[place]) for place in draws.tolist()],
                 )
             )
-        return found, max(0, len(names) - _LABELS_SHOWN)
+        return result, max(0, len(names) - _LABELS_SHOWN)
 
     def _plane(self, vectors: dict[str, Floats]) -> tuple[str, bytes]:
         """All texts along the two directions in which the public pool varies most."""
@@ -469,8 +473,8 @@ class _Encoded:
         self._units = distribution.features.units(distinct)
 
     def units(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
-        found: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
-        return found
+        unit: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
+        return unit
 
 
 def _nearest(vectors: Floats) -> float:

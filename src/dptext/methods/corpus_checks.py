@@ -79,12 +79,12 @@ def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | 
 def check_description(folder: Path) -> Audit:
     described = read_description(folder)
     statement, shape = described.statement, described.matrix.shape
-    said = statement.parameters
+    parameters = statement.parameters
     checks = [FILES_AGREE]
-    expected = (said.get("classes"), 1 + whole_parameter(statement, "features_dimension"))
+    expected = (parameters.get("classes"), 1 + whole_parameter(statement, "features_dimension"))
     fits = shape == expected == (len(described.labels), expected[1]) and bool(np.isfinite(described.matrix).all())
-    checks.append(Check("the matrix is the one that was promised", fits, " x ".join(f"{each:,}" for each in shape)))
-    same = described.sigma == said.get("sigma")
+    checks.append(Check("the matrix is the one that was promised", fits, " x ".join(f"{entry:,}" for entry in shape)))
+    same = described.sigma == parameters.get("sigma")
     checks.append(Check("the noise is that of the statement", same, f"standard deviation {described.sigma:g}"))
     checks += [_check_grid(described), _check_people(statement)]
     return Audit(statement, checks, _judge_people(statement))
@@ -130,7 +130,7 @@ def _check_texts(files: ReleaseFiles, pool: Pool | None, described: Described | 
     labels = None if described is None else described.labels
     columns = () if labels is None else labels.columns
     missing = set(columns) - set(columns_of(files.data, text=files.text, wanted=columns))
-    known = None if pool is None else {" ".join(each.split()) for each in pool.texts}
+    known = None if pool is None else {" ".join(text.split()) for text in pool.texts}
     count = foreign = outside = 0
     seen: set[str] = set()
     for document in read_documents(files.parts, text=files.text, keep=() if missing else columns):
@@ -177,7 +177,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
     with speaks_of("a budget"):
         budget = PersonalBudgets(epsilon, delta=delta, floor=0.0)
     before = earlier_guarantees(statement)
-    again = of_release(
+    repeated = of_release(
         guarantee=own,
         unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
         relation=Relation.ADD_REMOVE,
@@ -188,7 +188,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
     )
     # what was promised before is known up to the digits in which the statement names it
     summed = ("guarantee", "epsilon_under_substitution", "delta_under_substitution") if before else ()
-    check = check_guarantee(statement, again, apart_from=summed)
+    check = check_guarantee(statement, repeated, apart_from=summed)
     if not before or not check.held:
         return check
     return Check(check.name, *covers_earlier(statement))

@@ -93,13 +93,13 @@ class Data:
     def as_dict(self) -> dict[str, Any]:
         columns = [
             {
-                "name": each.name,
-                "kind": each.kind,
-                "present": each.present,
-                "distinct": each.distinct,
-                "may_identify": list(each.reasons),
+                "name": column.name,
+                "kind": column.kind,
+                "present": column.present,
+                "distinct": column.distinct,
+                "may_identify": list(column.reasons),
             }
-            for each in self.columns
+            for column in self.columns
         ]
         counted = ("rows", "is_all", "unread", "empty", "people", "most_texts", "classes", "rarest")
         return {
@@ -124,32 +124,32 @@ def look(
     source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None, suffix: str | None = None
 ) -> Data:
     """Look at rows: files, a table, or rows in memory."""
-    wanted = None if labels is None else check_names("labels", labels)
+    names = None if labels is None else check_names("labels", labels)
     paths = _paths(source)
     if paths is not None:
-        found = files_of(source, suffix=suffix)
-        if any(map(is_pipe, found)):
+        result = files_of(source, suffix=suffix)
+        if any(map(is_pipe, result)):
             raise ParameterError("advice reads the rows twice, and what went through a pipe is gone: name a file")
-        columns = tuple(columns_of(found, suffix=suffix, most=_LOOKED_AT))
+        columns = tuple(columns_of(result, suffix=suffix, most=_LOOKED_AT))
         if not columns:
             raise DataError(
-                f"no row of {', '.join(each.name for each in found[:3])} could be read: expected at least one"
+                f"no row of {', '.join(entry.name for entry in result[:3])} could be read: expected at least one"
             )
         are_names = (
-            not any(announced_by(each).kind in _WITH_A_HEADER for each in found) and suffix not in _WITH_A_HEADER
+            not any(announced_by(entry).kind in _WITH_A_HEADER for entry in result) and suffix not in _WITH_A_HEADER
         )
-        roles = _roles(columns, text, user, wanted, are_names=are_names)
-        return _counted_files(found, columns, roles, files=tuple(map(str, paths)), suffix=suffix)
+        roles = _roles(columns, text, user, names, are_names=are_names)
+        return _counted_files(result, columns, roles, files=tuple(map(str, paths)), suffix=suffix)
     table = _columns_in_memory(source)
     if not table or not any(len(values) for values in table.values()):
         raise DataError("there are no rows: expected at least one")
     columns = tuple(look_at(name, islice(values, _LOOKED_AT)) for name, values in table.items())
-    roles = _roles(columns, text, user, wanted, are_names=True)
+    roles = _roles(columns, text, user, names, are_names=True)
     nothing = [None] * len(table[roles.text])
     rows = zip(
         table[roles.text],
         nothing if roles.user is None else table[roles.user],
-        zip(*(table[each] for each in roles.labels), strict=True) if roles.labels else nothing,
+        zip(*(table[label] for label in roles.labels), strict=True) if roles.labels else nothing,
         strict=True,
     )
     return _counted(rows, Data(files=(), columns=columns, roles=roles, rows=0))
@@ -164,7 +164,7 @@ def files_of(source: Any, *, suffix: str | None = None) -> list[Path]:
 def _paths(source: Any) -> list[Any] | None:
     if isinstance(source, str | os.PathLike):
         return [source]
-    if isinstance(source, list | tuple) and source and all(isinstance(each, os.PathLike) for each in source):
+    if isinstance(source, list | tuple) and source and all(isinstance(entry, os.PathLike) for entry in source):
         return list(source)
     return None
 
@@ -172,12 +172,12 @@ def _paths(source: Any) -> list[Any] | None:
 def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
     if isinstance(source, Iterable) and not is_table(source):
         rows = list(source)
-        if all(isinstance(each, Document) for each in rows):
-            rows = [_as_row(each) for each in rows]
-        if rows and all(isinstance(each, Mapping) for each in rows):
-            found = dict.fromkeys(str(name) for row in rows for name in row)
-            return {name: [row.get(name) for row in rows] for name in found}
-        if all(each is None or isinstance(each, str) for each in rows):
+        if all(isinstance(entry, Document) for entry in rows):
+            rows = [_as_row(entry) for entry in rows]
+        if rows and all(isinstance(entry, Mapping) for entry in rows):
+            result = dict.fromkeys(str(name) for row in rows for name in row)
+            return {name: [row.get(name) for row in rows] for name in result}
+        if all(entry is None or isinstance(entry, str) for entry in rows):
             return {"text": rows} if rows else {}
         raise ParameterError("expected rows: mappings from columns to values, texts, or documents, all of one kind")
     kind = table_kind(source)
@@ -189,7 +189,7 @@ def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
 def _as_row(document: Document) -> dict[str, Any]:
     known = {"text": document.text, "user": document.user, "label": document.label}
     return {
-        **{name: each for name, each in known.items() if name == "text" or each is not None},
+        **{name: entry for name, entry in known.items() if name == "text" or entry is not None},
         **(document.attributes or {}),
     }
 
@@ -205,81 +205,85 @@ def _roles(
     *,
     are_names: bool,
 ) -> Roles:
-    there = [each.name for each in columns]
-    wanted = [name for name in (text, user, *(labels or ())) if name is not None]
-    for option, name in (("text", text), ("user", user), *(("label", each) for each in labels or ())):
+    there = [column.name for column in columns]
+    names = [name for name in (text, user, *(labels or ())) if name is not None]
+    for option, name in (("text", text), ("user", user), *(("label", label) for label in labels or ())):
         if name is not None and name not in there:
-            there_are = describe_columns(name, there, wanted=wanted, sure=are_names)
+            there_are = describe_columns(name, there, wanted=names, sure=are_names)
             raise ParameterError(f"expected a column {name!r} for {option}, there is {there_are}")
-    if not are_names and may_be_values(there, wanted=wanted):
+    if not are_names and may_be_values(there, wanted=names):
         raise DataError(
             "the first line may be a row, and no line of names: begin the file with one; if it is one, say which "
             "column is the text, --text COLUMN (text=)"
         )
-    if len({text, user, *(labels or ())} - {None}) < sum(each is not None for each in (text, user)) + len(labels or ()):
+    if len({text, user, *(labels or ())} - {None}) < sum(character is not None for character in (text, user)) + len(
+        labels or ()
+    ):
         raise ParameterError("text, user and label must be different columns")
-    said = {text, user, *(labels or ())}
-    free = [each for each in columns if each.name not in said]
-    found = text or _guessed_text(free)
-    if found is None:
+    message = {text, user, *(labels or ())}
+    free = [column for column in columns if column.name not in message]
+    result = text or _guessed_text(free)
+    if result is None:
         raise ParameterError(
             f"found no column of texts among {format_names(there) or 'none'}: name it with --text (text=)"
         )
-    free = [each for each in free if each.name != found]
+    free = [entry for entry in free if entry.name != result]
     person = user or _guessed_user(free)
-    free = [each for each in free if each.name != person]
+    free = [entry for entry in free if entry.name != person]
     classes = _guessed_labels(free) if labels is None else labels
-    given = {"text": text is not None, "user": user is not None, "labels": labels is not None}
+    fields = {"text": text is not None, "user": user is not None, "labels": labels is not None}
     return Roles(
-        text=found,
+        text=result,
         user=person,
         labels=classes,
-        guessed=frozenset(name for name, is_given in given.items() if not is_given),
+        guessed=frozenset(name for name, is_given in fields.items() if not is_given),
     )
 
 
 def _guessed_text(columns: Sequence[Column]) -> str | None:
     """By its name; else the column of free text whose values differ most."""
-    texts = [each for each in columns if each.kind == "text"]
+    texts = [column for column in columns if column.kind == "text"]
     if len(columns) == 1:
         texts = list(columns)
-    named = _named("text", texts) or _named("text", [each for each in columns if each.kind not in ("number", "date")])
+    named = _named("text", texts) or _named(
+        "text", [column for column in columns if column.kind not in ("number", "date")]
+    )
     if named is not None:
         return named
     if not texts:  # short ones: nearly all differ, and nothing else is known of them
-        texts = [each for each in columns if each.reasons == (ALL_DIFFERENT,)]
+        texts = [column for column in columns if column.reasons == (ALL_DIFFERENT,)]
     return max(texts, key=lambda each: each.distinct).name if texts else None
 
 
 def _guessed_user(columns: Sequence[Column]) -> str | None:
     """By its name; else one whose values several rows share, and that seems to say who somebody is."""
-    able = [each for each in columns if each.kind in _PEOPLE_OF and each.distinct > 1]
-    shared = [each for each in able if 2 * each.distinct <= each.present]
-    by_name = [each.name for each in (*shared, *able) if NAMES_SOMEBODY in each.reasons]
-    by_values = [each.name for each in shared if each.kind == "identifier"]
+    able = [column for column in columns if column.kind in _PEOPLE_OF and column.distinct > 1]
+    shared = [entry for entry in able if 2 * entry.distinct <= entry.present]
+    by_name = [entry.name for entry in (*shared, *able) if NAMES_SOMEBODY in entry.reasons]
+    by_values = [entry.name for entry in shared if entry.kind == "identifier"]
     return next(iter([name for name in (_named("user", able),) if name is not None] + by_name + by_values), None)
 
 
 def _guessed_labels(columns: Sequence[Column]) -> tuple[str, ...]:
     """By their names first; else columns of few values that nothing identifies by."""
     few = [
-        each
-        for each in columns
-        if each.kind in ("category", "number", "text")
-        and 2 <= each.distinct <= _MOST_LABELS
-        and _ROWS_A_LABEL * each.distinct <= each.present
+        column
+        for column in columns
+        if column.kind in ("category", "number", "text")
+        and 2 <= column.distinct <= _MOST_LABELS
+        and _ROWS_A_LABEL * column.distinct <= column.present
     ]
     named = _named("label", few)
-    plain = [each.name for each in few if each.kind == "category" and not each.reasons]
-    found = [*([] if named is None else [named]), *plain]
-    return tuple(dict.fromkeys(found))[:_LABELS_GUESSED]
+    plain = [entry.name for entry in few if entry.kind == "category" and not entry.reasons]
+    result = [*([] if named is None else [named]), *plain]
+    return tuple(dict.fromkeys(result))[:_LABELS_GUESSED]
 
 
 def _named(role: str, columns: Sequence[Column]) -> str | None:
     for known in _KNOWN[role].split():
-        for each in columns:
-            if each.name.casefold().replace("-", "_").replace(" ", "_") == known:
-                return each.name
+        for column in columns:
+            if column.name.casefold().replace("-", "_").replace(" ", "_") == known:
+                return column.name
     return None
 
 
@@ -289,12 +293,12 @@ def _named(role: str, columns: Sequence[Column]) -> str | None:
 def _counted_files(
     paths: Sequence[Path], columns: tuple[Column, ...], roles: Roles, *, files: tuple[str, ...], suffix: str | None
 ) -> Data:
-    has_columns = all(file_format(Path(f"x{suffix}") if suffix else each).format.has_columns for each in paths)
+    has_columns = all(file_format(Path(f"x{suffix}") if suffix else path).format.has_columns for path in paths)
     named: dict[str, Any] = {"text": roles.text, "user": roles.user, "keep": roles.labels} if has_columns else {}
     with closing(read_documents(list(paths), on_error="skip", suffix=suffix, **named)) as reader:
-        rows = ((each.text, each.user, tuple((each.attributes or {}).values()) or None) for each in reader)
-        found = _counted(rows, Data(files=files, columns=columns, roles=roles, rows=0))
-        return replace(found, unread=reader.skipped)
+        rows = ((entry.text, entry.user, tuple((entry.attributes or {}).values()) or None) for entry in reader)
+        result = _counted(rows, Data(files=files, columns=columns, roles=roles, rows=0))
+        return replace(result, unread=reader.skipped)
 
 
 def _counted(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:

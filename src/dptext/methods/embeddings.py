@@ -119,11 +119,11 @@ class Embeddings(Method):
         vectors = load_folder(files.data, limit=None, source=files.data.name)
         statement = vectors.statement
         assert statement is not None  # the folder has one
-        said = statement.parameters.get("words")
+        value = statement.parameters.get("words")
         count = f"{len(vectors):,} words, {vectors.dimension} numbers each"
         checks = [
             FILES_AGREE,
-            Check("there are as many words as the statement says", len(vectors) == said, count),
+            Check("there are as many words as the statement says", len(vectors) == value, count),
             Check("all numbers are finite", bool(np.isfinite(vectors.matrix).all()), count),
         ]
         for name, agrees in check_copies(files.data, vectors):
@@ -132,9 +132,9 @@ class Embeddings(Method):
         for file, one in statements_in(files.data).items():
             verdict = _judge_learned(one)
             level = one.parameters.get("level")
-            whose = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
+            text = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
             checks.append(
-                Check(f"the promise to {whose} follows from the parameters", not verdict.refuted, f"{one.guarantee}")
+                Check(f"the promise to {text} follows from the parameters", not verdict.refuted, f"{one.guarantee}")
             )
         level = statement.parameters.get("epsilon_for_level", 0.0)
         sent = float(level) * DIGITS[0] if isinstance(level, int | float) else 0.0
@@ -271,14 +271,14 @@ def _vectors_of(words: Sequence[str], public: WordVectors) -> Any:
 def _judge_learned(statement: PrivacyStatement) -> Verdict:
     """Whether the noise that a statement of learned vectors names is enough for what this release promises itself."""
     people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
-    how: dict[str, Any] = {"own": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
+    fields: dict[str, Any] = {"own": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
     with speaks_of("noise"):
         if "sigma" in statement.parameters:
             sigma, sensitivity = real_parameter(statement, "sigma"), real_parameter(statement, "sensitivity")
-            return judge_gaussian(statement, sigma=sigma, sensitivity=sensitivity, **how)
+            return judge_gaussian(statement, sigma=sigma, sensitivity=sensitivity, **fields)
         account = SampledGaussian(
             noise_multiplier=real_parameter(statement, "noise_multiplier"),
             sampling_rate=real_parameter(statement, "sampling_rate"),
             steps=whole_parameter(statement, "steps"),
         )
-        return judge_sampled_gaussian(statement, account=account, **how)
+        return judge_sampled_gaussian(statement, account=account, **fields)

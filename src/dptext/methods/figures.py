@@ -38,16 +38,16 @@ def calibration_figure(
     kind = figure_format(path)
     figure = _figure(13.0, 4.4)
     left, middle, right = figure.subplots(1, 3)
-    for name, found in curves.items():
-        draw_keep(left, name, found)
-        draw_support(middle, name, found)
-    for each in at_half.values():
-        draw_density(right, each)
+    for name, result in curves.items():
+        draw_keep(left, name, result)
+        draw_support(middle, name, result)
+    for entry in at_half.values():
+        draw_density(right, entry)
     figure.suptitle(source)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format=kind, dpi=150)
+    draws = io.BytesIO()
+    figure.savefig(draws, format=kind, dpi=150)
     with hashed_file(path) as stream:
-        stream.write(drawn.getvalue())
+        stream.write(draws.getvalue())
 
 
 def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:

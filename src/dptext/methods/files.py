@@ -46,7 +46,7 @@ class Rows:
         return self.texts if self.vectors is None else self.vectors
 
     def column(self, name: str | None) -> list[str] | None:
-        return None if name is None else [str(each) for each in self.columns[name]]
+        return None if name is None else [str(entry) for entry in self.columns[name]]
 
     def at(self, places: list[int]) -> Rows:
         columns = {name: [values[place] for place in places] for name, values in self.columns.items()}
@@ -64,16 +64,16 @@ def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
     announced = file_format(path)
     if announced.kind == ".parquet":
         names = _schema(path)
-        return [each for each in wanted if each in names]
-    found = []
-    for each in wanted if announced.format.has_columns else ():
+        return [entry for entry in wanted if entry in names]
+    result = []
+    for entry in wanted if announced.format.has_columns else ():
         try:
-            with closing(read_documents(path, text=text, keep=() if each == text else (each,))) as reader:
+            with closing(read_documents(path, text=text, keep=() if entry == text else (entry,))) as reader:
                 next(reader, None)
         except DataError:
             continue  # it lacks the column; what else is wrong with the row shows when it is read
-        found.append(each)
-    return found
+        result.append(entry)
+    return result
 
 
 def count_rows(path: Path, *, text: str) -> int:
@@ -101,9 +101,9 @@ def read_rows(
     user: str | None = None,
     vector: str | None = VECTOR,
 ) -> Rows:
-    wanted = list(dict.fromkeys((*columns, *([] if user is None else [user]))))
+    target = list(dict.fromkeys((*columns, *([] if user is None else [user]))))
     read = _read_vectors if _holds_vectors(path, vector) else _read_texts
-    rows = read(path, chosen, str(vector) if read is _read_vectors else text, wanted)
+    rows = read(path, chosen, str(vector) if read is _read_vectors else text, target)
     for name, column in rows.columns.items():
         for row, value in zip(rows.chosen, column, strict=True):
             if value is None or value != value or isinstance(value, list | dict):
@@ -111,11 +111,11 @@ def read_rows(
                     f"{path.name}, row {row + 1}: expected a value in the column {name!r}, the row has none: leave "
                     "such rows out before the release, or do not name the column"
                 )
-    return rows if user is None else replace(rows, people=[str(each) for each in rows.columns[user]])
+    return rows if user is None else replace(rows, people=[str(entry) for entry in rows.columns[user]])
 
 
 def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[str]) -> Rows:
-    wanted = None if chosen is None else set(chosen.tolist())
+    target = None if chosen is None else set(chosen.tolist())
     last = None if chosen is None else int(chosen.max(initial=-1))
     numbers: list[int] = []
     texts: list[str | None] = []
@@ -124,7 +124,7 @@ def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[
         for row, document in enumerate(reader):
             if last is not None and row > last:
                 break
-            if wanted is None or row in wanted:
+            if target is None or row in target:
                 numbers.append(row)
                 texts.append(document.text)
                 for name in columns:
@@ -198,7 +198,7 @@ def folder_kind(folder: Path) -> FolderKind:
 def private_files(folder: Path) -> list[Path]:
     """What lies in a folder with a statement beside it, by name; nothing of folders in it."""
     try:
-        return sorted(each for each in folder.iterdir() if statement_path(each).is_file())
+        return sorted(path for path in folder.iterdir() if statement_path(path).is_file())
     except OSError as error:
         raise StorageError.of("read", folder, error) from None
 

@@ -60,7 +60,7 @@ class ReportConfig:
             raise ParameterError("original must be another file than the private one: name what it was made from")
         if self.held_out is not None and self.original is None:
             raise ParameterError("held_out needs original: those who had no part are compared with those who had")
-        others = [each.resolve() for each in (self.private, self.original) if each is not None]
+        others = [entry.resolve() for entry in (self.private, self.original) if entry is not None]
         if self.held_out is not None and self.held_out.resolve() in others:
             raise ParameterError("held_out must be another file than private and original: name people who had no part")
 
@@ -72,7 +72,7 @@ class ReportConfig:
     @property
     def columns(self) -> list[str]:
         named = (self.label, self.attribute, self.group, self.user)
-        return list(dict.fromkeys(each for each in named if each is not None))
+        return list(dict.fromkeys(entry for entry in named if entry is not None))
 
 
 class Examination(ABC):
@@ -106,6 +106,6 @@ class Examination(ABC):
 
 def picture_of_attacks(scores: Sequence[AttackScore], *, measure: str = "share of right answers") -> Picture | None:
     """The main number of each attack beside its baseline: all are shares of right answers."""
-    drawn = [(each.attack.replace(" (", "\n("), each.score, each.baseline) for each in main_scores(scores)]
+    draws = [(score.attack.replace(" (", "\n("), score.score, score.baseline) for score in main_scores(scores)]
     caption = "How often each attacker was right (dot), beside somebody who sees nothing (grey bar)"
-    return (caption, scores_figure(drawn, measure=measure)) if len(drawn) > 1 else None  # one needs no picture
+    return (caption, scores_figure(draws, measure=measure)) if len(draws) > 1 else None  # one needs no picture

@@ -100,7 +100,7 @@ def outcomes(
     names: Iterable[str], one: Iterable[float], other: Iterable[float], *, rest: str
 ) -> tuple[tuple[str, float, float], ...]:
     """Outputs with the chances of two inputs, and what remains of the chances."""
-    firsts, seconds = ([float(each) for each in side] for side in (one, other))
+    firsts, seconds = ([float(entry) for entry in side] for side in (one, other))
     named = zip(names, firsts, seconds, strict=True)
     return (*named, (rest, max(0.0, 1.0 - sum(firsts)), max(0.0, 1.0 - sum(seconds))))
 
@@ -197,11 +197,11 @@ class Samples:
     @cached_property
     def to_try(self) -> tuple[tuple[str, str], ...]:
         """(title, text), one of each intent."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for row in _bundled("test"):
-            if row["intent"] not in found and len(row["text"].split()) >= _WORDS:
-                found[row["intent"]] = row["text"]
-        return tuple(found.items())
+            if row["intent"] not in result and len(row["text"].split()) >= _WORDS:
+                result[row["intent"]] = row["text"]
+        return tuple(result.items())
 
     @cached_property
     def public(self) -> list[str]:
@@ -215,10 +215,10 @@ class Samples:
     def among(self, text: str) -> list[str]:
         """Texts of which an attacker knows that one came in: this one first, and others."""
         others = dict.fromkeys(row["text"] for row in _bundled("test"))
-        return [text, *[each for each in others if each != text][:_KNOWN]]
+        return [text, *[other for other in others if other != text][:_KNOWN]]
 
     def another(self, text: str) -> str:
-        return next(each for _, each in self.to_try if each != text)
+        return next(entry for _, entry in self.to_try if entry != text)
 
     @cached_property
     def _train(self) -> list[dict[str, str]]:
@@ -265,8 +265,8 @@ class _Losses:
         possible = one > 0
         with np.errstate(divide="ignore"):
             losses = np.log(one[possible]) - np.log(other[possible])
-        at = (np.ceil if self._up else np.floor)(losses / self._step)
-        limited = np.clip(at, -self._cells - 1, self._cells + 1).astype(np.int64)
+        position = (np.ceil if self._up else np.floor)(losses / self._step)
+        limited = np.clip(position, -self._cells - 1, self._cells + 1).astype(np.int64)
         first = int(limited.min(initial=0))
         masses = np.asarray(np.bincount(limited - first, weights=one[possible]), dtype=np.float64)
         inside, low = self._cut(masses, first)
@@ -275,14 +275,14 @@ class _Losses:
 
     def _cut(self, masses: Floats, first: int) -> tuple[Floats, int]:
         """Losses brought into the grid."""
-        at = np.arange(masses.size) + first
+        position = np.arange(masses.size) + first
         if self._up:  # beyond the upper end: one of the two alone; below the lower end: raised to it
-            masses, at = np.where(at > self._cells, 0.0, masses), np.maximum(at, -self._cells)
+            masses, position = np.where(position > self._cells, 0.0, masses), np.maximum(position, -self._cells)
         else:  # beyond the upper end: lowered to it; below the lower end: tells nothing, whatever is added
-            self._tells_nothing += float(masses[at < -self._cells].sum())
-            masses, at = np.where(at < -self._cells, 0.0, masses), np.minimum(at, self._cells)
-        low = max(int(at[0]), -self._cells)
-        kept = np.clip(at, low, self._cells)
+            self._tells_nothing += float(masses[position < -self._cells].sum())
+            masses, position = np.where(position < -self._cells, 0.0, masses), np.minimum(position, self._cells)
+        low = max(int(position[0]), -self._cells)
+        kept = np.clip(position, low, self._cells)
         return np.asarray(np.bincount(kept - low, weights=masses), dtype=np.float64), low
 
     def overlap(self) -> float:
@@ -298,8 +298,8 @@ def _convolved(one: Floats, other: Floats) -> Floats:
     size = one.size + other.size - 1
     power = 1 << (size - 1).bit_length()
     product = np.fft.irfft(np.fft.rfft(one, power) * np.fft.rfft(other, power), power)[:size]
-    found: Floats = np.maximum(product, 0.0)
-    return found
+    result: Floats = np.maximum(product, 0.0)
+    return result
 
 
 # -- from draws ----------------------------------------------------------------------------------------------------
@@ -326,33 +326,33 @@ def likeliest(chances: Floats, bits: RandomBits) -> npt.NDArray[np.int64]:
     """(n,) the likeliest of k inputs for each of n outputs; of equally likely ones any."""
     tied = chances >= chances.max(axis=1, keepdims=True)
     places = bits.below(tied.sum(axis=1).astype(np.uint64)).astype(np.int64)
-    found: npt.NDArray[np.int64] = (np.cumsum(tied, axis=1) > places[:, None]).argmax(axis=1)
-    return found
+    result: npt.NDArray[np.int64] = (np.cumsum(tied, axis=1) > places[:, None]).argmax(axis=1)
+    return result
 
 
 # -- densities of randomizers, from their own constants ---------------------------------------------------------------
 
 
 def log_densities(channel: Channel, outputs: Floats, vectors: Floats) -> Floats:
-    said = channel.parameters()
-    if "cap_mass" in said:
-        height, mass, chance = (float(said[name] or 0.0) for name in ("cap_height", "cap_mass", "cap_chance"))
+    text = channel.parameters()
+    if "cap_mass" in text:
+        height, mass, chance = (float(text[name] or 0.0) for name in ("cap_height", "cap_mass", "cap_chance"))
         units = outputs / np.linalg.norm(outputs, axis=1, keepdims=True)
         inside, outside = math.log(chance / mass), math.log1p(-chance) - math.log1p(-mass)
-        found: Floats = np.where(units @ vectors.T >= height, inside, outside)
-        return found
-    if "scale" in said:
-        return log_l2_laplace(outputs, vectors, float(said["scale"] or 0.0))
-    return -_squared(outputs, vectors) / (2 * float(said["sigma"] or 0.0) ** 2)
+        result: Floats = np.where(units @ vectors.T >= height, inside, outside)
+        return result
+    if "scale" in text:
+        return log_l2_laplace(outputs, vectors, float(text["scale"] or 0.0))
+    return -_squared(outputs, vectors) / (2 * float(text["sigma"] or 0.0) ** 2)
 
 
 def log_l2_laplace(outputs: Floats, vectors: Floats, scale: float) -> Floats:
     """The same of noise of density proportional to exp(-||z|| / scale)."""
-    found: Floats = -np.sqrt(_squared(outputs, vectors)) / scale
-    return found
+    result: Floats = -np.sqrt(_squared(outputs, vectors)) / scale
+    return result
 
 
 def _squared(outputs: Floats, vectors: Floats) -> Floats:
     squares = np.square(outputs).sum(axis=1)[:, None] + np.square(vectors).sum(axis=1) - 2 * outputs @ vectors.T
-    found: Floats = np.maximum(squares, 0.0)
-    return found
+    result: Floats = np.maximum(squares, 0.0)
+    return result

@@ -43,7 +43,7 @@ def advantage(value: float, baseline: float, *, best: float = 1.0) -> float:
 
 def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
     """Return the grade of a number beside its baseline. No other code decides one."""
-    low, high = sorted(advantage(each, baseline, best=best) for each in (score.low, score.high))
+    low, high = sorted(advantage(entry, baseline, best=best) for entry in (score.low, score.high))
     number = advantage(score.value, baseline, best=best)
     if low <= 0:
         return Grade.GUESS if high <= NEAR else Grade.UNCLEAR
@@ -109,7 +109,9 @@ class Measurement:
         if self.gain is None:
             return grade(self.score, self.baseline, best=best)
         better = -1.0 if self.lower_is_better else 1.0
-        value, low, high = (self.baseline + better * each for each in (self.gain.value, self.gain.low, self.gain.high))
+        value, low, high = (
+            self.baseline + better * entry for entry in (self.gain.value, self.gain.low, self.gain.high)
+        )
         return grade(replace(self.gain, value=value, low=low, high=high), self.baseline, best=best)
 
     @property
@@ -191,8 +193,8 @@ class Corpus:
         """Whether original texts had a part in any number."""
         return (
             self.owner_picture
-            or any(each.real is not None for each in self.labels)
-            or any(each.real or each.owner_only for each in self.spread)
+            or any(label.real is not None for label in self.labels)
+            or any(entry.real or entry.owner_only for entry in self.spread)
         )
 
 

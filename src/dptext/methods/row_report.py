@@ -66,9 +66,9 @@ class RowExamination(Examination):
         """What somebody gets who holds the originals."""
 
     def look(self) -> tuple[list[Check], Verdict]:
-        asked = self.asked
+        config = self.asked
         rows = raw = None
-        if asked.original is not None or asked.columns:
+        if config.original is not None or config.columns:
             rows, raw = self._read()  # wrong columns show before minutes of work
         self.say(f"Auditing {self.statement.mechanism} ...")
         audit = self.audit()
@@ -78,9 +78,9 @@ class RowExamination(Examination):
             self._infer(rows, raw)
             self._measure_use(rows, raw)
         self.identifying = [
-            KeptColumn(name=each.name, reasons=each.reasons)
-            for each in columns_in([path for path, _ in find_files([self.data])])
-            if each.identifies and each.name not in (asked.text, VECTOR)
+            KeptColumn(name=column.name, reasons=column.reasons)
+            for column in columns_in([path for path, _ in find_files([self.data])])
+            if column.identifies and column.name not in (config.text, VECTOR)
         ]
         return audit.checks, audit.verdict
 
@@ -88,40 +88,40 @@ class RowExamination(Examination):
 
     def _read(self) -> tuple[Rows, Rows | None]:
         """The chosen rows of both files, all columns in the first, and where each column comes from."""
-        asked = self.asked
-        count = count_rows(self.data, text=asked.text)
-        if count < 2 * asked.folds:
+        config = self.asked
+        count = count_rows(self.data, text=config.text)
+        if count < 2 * config.folds:
             raise DataError(
-                f"{display_name(self.data)}: expected at least {2 * asked.folds} rows to look at, got {count}"
+                f"{display_name(self.data)}: expected at least {2 * config.folds} rows to look at, got {count}"
             )
-        if asked.original is not None and count != (held := count_rows(asked.original, text=asked.text)):
+        if config.original is not None and count != (held := count_rows(config.original, text=config.text)):
             raise DataError(
-                f"{display_name(self.data)} must have as many rows as {display_name(asked.original)}, {held:,}, got "
+                f"{display_name(self.data)} must have as many rows as {display_name(config.original)}, {held:,}, got "
                 f"{count:,}: a private file is compared row by row with the one it was made from"
             )
-        chosen = chosen_rows(count, asked.rows, RandomBits(asked.seed))
+        chosen = chosen_rows(count, config.rows, RandomBits(config.seed))
         if len(chosen) < count:
             self.notes.append(
                 f"Of {count:,} rows, {len(chosen):,} were looked at, chosen at random. Among fewer originals a row is "
                 "easier to find than among all; the checks of the file read all of it."
             )
-        ours = columns_of(self.data, text=asked.text, wanted=asked.columns)
-        self._elsewhere = [each for each in asked.columns if each not in ours]
+        ours = columns_of(self.data, text=config.text, wanted=config.columns)
+        self._elsewhere = [column for column in config.columns if column not in ours]
         # whose rows they are decides how models are tested: where the release does not say so, no number may be shared
-        self.at_home = asked.columns if asked.user in self._elsewhere else self._elsewhere
-        if self._elsewhere and asked.original is None:
+        self.at_home = config.columns if config.user in self._elsewhere else self._elsewhere
+        if self._elsewhere and config.original is None:
             raise DataError(f"{display_name(self.data)}: expected a column {self._elsewhere[0]!r}, the file has none")
-        rows = read_rows(self.data, chosen, text=asked.text, columns=ours)
-        if asked.original is None:
+        rows = read_rows(self.data, chosen, text=config.text, columns=ours)
+        if config.original is None:
             return rows, None
-        known = columns_of(asked.original, text=asked.text, wanted=self._elsewhere)
-        missing = [each for each in self._elsewhere if each not in known]
+        known = columns_of(config.original, text=config.text, wanted=self._elsewhere)
+        missing = [entry for entry in self._elsewhere if entry not in known]
         if missing:
             raise DataError(
-                f"{display_name(self.data)} and {display_name(asked.original)}: expected a column {missing[0]!r} in "
+                f"{display_name(self.data)} and {display_name(config.original)}: expected a column {missing[0]!r} in "
                 "all rows of one of them"
             )
-        raw = read_rows(asked.original, chosen, text=asked.text, columns=self._elsewhere)
+        raw = read_rows(config.original, chosen, text=config.text, columns=self._elsewhere)
         rows.columns.update(raw.columns)
         return rows, raw
 
@@ -162,27 +162,27 @@ class RowExamination(Examination):
     # -- what is asked ------------------------------------------------------------------------------------
 
     def _infer(self, rows: Rows, raw: Rows | None) -> None:
-        asked = self.asked
-        if asked.attribute is None:
+        config = self.asked
+        if config.attribute is None:
             return
-        places = self._frequent(rows, asked.attribute, asked.folds)
+        places = self._frequent(rows, config.attribute, config.folds)
         some = rows.at(places)
         self.say(f"Training attackers on {len(places):,} private rows ...")
-        how: dict[str, Any] = {"attackers": asked.attackers, "folds": asked.folds, "seed": asked.seed}
-        how["people"] = some.column(asked.user)
-        values = some.column(asked.attribute) or []
-        scores = infer(some.features, values, asked.attribute, **how)
-        (self.owner_attacks if self._is_private(asked.attribute, asked.user) else self.attacks).extend(scores)
+        fields: dict[str, Any] = {"attackers": config.attackers, "folds": config.folds, "seed": config.seed}
+        fields["people"] = some.column(config.user)
+        values = some.column(config.attribute) or []
+        scores = infer(some.features, values, config.attribute, **fields)
+        (self.owner_attacks if self._is_private(config.attribute, config.user) else self.attacks).extend(scores)
         if raw is not None:
-            self.controls += infer(raw.at(places).features, values, asked.attribute, **how)
+            self.controls += infer(raw.at(places).features, values, config.attribute, **fields)
 
     def _measure_use(self, rows: Rows, raw: Rows | None) -> None:
-        asked = self.asked
-        if asked.label is None:
+        config = self.asked
+        if config.label is None:
             return
-        places = self._frequent(rows, asked.label, 2 * asked.folds)
+        places = self._frequent(rows, config.label, 2 * config.folds)
         some = rows.at(places)
-        people, labels = some.column(asked.user), some.column(asked.label) or []
+        people, labels = some.column(config.user), some.column(config.label) or []
         self.say(f"Training models on {len(places):,} rows ...")
         forms = self.models(
             some.features,
@@ -190,17 +190,17 @@ class RowExamination(Examination):
             np.asarray(labels),
             comparable=raw is not None and _widths(raw) == _widths(rows),
             people=None if people is None else np.asarray(people),
-            folds=asked.folds,
-            seed=asked.seed,
+            folds=config.folds,
+            seed=config.seed,
         )
-        private = self._is_private(asked.label, asked.user)
-        task = f"naming {asked.label!r}, {len(set(labels))} classes"
-        self.utility = [*(_as_measurement(each, task, owner_only=private) for each in forms), *self.utility]
-        if asked.group is None:
+        private = self._is_private(config.label, config.user)
+        task = f"naming {config.label!r}, {len(set(labels))} classes"
+        self.utility = [*(_as_measurement(entry, task, owner_only=private) for entry in forms), *self.utility]
+        if config.group is None:
             return
-        names, hidden = self._names_of_groups(some.column(asked.group) or [])
-        shared = next((each for each in forms if not _is_owners(each)), forms[0])
-        originals = [each for each in forms if each.trained_on == "raw"]
+        names, hidden = self._names_of_groups(some.column(config.group) or [])
+        shared = next((entry for entry in forms if not _is_owners(entry)), forms[0])
+        originals = [entry for entry in forms if entry.trained_on == "raw"]
         for form in dict.fromkeys((forms[0], shared, *originals)):
             measured, gap = _served(form, names, people, owner_only=private or hidden or _is_owners(form))
             self.fairness += measured
@@ -288,21 +288,21 @@ def _name(form: Predictions) -> str:
 
 def _frequent(values: Sequence[Hashable], people: Sequence[Hashable] | None, least: int) -> Mask:
     """(rows,) whether at least so many people (rows, where nobody is named) have the value of this row."""
-    whose = range(len(values)) if people is None else people
+    owners = range(len(values)) if people is None else people
     holders: dict[Hashable, set[Hashable]] = {}
-    for value, person in zip(values, whose, strict=True):
+    for value, person in zip(values, owners, strict=True):
         holders.setdefault(value, set()).add(person)
     return np.array([len(holders[value]) >= least for value in values], dtype=bool)
 
 
 def _as_measurement(form: Predictions, task: str, *, owner_only: bool) -> Measurement:
-    found = form.score("accuracy")
+    result = form.score("accuracy")
     return Measurement.of(
-        found,
+        result,
         what=_name(form),
         owner_only=owner_only or _is_owners(form),
         is_rival=form.trained_on == "random",
-        detail=f"{task}: {found.rows:,} rows, {found.folds} folds, {found.model}, {found.features}",
+        detail=f"{task}: {result.rows:,} rows, {result.folds} folds, {result.model}, {result.features}",
     )
 
 
@@ -311,37 +311,37 @@ def _served(
 ) -> tuple[list[Measurement], GroupGap]:
     """How good a form is for each group, and the largest gap in words."""
     names = [groups[row] for row in form.rows]
-    whose = None if people is None else [people[row] for row in form.rows]
-    large = _frequent(names, whose, SMALLEST_GROUP)
+    owners = None if people is None else [people[row] for row in form.rows]
+    large = _frequent(names, owners, SMALLEST_GROUP)
     if len(set(np.asarray(names)[large])) < 2:
         raise ParameterError(
             f"group: expected at least two groups of {SMALLEST_GROUP} people or more among the rows that were looked "
             "at, got fewer: name another column, or look at more rows"
         )
-    found = fairness(
+    result = fairness(
         form.true[large],
         form.predicted[large],
         np.asarray(names)[large],
-        people=None if whose is None else np.asarray(whose)[large],
+        people=None if owners is None else np.asarray(owners)[large],
     )
     name = _name(form)
     measured = [
         Measurement(
-            what=each.group,
+            what=group.group,
             measure="accuracy",
-            score=each.score,
-            baseline=each.baseline,
-            baseline_name=each.baseline_name,
+            score=group.score,
+            baseline=group.baseline,
+            baseline_name=group.baseline_name,
             owner_only=owner_only,
-            detail=f"{each.people:,} {'rows' if people is None else 'people'}, {name}",
+            detail=f"{group.people:,} {'rows' if people is None else 'people'}, {name}",
         )
-        for each in found.groups
+        for group in result.groups
     ]
-    gap = found.largest
-    shown = "more than chance explains" if gap.is_shown else "which chance may explain"
+    gap = result.largest
+    text = "more than chance explains" if gap.is_shown else "which chance may explain"
     words = (
         f"{name[0].upper()}{name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} "
-        f"above {gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), {shown}."
+        f"above {gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), {text}."
     )
     return measured, GroupGap(
         words=words,
@@ -375,8 +375,8 @@ def infer(
     """An attribute named by attackers who trained on other people's private rows."""
     scores = attribute_inference(features, values, people=people, attackers=attackers, folds=folds, seed=seed)
     return [
-        replace(each, attack=each.attack.replace("attribute inference", f"attribute inference of {column!r}"))
-        for each in scores
+        replace(score, attack=score.attack.replace("attribute inference", f"attribute inference of {column!r}"))
+        for score in scores
     ]
 
 
@@ -402,8 +402,8 @@ def stayed(
                 count[1] += 1
             elif any(len(run) >= _TELLING and run in there for run in piece):
                 count[2] += 1
-    made = [Stayed(kind, *count) for kind, count in counts.items()]
-    return sorted(made, key=lambda each: (-each.pieces, each.kind))
+    output = [Stayed(kind, *count) for kind, count in counts.items()]
+    return sorted(output, key=lambda each: (-each.pieces, each.kind))
 
 
 def _runs(text: str) -> Iterator[str]:

@@ -80,14 +80,14 @@ class BankPreviewer:
         one, other, *others = rewriter.distributions([text, second, *known[1:]])
         table = np.array([one, *others])
         right = best_guesses([table], np.full(len(known), 1 / len(known)))
-        drawn = rewriter.sample([text] * draws)
-        guess = likeliest(table[:, [self._rows[drawn[0]]]].T, RandomBits())[0]
+        sample = rewriter.sample([text] * draws)
+        guess = likeliest(table[:, [self._rows[sample[0]]]].T, RandomBits())[0]
         return Shown(
             way="sentences",
             epsilon=epsilon,
             **promised(rewriter.document_statement(1)),
             pieces=(self._piece(text, one),),
-            draws=tuple(drawn),
+            draws=tuple(sample),
             attacker=attacker(
                 _one_of(known),
                 Between.exactly(right.rate),
@@ -105,16 +105,16 @@ class BankPreviewer:
 
     def _likeliest(self, text: str, shares: Floats, count: int) -> list[int]:
         """Rows of the likeliest texts of the bank; of equally likely ones those that are most similar."""
-        alike = self._bank.similarities(self._bank.features.vectors([text]), np.arange(len(self._bank))[None])[0]
-        return [int(row) for row in np.lexsort((-alike, -shares))[:count]]
+        similarity = self._bank.similarities(self._bank.features.vectors([text]), np.arange(len(self._bank))[None])[0]
+        return [int(row) for row in np.lexsort((-similarity, -shares))[:count]]
 
     def _neighbours(self, first: str, second: str, one: Floats, other: Floats) -> Neighbours:
         half = _OUTCOMES // 2
         likely = [*self._likeliest(first, one, half), *self._likeliest(second, other, half)]
         rows = list(dict.fromkeys(likely))
         named = outcomes([self._bank.texts[row] for row in rows], one[rows], other[rows], rest="any other text")
-        found = overlap(one, other)
-        return Neighbours(first, second, found.middle, named, SAME if found.low == 1 else told_apart(found))
+        result = overlap(one, other)
+        return Neighbours(first, second, result.middle, named, SAME if result.low == 1 else told_apart(result))
 
 
 class CorpusPreviewer:
@@ -169,12 +169,12 @@ class CorpusPreviewer:
         second = f"{people} without it" if neighbour is None else f"{people} and this text in its place: {neighbour}"
         if apart == 0.0:
             return Neighbours(first, second, 1.0, (), SAME)
-        found = _overlap_of_gaussians(sigma, apart)
+        result = _overlap_of_gaussians(sigma, apart)
         says = (
-            f"{told_apart(found)} The chances are those of the number that tells them apart best, in standard "
+            f"{told_apart(result)} The chances are those of the number that tells them apart best, in standard "
             "deviations of the noise."
         )
-        return Neighbours(first, second, found.middle, _chances(apart / sigma), says)
+        return Neighbours(first, second, result.middle, _chances(apart / sigma), says)
 
 
 def _length(cells: Integers) -> float:
@@ -185,14 +185,14 @@ def _length(cells: Integers) -> float:
 def _chances(shift: float) -> tuple[tuple[str, float, float], ...]:
     """Where the noisy sum lies along the line from the second neighbour to the first, whose middle is 0."""
     one, other = NormalDist(shift / 2), NormalDist(-shift / 2)
-    found: list[tuple[str, float, float]] = []
+    result: list[tuple[str, float, float]] = []
     before = 0.0, 0.0
     for edge in _EDGES:
         now = one.cdf(edge), other.cdf(edge)
-        name = f"below {edge:g}" if not found else f"from {edge - 1:g} to {edge:g}"
-        found.append((name, now[0] - before[0], now[1] - before[1]))
+        name = f"below {edge:g}" if not result else f"from {edge - 1:g} to {edge:g}"
+        result.append((name, now[0] - before[0], now[1] - before[1]))
         before = now
-    return (*found, (f"above {_EDGES[-1]:g}", 1 - before[0], 1 - before[1]))
+    return (*result, (f"above {_EDGES[-1]:g}", 1 - before[0], 1 - before[1]))
 
 
 class VectorPreviewer:
@@ -218,12 +218,12 @@ class VectorPreviewer:
         pair = self._bounded(device, np.asarray(self._encoder.encode([text, second]), dtype=np.float64))
         public = device.bound.apply(self._public)
         one, other = (
-            np.asarray(device.channel.sample(np.repeat(each[None], _DRAWS_OF_TWO, axis=0), bits), dtype=np.float64)
-            for each in pair
+            np.asarray(device.channel.sample(np.repeat(entry[None], _DRAWS_OF_TWO, axis=0), bits), dtype=np.float64)
+            for entry in pair
         )
-        drawn = np.asarray(device.encode([text] * draws), dtype=np.float64)
-        nearest = np.argmax(drawn @ public.T, axis=1)
-        guess = likeliest(log_densities(device.channel, drawn[:1], known), bits)[0]
+        sample = np.asarray(device.encode([text] * draws), dtype=np.float64)
+        nearest = np.argmax(sample @ public.T, axis=1)
+        guess = likeliest(log_densities(device.channel, sample[:1], known), bits)[0]
         private = device.channel.sample(np.repeat(known, _DRAWS_EACH, axis=0), bits)
         right = right_in_draws(log_densities(device.channel, np.asarray(private, dtype=np.float64), known))
         return Shown(
@@ -252,8 +252,8 @@ class VectorPreviewer:
     def _dimension(self, choice: str, power: int) -> int:
         """The best dimension at 2 to this power, which is the next one below epsilon: it takes long to find."""
         if (choice, power) not in self._dimensions:
-            found = best_dimension(self._public, self._randomizer(choice, 2.0**power))
-            self._dimensions[choice, power] = _DIMENSION if found is None else found.dimension
+            result = best_dimension(self._public, self._randomizer(choice, 2.0**power))
+            self._dimensions[choice, power] = _DIMENSION if result is None else result.dimension
         return self._dimensions[choice, power]
 
     def _bounded(self, device: DeviceEncoder, vectors: Floats) -> Floats:
@@ -272,18 +272,18 @@ class VectorPreviewer:
             return Neighbours(*texts, 1.0, (), SAME)
         if device.channel.name == "Gaussian":
             sigma = float(device.channel.parameters()["sigma"] or 0.0)
-            apart = float(np.linalg.norm(pair[0] - pair[1]))
-            found = _overlap_of_gaussians(sigma, apart)
+            distance = float(np.linalg.norm(pair[0] - pair[1]))
+            result = _overlap_of_gaussians(sigma, distance)
         else:
-            found = overlap_of_draws(log_densities(device.channel, np.concatenate(outputs), pair))
+            result = overlap_of_draws(log_densities(device.channel, np.concatenate(outputs), pair))
         counts = [
-            np.bincount(np.argmax(each @ public.T, axis=1), minlength=len(public)) / len(each) for each in outputs
+            np.bincount(np.argmax(output @ public.T, axis=1), minlength=len(public)) / len(output) for output in outputs
         ]
         top = np.argsort(-np.maximum(*counts), kind="stable")[:_OUTCOMES]
         names = [self._samples.public[row] for row in top.tolist()]
-        named = outcomes(names, *(each[top] for each in counts), rest="nearest to another text")
-        says = f"{told_apart(found)} The chances are those of the public text that lies nearest to an output."
-        return Neighbours(*texts, found.middle, named, says)
+        named = outcomes(names, *(count[top] for count in counts), rest="nearest to another text")
+        says = f"{told_apart(result)} The chances are those of the public text that lies nearest to an output."
+        return Neighbours(*texts, result.middle, named, says)
 
 
 def _points(pair: Floats, outputs: tuple[Floats, Floats]) -> tuple[Point, ...]:

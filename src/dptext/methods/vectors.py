@@ -181,8 +181,8 @@ def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Che
     if dimension > _MOST_NUMBERS:
         raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
     with speaks_of("a randomizer"):
-        again = randomizer.statement(dimension)
-    follows = check_guarantee(statement, again, apart_from=_NO_CONSTANTS)
+        repeated = randomizer.statement(dimension)
+    follows = check_guarantee(statement, repeated, apart_from=_NO_CONSTANTS)
     # the claim is that of the file: the parameters may say more than they keep
     channel = randomizer.channel(dimension)
     pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most

@@ -79,7 +79,7 @@ class _Text:
     def of(cls, text: str, vectors: WordVectors) -> _Text:
         tokens = split(text)
         row = vectors.vocabulary.row
-        return cls(text, tokens, [row(each.text) if each.kind is Kind.WORD else -1 for each in tokens])
+        return cls(text, tokens, [row(token.text) if token.kind is Kind.WORD else -1 for token in tokens])
 
     @property
     def words(self) -> list[int]:
@@ -88,13 +88,13 @@ class _Text:
     @property
     def layout(self) -> str:
         """What the output shows whatever comes out: all but the words, with a space where two replaced tokens touch."""
-        found, touching = [], False
+        result, touching = [], False
         for token in self.tokens:
             replaced = token.kind is Kind.WORD or token.kind in PLACEHOLDERS
-            found.append(" " if replaced and touching else "")
-            found.append(_ANY_WORD if token.kind is Kind.WORD else PLACEHOLDERS.get(token.kind, token.text))
+            result.append(" " if replaced and touching else "")
+            result.append(_ANY_WORD if token.kind is Kind.WORD else PLACEHOLDERS.get(token.kind, token.text))
             touching = replaced
-        return "".join(found)
+        return "".join(result)
 
 
 _Likely: TypeAlias = list[tuple[int, float]]
@@ -123,8 +123,8 @@ class WordPreviewer:
         second = _Text.of(self._near_text(first) if neighbour is None else neighbour, self._vectors)
         mechanism = word_mechanism(choice, vectors=self._vectors, epsilon=epsilon)
         words = first.words
-        drawn, _ = mechanism.replacing()([text] * draws, RandomBits())
-        _, outputs = Aligner(mechanism).pairs(text, drawn[0]) or ([], [])
+        sample, _ = mechanism.replacing()([text] * draws, RandomBits())
+        _, outputs = Aligner(mechanism).pairs(text, sample[0]) or ([], [])
         candidates = self._candidates(words)
         chances: _Chances
         if isinstance(mechanism, ShownMechanism):
@@ -141,7 +141,7 @@ class WordPreviewer:
                 _kept(token) if row < 0 else Piece(token.text, *pieces[row])
                 for token, row in zip(first.tokens, first.rows, strict=True)
             ),
-            draws=tuple(drawn),
+            draws=tuple(sample),
             attacker=chances.attacker(
                 candidates,
                 f"that a word is one of {len(candidates)} (those of this text and the most frequent ones, all equally "
@@ -155,15 +155,15 @@ class WordPreviewer:
     def _near_text(self, text: _Text) -> str:
         """The text with its rarest known word exchanged by the nearest other one."""
         unknown = self._vectors.vocabulary.unknown_row
-        places = sorted((-row, at) for at, row in enumerate(text.rows) if row not in (-1, unknown))
+        places = sorted((-row, position) for position, row in enumerate(text.rows) if row not in (-1, unknown))
         for _, place in places[:_TRIED]:
             for other in self._near(text.rows[place]):
-                parts = [each.text for each in text.tokens]
+                parts = [token.text for token in text.tokens]
                 parts[place] = self._vectors.words[other]
-                found = _Text.of("".join(parts), self._vectors)
+                result = _Text.of("".join(parts), self._vectors)
                 # where no space parts words, another word may run together with the next one
-                if other not in (text.rows[place], unknown) and found.layout == text.layout:
-                    return found.text
+                if other not in (text.rows[place], unknown) and result.layout == text.layout:
+                    return result.text
         return text.text
 
     def _near(self, row: int) -> list[int]:
@@ -171,24 +171,24 @@ class WordPreviewer:
         if row not in self._nearest:
             by_distance, by_angle = (distances_from(table, np.array([row]))[0] for table in self._tables)
             count = min(_NEAR, len(self._vectors))
-            near = np.concatenate([np.argpartition(each, count - 1)[:count] for each in (by_distance, by_angle)])
+            near = np.concatenate([np.argpartition(entry, count - 1)[:count] for entry in (by_distance, by_angle)])
             near = np.unique(near)
-            self._nearest[row] = [int(each) for each in near[np.argsort(by_distance[near], kind="stable")]]
+            self._nearest[row] = [int(entry) for entry in near[np.argsort(by_distance[near], kind="stable")]]
         return self._nearest[row]
 
     def _piece(self, row: int, chances: _Chances) -> tuple[float, tuple[tuple[str, float], ...]]:
         """How likely a word stays, and what else it becomes."""
         self._check()
-        stays, found = chances.of(row, [each for each in self._near(row) if each != row])
+        stays, result = chances.of(row, [entry for entry in self._near(row) if entry != row])
         if row == self._vectors.vocabulary.unknown_row:  # what stays is not the word that stood here
-            stays, found = 0.0, [(row, stays), *found]
-        return stays, tuple((self._vectors.words[each], chance) for each, chance in found[:_LIKELIEST] if chance > 0)
+            stays, result = 0.0, [(row, stays), *result]
+        return stays, tuple((self._vectors.words[entry], chance) for entry, chance in result[:_LIKELIEST] if chance > 0)
 
     def _guess(self, text: _Text, words: list[int]) -> str:
         names = iter([self._vectors.words[row] for row in words])
         return "".join(
-            next(names, "") if row >= 0 else PLACEHOLDERS.get(each.kind, each.text)
-            for each, row in zip(text.tokens, text.rows, strict=True)
+            next(names, "") if row >= 0 else PLACEHOLDERS.get(entry.kind, entry.text)
+            for entry, row in zip(text.tokens, text.rows, strict=True)
         )
 
     def _candidates(self, words: list[int]) -> list[int]:
@@ -207,12 +207,12 @@ class WordPreviewer:
         changed = [(one, other) for one, other in zip(first.words, second.words, strict=True) if one != other]
         if not changed:
             return Neighbours(first.text, second.text, 1.0, (), _NO_OTHER if none else SAME)
-        found, more = chances.overlap(changed)
+        result, more = chances.overlap(changed)
         one, other = changed[0]
         near = dict.fromkeys((one, other, *self._near(one)[:_NEAR], *self._near(other)[:_NEAR]))
         rows, of_one, of_other = chances.of_two(one, other, list(near))
         named = outcomes([self._vectors.words[row] for row in rows], of_one, of_other, rest="any other word")
-        return Neighbours(first.text, second.text, found.middle, named, told_apart(found) + more)
+        return Neighbours(first.text, second.text, result.middle, named, told_apart(result) + more)
 
 
 def _kept(token: Token) -> Piece:
@@ -241,8 +241,8 @@ class _Known:
     def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:
         """How likely a word stays, and what else it becomes, the likeliest first. ``near`` are words like it."""
         shares = self.read([row])[0]
-        found: _Likely = sorted(zip(near, shares[near].tolist(), strict=True), key=lambda each: -each[1])
-        return float(shares[row]), found
+        result: _Likely = sorted(zip(near, shares[near].tolist(), strict=True), key=lambda each: -each[1])
+        return float(shares[row]), result
 
     def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:
         """Outputs of two words, with the chances of either. ``near`` are words like them."""
@@ -257,8 +257,8 @@ class _Known:
         return [candidates[place] for place in likeliest(table, RandomBits()).tolist()]
 
     def attacker(self, candidates: list[int], knows: str, guess: str) -> Attacker:
-        found = best_guesses([np.array(self.read(candidates))], np.full(len(candidates), 1 / len(candidates)))
-        return attacker(knows, Between.exactly(found.rate), found.blind, guess=guess)
+        result = best_guesses([np.array(self.read(candidates))], np.full(len(candidates), 1 / len(candidates)))
+        return attacker(knows, Between.exactly(result.rate), result.blind, guess=guess)
 
     def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
         return overlap_of_places([(self.read([one])[0], self.read([other])[0]) for one, other in changed]), ""
@@ -278,14 +278,14 @@ class _OfNoise:
 
     def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:  # noqa: ARG002  draws find them
         stays = self.rays.stays(row, self.mechanism.epsilon)
-        drawn = self._drawn[row]
-        others = _counted(drawn[drawn != row])
+        draws = self._drawn[row]
+        others = _counted(draws[draws != row])
         return stays, [(other, (1.0 - stays) * share) for other, share in others]  # with the chance to stay at most 1
 
     def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:  # noqa: ARG002
-        found = [dict(_counted(drawn)) for drawn in self._draw([one, other], _DRAWS_OF_ONE)]
-        rows = list(dict.fromkeys((*list(found[0])[: _OUTCOMES // 2], *list(found[1])[: _OUTCOMES // 2])))
-        of_one, of_other = ([each.get(row, 0.0) for row in rows] for each in found)
+        results = [dict(_counted(draws)) for draws in self._draw([one, other], _DRAWS_OF_ONE)]
+        rows = list(dict.fromkeys((*list(results[0])[: _OUTCOMES // 2], *list(results[1])[: _OUTCOMES // 2])))
+        of_one, of_other = ([entry.get(row, 0.0) for row in rows] for entry in results)
         return rows, of_one, of_other
 
     @cached_property
@@ -300,8 +300,8 @@ class _OfNoise:
     def guessed(self, outputs: list[int], candidates: list[int]) -> list[int]:
         """The candidates nearest to the words that came out."""
         matrix = self.mechanism.vectors.matrix.astype(np.float64)
-        found = log_l2_laplace(matrix[outputs], matrix[candidates], 1.0).argmax(axis=1)
-        return [candidates[place] for place in found.tolist()]
+        result = log_l2_laplace(matrix[outputs], matrix[candidates], 1.0).argmax(axis=1)
+        return [candidates[place] for place in result.tolist()]
 
     def attacker(self, candidates: list[int], knows: str, guess: str) -> Attacker:
         """The best one who sees the noisy vector."""
@@ -356,12 +356,12 @@ class Rays:
 
     def _longest(self, row: int) -> Floats:
         """(directions,) how far one can go; each line is two directions."""
-        apart = np.maximum(self._squares + self._squares[row] - 2 * self._matrix @ self._matrix[row], 0.0)
-        apart[row] = np.inf
+        distance = np.maximum(self._squares + self._squares[row] - 2 * self._matrix @ self._matrix[row], 0.0)
+        distance[row] = np.inf
         with np.errstate(divide="ignore", invalid="ignore"):
-            steepness = np.nan_to_num(2 * (self._along - self._along[:, row, None]) / apart, nan=0.0)  # (stays)
-            found: Floats = 1.0 / np.maximum(np.r_[steepness.max(axis=1), -steepness.min(axis=1)], 1e-300)
-        return found
+            steepness = np.nan_to_num(2 * (self._along - self._along[:, row, None]) / distance, nan=0.0)  # (stays)
+            result: Floats = 1.0 / np.maximum(np.r_[steepness.max(axis=1), -steepness.min(axis=1)], 1e-300)
+        return result
 
 
 def _below(values: Floats, shape: int) -> Floats:
@@ -369,5 +369,5 @@ def _below(values: Floats, shape: int) -> Floats:
     x = np.clip(values, 1e-300, 1e4)
     logs = np.array([math.lgamma(count + 1) for count in range(shape)])
     terms = np.exp(np.arange(shape) * np.log(x)[:, None] - x[:, None] - logs)
-    found: Floats = np.clip(1.0 - terms.sum(axis=1), 0.0, 1.0)
-    return found
+    result: Floats = np.clip(1.0 - terms.sum(axis=1), 0.0, 1.0)
+    return result

@@ -73,10 +73,10 @@ class WordExamination(RowExamination):
 
     def look(self) -> tuple[list[Check], Verdict]:
         self._mechanism = mechanism_from_statement(self.statement, vectors=self.asked.vectors)
-        found = super().look()
+        result = super().look()
         self.samples = samples_of(public_form(self._mechanism, self.statement))
         self.stays = deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
-        return found
+        return result
 
     def audit(self) -> Audit:
         self.attacks += expect_recovery(self._mechanism)
@@ -155,8 +155,8 @@ def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
         seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
         checks.append(Check("every word is one that the mechanism writes", foreign == 0, seen))
     longest = statement.parameters.get("words_counted")
-    again = restate(statement, mechanism, longest if isinstance(longest, int) else 0)
-    checks.append(check_guarantee(statement, again, apart_from=("vectors",)))  # they may have moved
+    repeated = restate(statement, mechanism, longest if isinstance(longest, int) else 0)
+    checks.append(check_guarantee(statement, repeated, apart_from=("vectors",)))  # they may have moved
     verdict = audit(mechanism, words=files.words or None, labels=mechanism.labels, **files.sampling)
     return Audit(statement, checks, verdict)
 
@@ -177,29 +177,29 @@ def aligned(
     aligner = Aligner(mechanism)
     true: list[int] = []
     observed: list[int] = []
-    whose: list[Any] = []
+    owners: list[Any] = []
     for row, (original, out) in enumerate(zip(before.texts, after.texts, strict=True)):
-        found = None if (original is None) != (out is None) else aligner.pairs(original or "", out or "")
-        if found is None:
+        result = None if (original is None) != (out is None) else aligner.pairs(original or "", out or "")
+        if result is None:
             number = after.chosen[row] + 1
             raise DataError(
                 f"{private.name}, row {number}: the private text does not have the layout of the original one, so it "
                 f"was not made from it by {mechanism.name}: name the file it was made from, in its order"
             )
-        true += found[0]
-        observed += found[1]
-        whose += [row if before.people is None or by_row else before.people[row]] * len(found[0])
+        true += result[0]
+        observed += result[1]
+        owners += [row if before.people is None or by_row else before.people[row]] * len(result[0])
     if not true:
         raise DataError(f"{private.name}: expected at least one private word, got none")
-    return true, observed, whose
+    return true, observed, owners
 
 
 def by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[AttackScore]:
     """The attacker who looks at the layout only, which no word mechanism hides."""
     codes: dict[str, int] = {}
     first, second = (
-        np.array([codes.setdefault(shown(each or ""), len(codes)) for each in side.texts])
-        for side, shown in ((before, layout_of_release), (after, layout_of_private))
+        np.array([codes.setdefault(visible(text or ""), len(codes)) for text in side.texts])
+        for side, visible in ((before, layout_of_release), (after, layout_of_private))
     )
     return linkage_of_scores(
         lambda start, stop: (second[start:stop, None] == first).astype(np.int8),
@@ -216,10 +216,10 @@ def by_likelihood(
     channel = channel_of(mechanism)
     if channel is None:
         return None
-    true, observed, whose = aligned(before, after, mechanism, private, by_row=True)
+    true, observed, owners = aligned(before, after, mechanism, private, by_row=True)
     rows = np.arange(before.size)
     original, out = (
-        np.split(np.asarray(each, dtype=np.int64), np.searchsorted(whose, rows[1:])) for each in (true, observed)
+        np.split(np.asarray(entry, dtype=np.int64), np.searchsorted(owners, rows[1:])) for entry in (true, observed)
     )
     pairs, shape = sequence_likelihoods(original, out, channel, inputs=len(mechanism.vectors))
     return linkage_of_scores(pairs, shape=shape, attack="linkage (likelihood)", **how)
@@ -227,9 +227,9 @@ def by_likelihood(
 
 def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
     """Rows linked to their originals by the layout alone, and by the words that both share."""
-    how: dict[str, Any] = {"people": before.people, "seed": seed}
-    by_words = linkage(before.texts, after.texts, **how)
-    return [*by_layout(before, after, how), *(replace(each, attack="linkage (shared words)") for each in by_words)]
+    fields: dict[str, Any] = {"people": before.people, "seed": seed}
+    by_words = linkage(before.texts, after.texts, **fields)
+    return [*by_layout(before, after, fields), *(replace(word, attack="linkage (shared words)") for word in by_words)]
 
 
 def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
@@ -238,8 +238,8 @@ def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
     size = len(mechanism.vectors)
     if channel is None or size > _ALL_CHANNELS:
         return []
-    found = expected_recovery(channel, zipf_weights(size))
-    return [replace(found, measure=f"{found.measure}, expected of everyday words")]
+    result = expected_recovery(channel, zipf_weights(size))
+    return [replace(result, measure=f"{result.measure}, expected of everyday words")]
 
 
 def recover(
@@ -252,12 +252,12 @@ def recover(
     largest: int | None = _ALL_CHANNELS,
 ) -> tuple[list[AttackScore], str]:
     """Words recovered by the best possible attacker and by a simple one; and why one was left out, if so."""
-    true, observed, whose = aligned(before, after, mechanism, private)
-    if len(set(whose)) < 2:
+    true, observed, owners = aligned(before, after, mechanism, private)
+    if len(set(owners)) < 2:
         return [], "Word recovery was not tried: it needs words of at least two rows (or people)."
     prior = zipf_weights(len(mechanism.vectors))
     points = np.asarray(mechanism.vectors.matrix)
-    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=whose, seed=seed)]
+    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=owners, seed=seed)]
     channel = channel_of(mechanism)
     if channel is None:
         return scores, (
@@ -266,7 +266,7 @@ def recover(
         )
     if largest is not None and len(prior) > largest:
         return scores, "The best possible recovery of words was not tried: the vocabulary is too large for a page."
-    return [bayes_recovery(channel, prior, true, observed, people=whose), *scores], ""
+    return [bayes_recovery(channel, prior, true, observed, people=owners), *scores], ""
 
 
 def link_words(inputs: AttackInputs) -> AttackResult:

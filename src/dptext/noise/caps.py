@@ -80,7 +80,7 @@ def tail_heights(bits: RandomBits, count: int, dimension: int, height: float, *,
     power = (dimension - 3) / 2
     reach = 1.0 - height if sphere else math.inf
     rate = 2 * power * height / ((1 - height) * (1 + height)) if sphere else dimension * height
-    drawn = np.empty(count)
+    draws = np.empty(count)
     todo = np.arange(count)
     while todo.size:
         above = _truncated_exponential(bits, todo.size, rate, reach, normal_scale=dimension**-0.5)
@@ -94,9 +94,9 @@ def tail_heights(bits: RandomBits, count: int, dimension: int, height: float, *,
         else:
             log_density, top = -dimension * t * t / 2, -dimension * height * height / 2 - rate * above
         kept = np.log(bits.uniform(todo.size)) <= log_density - top
-        drawn[todo[kept]] = t[kept]
+        draws[todo[kept]] = t[kept]
         todo = todo[~kept]
-    return drawn
+    return draws
 
 
 def _truncated_exponential(bits: RandomBits, count: int, rate: float, reach: float, *, normal_scale: float) -> Floats:
@@ -107,8 +107,8 @@ def _truncated_exponential(bits: RandomBits, count: int, rate: float, reach: flo
         return reach * bits.uniform(count)
     # 1 - u (1 - e^(-rate reach)) runs from 1 down to e^(-rate reach)
     share = bits.uniform(count) * -math.expm1(-rate * reach)
-    drawn: Floats = -np.log1p(-share) / rate
-    return np.minimum(drawn, reach)
+    draws: Floats = -np.log1p(-share) / rate
+    return np.minimum(draws, reach)
 
 
 Integers = npt.NDArray[np.int64]
@@ -203,7 +203,7 @@ def uniform_subsets(bits: RandomBits, rows: int, *, of: int, size: int) -> npt.N
     """(rows, size) int64, each row a uniform subset of 0 .. of - 1, in no order that means anything."""
     chosen = np.empty((rows, size), dtype=np.int64)
     for place, last in enumerate(range(of - size, of)):
-        drawn = bits.below(np.full(rows, last + 1, dtype=np.uint64)).astype(np.int64)
-        taken = (chosen[:, :place] == drawn[:, None]).any(axis=1)
-        chosen[:, place] = np.where(taken, last, drawn)
+        draws = bits.below(np.full(rows, last + 1, dtype=np.uint64)).astype(np.int64)
+        taken = (chosen[:, :place] == draws[:, None]).any(axis=1)
+        chosen[:, place] = np.where(taken, last, draws)
     return chosen

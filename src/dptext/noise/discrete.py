@@ -81,7 +81,7 @@ def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
     packed = np.empty((rows, -(-width // 8)), dtype=np.uint8)
     if not rows or not width:
         return packed
-    alike = thresholds[0] if (thresholds == thresholds[0]).all() else thresholds
+    threshold = thresholds[0] if (thresholds == thresholds[0]).all() else thresholds
     step = max(1, _COINS // width)
     rows_a_task = step * max(1, _COINS_A_TASK // (step * width))
     starts = range(0, rows, rows_a_task)
@@ -91,7 +91,7 @@ def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
         last = min(first + rows_a_task, rows)
         for start in range(first, last, step):
             block = packed[start : min(start + step, last)]
-            heads = _words(stream, len(block) * width).reshape(len(block), width) < alike
+            heads = _words(stream, len(block) * width).reshape(len(block), width) < threshold
             if width % 8 == 0:  # rows end at bytes: one long row packs faster than many
                 block.reshape(-1)[:] = np.packbits(heads.reshape(-1))
             else:
@@ -153,17 +153,17 @@ def losses_of_a_bit(one: int, zero: int) -> tuple[float, float]:
 def uneven_bits(bits: RandomBits, given: Bytes, one: FineThresholds, zero: FineThresholds) -> Bytes:
     rows, width = len(given), one.size
     words = np.frombuffer(bits.take(2 * rows * width), dtype="<u2").reshape(rows, width)
-    coarse = [(each >> _COARSE).astype(np.uint16) for each in (one, zero)]
-    heads = [words < each for each in coarse]
+    coarse = [(entry >> _COARSE).astype(np.uint16) for entry in (one, zero)]
+    heads = [words < entry for entry in coarse]
     tied = words == coarse[0]
     tied |= words == coarse[1]
     places = np.flatnonzero(tied)
     columns = places % width
-    drawn = (words.reshape(-1)[places].astype(np.uint64) << _COARSE) | (bits.integers(places.size) >> np.uint64(16))
-    for each, thresholds in zip(heads, (one, zero), strict=True):
-        each.reshape(-1)[places] = drawn < thresholds[columns]
+    draws = (words.reshape(-1)[places].astype(np.uint64) << _COARSE) | (bits.integers(places.size) >> np.uint64(16))
+    for entry, thresholds in zip(heads, (one, zero), strict=True):
+        entry.reshape(-1)[places] = draws < thresholds[columns]
     # the same coin for a 1 and for a 0: only one of the two is used
-    if_one, if_zero = (np.packbits(each, axis=1) for each in heads)
+    if_one, if_zero = (np.packbits(head, axis=1) for head in heads)
     sent: Bytes = (given & if_one) | (~given & if_zero)
     return sent
 

@@ -28,7 +28,10 @@ def settled(bits: RandomBits, leads: Sequence[int], values: Values) -> list[int]
     known, width = list(leads), LEADING
     while True:
         fresh = bits.take(_MORE // 8 * len(known))
-        known = [lead << _MORE | int.from_bytes(fresh[8 * at : 8 * at + 8]) for at, lead in enumerate(known)]
+        known = [
+            lead << _MORE | int.from_bytes(fresh[8 * position : 8 * position + 8])
+            for position, lead in enumerate(known)
+        ]
         width += _MORE
         # a decimal digit has more than 3 bits; nothing that a caller sets in their own context matters here
         with localcontext(Context(prec=width // 3 + 20, Emin=-(10**9), Emax=10**9, traps=[])):
@@ -48,8 +51,8 @@ def exponentials(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal],
     """E = -ln U of each, U within rest / 2 of what is known of it."""
     energies = [-uniform.ln() for uniform in uniforms]
     # |ln (A + 1/2) - ln (A + f)| <= 1 / (2 A) <= 1 / (A + 1/2) for A >= 1; for A = 0 there is no bound
-    least = min(uniforms)
-    error = rest / least if least > rest else Decimal("Infinity")
+    minimum = min(uniforms)
+    error = rest / minimum if minimum > rest else Decimal("Infinity")
     return energies, error + slip() * (1 + max(energies))
 
 
@@ -67,8 +70,8 @@ def _cosine_and_sine(angle: Decimal) -> list[Decimal]:
     """The two power series, for angles from 0 to 2 pi."""
     sums = [Decimal(0), Decimal(0)]
     term, place = Decimal(1), 0
-    least = Decimal(10) ** -getcontext().prec
-    while term > least:
+    minimum = Decimal(10) ** -getcontext().prec
+    while term > minimum:
         sums[place % 2] += term if place % 4 < 2 else -term
         place += 1
         term *= angle / place
@@ -83,8 +86,8 @@ def _pi(digits: int) -> Decimal:  # noqa: ARG001  the precision of the context
 
 def _arctan_of_one_over(number: int) -> Decimal:
     power, total, odd = Decimal(1) / number, Decimal(0), 1
-    least = Decimal(10) ** -(getcontext().prec + 2)
-    while abs(power) > least:
+    minimum = Decimal(10) ** -(getcontext().prec + 2)
+    while abs(power) > minimum:
         total += power / odd
         power /= -number * number
         odd += 2
@@ -103,9 +106,9 @@ _ROUNDED = 2.0**-51  # what -ln may move by when a uniform number is rounded to 
 
 def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -> Floats:
     """(n, d) whole numbers, round((x + Z) / step), Z of independent coordinates of density exp(-|z| / scale)."""
-    drawn = bits.integers(x.size).reshape(x.shape)
-    leads = (drawn >> np.uint64(1)).astype(np.int64)
-    negative = (drawn & np.uint64(1)).astype(bool)
+    draws = bits.integers(x.size).reshape(x.shape)
+    leads = (draws >> np.uint64(1)).astype(np.int64)
+    negative = (draws & np.uint64(1)).astype(bool)
     energy = -np.log(_middles(leads))
     error = _ROUNDED + _SLIP * _largest(energy) + _inverse(leads)
     np.negative(energy, out=energy, where=negative)
@@ -149,7 +152,7 @@ def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float
     error = 2 * (_largest(length) * (normal.error + _SLIP * largest) + off * largest)
     cells, unsure = _round(x, normal.values * length[:, None], scale, step, error)
     for row in np.flatnonzero(unsure.any(axis=1)):
-        row_leads = np.concatenate([each[row] for each in used])
+        row_leads = np.concatenate([entry[row] for entry in used])
         cells[row] = settle(bits, row_leads, x[row], partial(_decimal_l2_laplace, dimension), scale, step)
     return cells
 
@@ -157,7 +160,7 @@ def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float
 def _decimal_l2_laplace(dimension: int, uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
     """One Z at scale 1, from uniforms for the pairs of normals, the exponentials, and the extra normal."""
     half = (dimension + 1) // 2
-    pairs = [normal_pair(uniforms[at : 2 * half : half], rest) for at in range(half)]
+    pairs = [normal_pair(uniforms[index : 2 * half : half], rest) for index in range(half)]
     energies, off = exponentials(uniforms[2 * half : 3 * half], rest)
     weight, off = sum(energies, Decimal(0)), half * off
     if dimension % 2 == 0:
@@ -165,9 +168,9 @@ def _decimal_l2_laplace(dimension: int, uniforms: list[Decimal], rest: Decimal) 
         weight, off = weight + extra * extra / 2, off + (abs(extra) + 1) * extra_off
     length = (2 * weight).sqrt()
     normals = [pair[0] for pair, _ in pairs] + [pair[1] for pair, _ in pairs][: dimension - half]
-    largest = max(abs(each) for each in normals)
-    error = 2 * (length * (max(each for _, each in pairs) + slip() * largest) + 2 * off / length * largest)
-    return [length * each for each in normals], error
+    largest = max(abs(normal) for normal in normals)
+    error = 2 * (length * (max(entry for _, entry in pairs) + slip() * largest) + 2 * off / length * largest)
+    return [length * normal for normal in normals], error
 
 
 @dataclass
@@ -196,9 +199,9 @@ class _Normals:
         """r cos a is off by at most 2 e / r + 2 s r, where E = r^2 / 2 is off by e <= 2^-51 + s E + 1 / lead."""
         if leads.size == 0:
             return 0.0
-        least, most = float(radius.min()), float(radius.max())
-        open_bits = max(_ratio(_inverse(leads), most), _ratio(1 / max(int(leads.max()), 1), least))
-        return _ratio(2 * _ROUNDED, least) + 3 * _SLIP * most + 2 * open_bits
+        minimum, maximum = float(radius.min()), float(radius.max())
+        open_bits = max(_ratio(_inverse(leads), maximum), _ratio(1 / max(int(leads.max()), 1), minimum))
+        return _ratio(2 * _ROUNDED, minimum) + 3 * _SLIP * maximum + 2 * open_bits
 
 
 def _round(x: Floats, noise: Floats, scale: float, step: float, error: float) -> tuple[Floats, npt.NDArray[np.bool_]]:
@@ -223,8 +226,12 @@ def settle(
     def values(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
         lengths, off = noise(uniforms, rest)
         factor, unit = Decimal(scale), Decimal(step)  # doubles are decimals
-        reals = [(Decimal(float(at)) + factor * each) / unit for at, each in zip(x, lengths, strict=False)]
-        return reals, off * abs(factor) / unit + slip() * (1 + max(abs(Decimal(float(at))) for at in x) / unit)
+        reals = [
+            (Decimal(float(position)) + factor * entry) / unit for position, entry in zip(x, lengths, strict=False)
+        ]
+        return reals, off * abs(factor) / unit + slip() * (
+            1 + max(abs(Decimal(float(position))) for position in x) / unit
+        )
 
     return settled(bits, [int(lead) for lead in leads], values)
 

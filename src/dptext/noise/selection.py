@@ -199,13 +199,13 @@ class TruncatedExponential:
     def sample(self, rows: Rows, bits: RandomBits) -> Rows:
         """(n,) int64 candidates, drawn independently for the (n,) inputs."""
         rows = np.asarray(rows, dtype=np.int64)
-        drawn = np.empty(rows.size, dtype=np.int64)
+        draws = np.empty(rows.size, dtype=np.int64)
         for part in self._kept.parts(rows, self._find_bounds):
             here = part
             while here.size:
-                drawn[here] = self._draw(rows[here], bits)
-                here = here[drawn[here] < 0]
-        return drawn
+                draws[here] = self._draw(rows[here], bits)
+                here = here[draws[here] < 0]
+        return draws
 
     def _weigh(self, rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Integer weights, as float32, from the factors of the table."""
@@ -276,7 +276,7 @@ class TruncatedExponential:
             for start in range(first, stop, _ROWS_A_TASK)
         ]
         sorted_pair = pair[order]
-        drawn = np.empty(rows.size, dtype=np.int64)
+        draws = np.empty(rows.size, dtype=np.int64)
 
         def find(task: tuple[int, int]) -> None:
             start, stop = task
@@ -286,7 +286,7 @@ class TruncatedExponential:
             cumulative = np.cumsum(weights, axis=1, dtype=np.float64)
             here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
             place = count_at_most(cumulative, pair[here] - start, rest[here])
-            drawn[here] = np.where(place < cumulative.shape[1], first + place, -1)
+            draws[here] = np.where(place < cumulative.shape[1], first + place, -1)
 
         # blocks with few occurrences are too small for threads to gain anything
         groups = 1 if rows.size < _OCCURRENCES_FOR_THREADS * len(tasks) else 4 * available_cores()
@@ -295,8 +295,8 @@ class TruncatedExponential:
             for task in group:
                 find(task)
 
-        for_each_block(find_all, [tasks[at::groups] for at in range(groups)])
-        return drawn
+        for_each_block(find_all, [tasks[index::groups] for index in range(groups)])
+        return draws
 
 
 def _exp_of_multiples(values: npt.NDArray[np.float32], factor: np.float32) -> None:

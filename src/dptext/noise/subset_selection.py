@@ -39,18 +39,18 @@ class SubsetSelection:
         object.__setattr__(self, "candidates", check_int("candidates", self.candidates, minimum=2))
         object.__setattr__(self, "size", check_int("size", self.size, minimum=1, maximum=self.candidates - 1))
         object.__setattr__(self, "epsilon", check_float("epsilon", self.epsilon, above=0))
-        least, most = self.candidates - self.size, 0.0
-        if least < _ROOM // _LEAST_LOW:
-            most = math.log((_ROOM // _LEAST_LOW - least) / self.size)
+        minimum, maximum = self.candidates - self.size, 0.0
+        if minimum < _ROOM // _LEAST_LOW:
+            maximum = math.log((_ROOM // _LEAST_LOW - minimum) / self.size)
         low = 0
-        if self.epsilon <= most:
+        if self.epsilon <= maximum:
             ratio, unit = math.exp(self.epsilon).as_integer_ratio()
-            low = _ROOM * unit // (self.size * ratio + least * unit)
+            low = _ROOM * unit // (self.size * ratio + minimum * unit)
             object.__setattr__(self, "low", low)
             object.__setattr__(self, "high", max(low, low * ratio * ((1 << _ROUNDING) - 1) // (unit << _ROUNDING)))
         if low < _LEAST_LOW:
             raise ParameterError(
-                f"epsilon must be a number above 0 and at most {max(most, 0.0):.4g} for {self.size:,} of "
+                f"epsilon must be a number above 0 and at most {max(maximum, 0.0):.4g} for {self.size:,} of "
                 f"{self.candidates:,} candidates, got {self.epsilon:g}: more is beyond the 63-bit integers that are "
                 "drawn; use a smaller epsilon"
             )
@@ -83,11 +83,11 @@ class SubsetSelection:
 
     def choose(self, bits: RandomBits, count: int) -> tuple[Rows, Rows]:
         """What ``count`` draws come to before any input is looked at: where a set is not needed, none need be found."""
-        drawn = bits.below(np.full(count, self.total, dtype=np.uint64)).astype(np.int64)
-        blind = drawn < self.candidates * self.low
-        rows = np.where(blind, drawn // self.low, -1)
+        draws = bits.below(np.full(count, self.total, dtype=np.uint64)).astype(np.int64)
+        blind = draws < self.candidates * self.low
+        rows = np.where(blind, draws // self.low, -1)
         more = max(1, self.high - self.low)  # where they are equal, every draw is blind
-        places = np.where(blind, -1, (drawn - self.candidates * self.low) // more)
+        places = np.where(blind, -1, (draws - self.candidates * self.low) // more)
         return rows, places
 
     def relinking(self, people: int, union: int | None = None, *, parts: int = 1) -> float:

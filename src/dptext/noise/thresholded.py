@@ -45,8 +45,8 @@ def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> Thresholde
     epsilon = check_float("epsilon", epsilon, minimum=1e-3, maximum=100)
     delta = check_float("delta", delta, minimum=1e-100, below=1)
     keys = check_int("the counts that a user may be in", keys, minimum=1, maximum=1 << 20)
-    found = [_laplace(epsilon, delta, keys), *(_gaussian(epsilon, delta, keys, share) for share in _SHARES)]
-    return min(found, key=lambda each: each.threshold)
+    result = [_laplace(epsilon, delta, keys), *(_gaussian(epsilon, delta, keys, share) for share in _SHARES)]
+    return min(result, key=lambda each: each.threshold)
 
 
 def gaussian_tail(scale: float, least: int) -> float:

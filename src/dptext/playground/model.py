@@ -55,8 +55,8 @@ class Playground:
         """Show what a text becomes, how likely, what an adversary gets, and the guarantee."""
         settings = SETTINGS[one_of("way", way, tuple(SETTINGS))]
         choice = settings.choices[0] if choice is None else one_of("choice", choice, settings.choices)
-        least, most, _ = settings.epsilons
-        epsilon = check_float("epsilon", epsilon, minimum=least, maximum=most)
+        minimum, maximum, _ = settings.epsilons
+        epsilon = check_float("epsilon", epsilon, minimum=minimum, maximum=maximum)
         draws = check_int("draws", draws, minimum=1, maximum=MOST_DRAWS)
         text = _checked("text", text)
         neighbour = None if neighbour is None else _checked("neighbour", neighbour)

@@ -89,16 +89,16 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
         except TimeoutError:
             return JSONResponse({"error": "the request did not come to its end"}, 408)
         try:
-            shown = await newest.run(partial(playground.show, **_asked(bytes(body))), request)
+            visible = await newest.run(partial(playground.show, **_asked(bytes(body))), request)
         except DptextError as error:
             return JSONResponse({"error": str(error)}, 422)
         except Exception as error:  # noqa: BLE001  its message may hold a text
             return JSONResponse({"error": f"a fault of the program: {type(error).__name__}"}, 500)
-        if shown is None:
+        if visible is None:
             return JSONResponse({"error": "a newer request came"}, 409)
-        return JSONResponse(shown.as_json())
+        return JSONResponse(visible.as_json())
 
-    routes = [static(*each) for each in _STATIC.values()]
+    routes = [static(*entry) for entry in _STATIC.values()]
     inner = Starlette(routes=[*routes, Route("/ways", ways), Route("/show", show, methods=["POST"])])
     inner.router.redirect_slashes = False  # it would lead to an address without the token
     return _Guard(inner, token)
@@ -266,15 +266,15 @@ class _Guard:
             if name in (b"host", b"origin") and name in headers:
                 return 400, "This request has a header twice."
             headers[name] = value
-        hosts = [f"{each}:{scope['server'][1]}".encode() for each in (HOST, "localhost")]
+        hosts = [f"{entry}:{scope['server'][1]}".encode() for entry in (HOST, "localhost")]
         if (host := headers.get(b"host", b"").lower()) not in hosts:
             return 403, "This server answers under its own address alone."
         if headers.get(b"origin", b"http://" + host).lower() != b"http://" + host:
             return 403, "This server answers its own page alone."
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
             return 403, "This server answers its own page alone: paste the address into the browser."
-        given, slash, _ = scope["path"].removeprefix("/").partition("/")
-        if not hmac.compare_digest(given.encode(), self._token) or not slash:
+        values, slash, _ = scope["path"].removeprefix("/").partition("/")
+        if not hmac.compare_digest(values.encode(), self._token) or not slash:
             return 404, "There is nothing here. The address is printed by: dptext playground"
         return None
 
@@ -302,17 +302,17 @@ def _offered(playground: Playground) -> dict[str, Any]:
 def _asked(body: bytes) -> dict[str, Any]:
     """Return the arguments of `Playground.show`. No error message holds a text."""
     try:
-        found = json.loads(body)
+        data = json.loads(body)
     except (ValueError, RecursionError):
         raise ParameterError("expected JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise ParameterError("expected a JSON object")
-    if not found.keys() <= set(_FIELDS):
+    if not data.keys() <= set(_FIELDS):
         raise ParameterError(f"expected no other fields than {', '.join(_FIELDS)}")
-    missing = [each for each in _NEEDED if each not in found]
+    missing = [entry for entry in _NEEDED if entry not in data]
     if missing:
         raise ParameterError(f"missing: {', '.join(missing)}")
-    return found
+    return data
 
 
 def _check_installed() -> None:

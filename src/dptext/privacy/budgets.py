@@ -33,13 +33,13 @@ def delta_too_large(delta: float, *, public_users: int | None = None) -> str | N
     )
     if delta * users < 1:
         return None
-    stated = (
+    text = (
         "the public bound on the number of users"
         if public_users is not None
         else "the bound that is taken where none is stated (give public_users= if fewer is publicly known)"
     )
     return (
-        f"delta {delta:g} is not below 1 / {users:,}, {stated}: a promise that loose would allow publishing one user's "
+        f"delta {delta:g} is not below 1 / {users:,}, {text}: a promise that loose would allow publishing one user's "
         "texts; take a tenth of that or less"
     )
 
@@ -144,14 +144,14 @@ class PersonalBudgets:
         default: str | None = None,
         floor: float = DEFAULT_FLOOR,
     ) -> None:
-        given = levels if isinstance(levels, Mapping) else {_ONLY: levels}
+        fields = levels if isinstance(levels, Mapping) else {_ONLY: levels}
         delta = check_float("delta", delta, above=0, below=1)
         floor = check_float("floor", floor, minimum=0)
-        if not given:
+        if not fields:
             raise ParameterError('levels must hold at least one, such as {"standard": 8.0}, got none')
         checked: dict[str, float] = {}
-        for place, (name, epsilon) in enumerate(given.items(), start=1):
-            checked[name] = _checked_level(f"level {place} of {len(given)}", name, epsilon, delta, floor)
+        for place, (name, epsilon) in enumerate(fields.items(), start=1):
+            checked[name] = _checked_level(f"level {place} of {len(fields)}", name, epsilon, delta, floor)
         if default is None:
             default = min(checked, key=checked.__getitem__)
         if not isinstance(default, str) or default not in checked:

@@ -219,11 +219,11 @@ class GaussianRelease:
         >>> [round(part.sigma, 3) for part in parts], round(compose_gaussians(*parts).sigma, 9)
         ([2.236, 1.118], 1.0)
         """
-        given = [check_float("a share", share, above=0) for share in shares]
-        if not given or math.fsum(given) > 1 + 1e-12:  # thirds add up to a little more than 1
+        values = [check_float("a share", share, above=0) for share in shares]
+        if not values or math.fsum(values) > 1 + 1e-12:  # thirds add up to a little more than 1
             raise ParameterError("shares must be at least one number above 0, and at most 1 together")
-        whole = max(1.0, math.fsum(given))
-        return tuple(replace(self, sigma=self.sigma / math.sqrt(share / whole) * _UP) for share in given)
+        whole = max(1.0, math.fsum(values))
+        return tuple(replace(self, sigma=self.sigma / math.sqrt(share / whole) * _UP) for share in values)
 
 
 def compose_gaussians(*releases: GaussianRelease) -> GaussianRelease:
@@ -338,14 +338,16 @@ def least_noise_multiplier(
     *, epsilon: float, delta: float, sampling_rate: float, steps: int, relation: Relation = Relation.ADD_REMOVE
 ) -> SampledGaussian:
     """The least noise whose reported epsilon is at most ``epsilon``: z is rounded up to four digits."""
-    asked = SampledGaussian(noise_multiplier=1.0, sampling_rate=sampling_rate, steps=steps, relation=relation)
+    gaussian = SampledGaussian(noise_multiplier=1.0, sampling_rate=sampling_rate, steps=steps, relation=relation)
     epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
 
     def at(weakness: float) -> SampledGaussian:
-        return replace(asked, noise_multiplier=rounded_up(1 / weakness, _DIGITS))
+        return replace(gaussian, noise_multiplier=rounded_up(1 / weakness, _DIGITS))
 
     # log1p(..) is 1 / z^2 in the central limit, mu = q sqrt(T (e^(1/z^2) - 1)) (Bu, Dong, Long and Su 2020): a guess
-    guess = math.sqrt(math.log1p(_mu(epsilon, delta, asked.relation) ** 2 / (asked.sampling_rate**2 * asked.steps)))
+    guess = math.sqrt(
+        math.log1p(_mu(epsilon, delta, gaussian.relation) ** 2 / (gaussian.sampling_rate**2 * gaussian.steps))
+    )
     return _greatest(at, guess, (1e-9, 1 / _LEAST_NOISE), epsilon, delta)
 
 
@@ -373,26 +375,26 @@ def _greatest(
     at: Callable[[float], SampledGaussian], guess: float, between: tuple[float, float], epsilon: float, delta: float
 ) -> SampledGaussian:
     """The least private of a family that keeps epsilon; ``at`` rounds to the safe side."""
-    least, most = between
+    minimum, maximum = between
     coarse = epsilon >= 0.5  # below, the coarse grid sees nothing but itself
 
     def searched(start: float, target: float, factor: float) -> float:
         def excess(value: float) -> float:
             return math.log(max(_epsilon(at(value), delta, coarse), 1e-300) / target)
 
-        low = high = min(most, max(least, start))
+        low = high = min(maximum, max(minimum, start))
         under = over = excess(low)
         if under <= 0:
-            while high < most and over <= 0:
+            while high < maximum and over <= 0:
                 low, under = high, over
-                high, factor = min(most, high * factor), factor**2
+                high, factor = min(maximum, high * factor), factor**2
                 over = excess(high)
             if over <= 0:
-                return most
+                return maximum
         else:
-            while low > least and under > 0:
+            while low > minimum and under > 0:
                 high, over = low, under
-                low, factor = max(least, low / factor), factor**2
+                low, factor = max(minimum, low / factor), factor**2
                 under = excess(low)
         width, turn = 10.0**-_DIGITS / 2, 0
         while high / low > 1 + width:
@@ -403,11 +405,11 @@ def _greatest(
                 nearest = 0.2 * width / across
                 share = min(max(-under / (over - under) + aside / across, nearest), 1 - nearest)
             middle = low * math.exp(share * across)
-            found = excess(middle)
-            if found <= 0:
-                low, under = middle, found
+            result = excess(middle)
+            if result <= 0:
+                low, under = middle, result
             else:
-                high, over = middle, found
+                high, over = middle, result
         return low
 
     value = searched(guess, epsilon, factor=1.05)
@@ -415,10 +417,10 @@ def _greatest(
     if exaggerated > 0:
         value = searched(value, epsilon + exaggerated, factor=1.0005)
     retreat = 10.0**-_DIGITS
-    while value >= least:
-        found = at(value)
-        if _epsilon(found, delta) <= epsilon:
-            return found
+    while value >= minimum:
+        result = at(value)
+        if _epsilon(result, delta) <= epsilon:
+            return result
         value, retreat = value * (1 - retreat), min(0.5, 1.5 * retreat)
     raise ParameterError(
         f"no noise multiplier or sampling rate was found that keeps epsilon {epsilon:g} at delta {delta:g}: "

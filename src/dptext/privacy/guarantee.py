@@ -95,8 +95,8 @@ def check_amount(made: object, name: str, *, most: float | None = None, infinite
     A whole number stays one: a statement shows it as it was given.
     """
     value = getattr(made, name)
-    found = check_float(name, value, minimum=0, maximum=most, infinite=infinite)
-    object.__setattr__(made, name, value if type(value) is int and value == found else found)
+    number = check_float(name, value, minimum=0, maximum=most, infinite=infinite)
+    object.__setattr__(made, name, value if type(value) is int and value == number else number)
 
 
 def rounded_up(value: float, digits: int) -> float:
@@ -466,7 +466,7 @@ def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ParameterError(f"the kind of a guarantee must be one of {', '.join(_KINDS)}, got another")
-    if fields.keys() != {each.name for each in dataclass_fields(_KINDS[kind])}:
+    if fields.keys() != {field.name for field in dataclass_fields(_KINDS[kind])}:
         raise ParameterError(f"a {kind} guarantee has other fields than those given")
     return _KINDS[kind](**fields)
 

@@ -23,8 +23,8 @@ class Requirement:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not isinstance(value, str):
-                said = f"{name} of the condition {self.kind!r}, where it is not text,"
-                object.__setattr__(self, name, check_int(said, value, minimum=1, maximum=_MOST))
+                text = f"{name} of the condition {self.kind!r}, where it is not text,"
+                object.__setattr__(self, name, check_int(text, value, minimum=1, maximum=_MOST))
 
     def implies(self, other: Requirement) -> bool:
         """Whether every pair that fulfils this one fulfils the other."""
@@ -154,7 +154,7 @@ class Stated(Requirement):
 
 
 _REDACTABLE: dict[str, type[Requirement]] = {
-    each.kind: each for each in (SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
+    entry.kind: entry for entry in (SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
 }
 _KINDS = {kind.kind: kind for kind in Requirement.__subclasses__()}  # in this order, statements list them
 _ORDER = {kind: place for place, kind in enumerate(_KINDS)}
@@ -197,14 +197,16 @@ class Condition:
     note: str | None = None
 
     def __post_init__(self) -> None:
-        given = self.requirements
-        if not isinstance(given, tuple | list) or not all(type(each) in _KINDS.values() for each in given):
+        requirements = self.requirements
+        if not isinstance(requirements, tuple | list) or not all(
+            type(entry) in _KINDS.values() for entry in requirements
+        ):
             raise ParameterError("requirements of a condition must be a sequence of those that dptext knows")
         if self.about is not None:
             check_choice("about of a condition", self.about, get_args(About), also=" or none of these")
         if self.note is not None and not isinstance(self.note, str):
             raise ParameterError("the note of a condition must be text, or none")
-        object.__setattr__(self, "requirements", _strongest(given))
+        object.__setattr__(self, "requirements", _strongest(requirements))
 
     @classmethod
     def read(cls, value: Any) -> Condition:
@@ -222,7 +224,7 @@ class Condition:
         if self._differs_once_redacted != other._differs_once_redacted:
             return False
         required = (other.of_unit(unit) if self.has(WordsChanged) else other).requirements
-        return all(any(mine.implies(each) for mine in self.requirements) for each in required)
+        return all(any(mine.implies(entry) for mine in self.requirements) for entry in required)
 
     def of_unit(self, unit: Unit) -> Condition:
         """With what the unit requires by itself: neighbours of the unit word differ in one, unless more are named."""
@@ -242,7 +244,7 @@ class Condition:
         about = one.about if one.about == two.about else None
         if "pairs" in (one.about, two.about):
             about = "pairs"  # an example is little: what it is stays said
-        notes = dict.fromkeys(each for each in (one.note, two.note) if each)
+        notes = dict.fromkeys(entry for entry in (one.note, two.note) if entry)
         return Condition(
             requirements=(*one.requirements, *two.requirements), about=about, note="; ".join(notes) or None
         )
@@ -253,13 +255,13 @@ class Condition:
 
     def has(self, *kinds: type[Requirement]) -> bool:
         """Whether one of its requirements is of these kinds, of the texts as they were or once they are redacted."""
-        return any(isinstance(each, kinds) for each in (*self.requirements, *self.redacted.requirements))
+        return any(isinstance(requirement, kinds) for requirement in (*self.requirements, *self.redacted.requirements))
 
     @property
     def redacted(self) -> Condition:
         """What is required of the texts once they are redacted, as a condition of its own."""
-        asked = (each.inner for each in self.requirements if isinstance(each, AfterRedaction))
-        return Condition(requirements=tuple(each for each in asked if each is not None))
+        requested = (requirement.inner for requirement in self.requirements if isinstance(requirement, AfterRedaction))
+        return Condition(requirements=tuple(entry for entry in requested if entry is not None))
 
     @property
     def _differs_once_redacted(self) -> bool:
@@ -268,12 +270,14 @@ class Condition:
 
     def _asks(self, kind: type[Requirement]) -> bool:
         """Whether it requires this of the texts as they were."""
-        return any(isinstance(each, kind) for each in self.requirements)
+        return any(isinstance(requirement, kind) for requirement in self.requirements)
 
     @property
     def most_texts(self) -> int | None:
         """How many texts of a person it is about, at most; None: it does not say."""
-        return min((each.most for each in self.requirements if isinstance(each, TextsOfOne)), default=None)
+        return min(
+            (requirement.most for requirement in self.requirements if isinstance(requirement, TextsOfOne)), default=None
+        )
 
     @property
     def for_some_only(self) -> str | None:
@@ -288,101 +292,103 @@ class Condition:
 
     def in_words(self, unit: Unit, relation: Relation) -> str:
         """Which two inputs count as neighbours of a unit under a relation."""
-        stated = [each.words for each in self.requirements if isinstance(each, Stated)]
+        expected = [requirement.words for requirement in self.requirements if isinstance(requirement, Stated)]
         if self._asks(AfterRedaction):
-            again = [each.words for each in self.redacted.requirements if isinstance(each, Stated)]
-            stated += [f"{each}, once redacted" for each in again]
-        if len(stated) == len(self.requirements) > 0:
-            said = stated[0] if len(stated) == 1 else f"both hold: {'; and '.join(stated)}"
+            repeated = [
+                requirement.words for requirement in self.redacted.requirements if isinstance(requirement, Stated)
+            ]
+            expected += [f"{entry}, once redacted" for entry in repeated]
+        if len(expected) == len(self.requirements) > 0:
+            text = expected[0] if len(expected) == 1 else f"both hold: {'; and '.join(expected)}"
         else:
             changed = self._substituted if relation is Relation.SUBSTITUTION else self._one_more
-            said = "; and: ".join([changed(unit), *stated])
-        return f"{said} ({self.note})" if self.note else said
+            text = "; and: ".join([changed(unit), *expected])
+        return f"{text} ({self.note})" if self.note else text
 
     def _substituted(self, unit: Unit) -> str:
         changed = self._changed()
         of_texts = [] if unit is Unit.WORD else self._of_texts()
-        said = _SUBSTITUTED[Unit.DOCUMENT if changed and unit is Unit.WORD else unit]
+        text = _SUBSTITUTED[Unit.DOCUMENT if changed and unit is Unit.WORD else unit]
         if (unit, self.about) in _ABOUT:
-            said = _ABOUT[unit, self.about]
+            text = _ABOUT[unit, self.about]
         elif unit is Unit.WORD and not changed and self.has(OneGroup):
-            said = f"any two words of {self._group() or self.redacted._group()}"
+            text = f"any two words of {self._group() or self.redacted._group()}"
         if self._asks(AfterRedaction) and unit in (Unit.WORD, Unit.SENTENCE) and not changed:
-            said += ", once it is redacted"
-        said += self._of_level()
-        for each in self.requirements:
-            if isinstance(each, TextsOfOne):
-                said += f" with equally many texts, at most {each.most:,}"
+            text += ", once it is redacted"
+        text += self._of_level()
+        for requirement in self.requirements:
+            if isinstance(requirement, TextsOfOne):
+                text += f" with equally many texts, at most {requirement.most:,}"
         if of_texts:
             joined = " and ".join(of_texts)
-            said += f", each paired with one that has {joined}" if unit is Unit.USER else f" with {joined}"
+            text += f", each paired with one that has {joined}" if unit is Unit.USER else f" with {joined}"
         if changed:
-            whose = ", whose texts, each paired with one of the other's," if unit is Unit.USER else " that"
-            said += f"{whose} differ in {changed} and agree in all else, the number of words too"
-        return said + self._of_the_world()
+            owners = ", whose texts, each paired with one of the other's," if unit is Unit.USER else " that"
+            text += f"{owners} differ in {changed} and agree in all else, the number of words too"
+        return text + self._of_the_world()
 
     def _changed(self) -> str:
-        counts = [each.words for each in self.requirements if isinstance(each, WordsChanged)]
-        said = "" if not counts else "one word" if counts == [1] else f"{counts[0]} words, each in its place,"
+        counts = [requirement.words for requirement in self.requirements if isinstance(requirement, WordsChanged)]
+        text = "" if not counts else "one word" if counts == [1] else f"{counts[0]} words, each in its place,"
         if self._asks(AfterRedaction) and self.redacted._changed():
-            again = f"{self.redacted._changed()} once they are redacted"
-            said = f"{said} and in {again}" if said else again
-        return said
+            repeated = f"{self.redacted._changed()} once they are redacted"
+            text = f"{text} and in {repeated}" if text else repeated
+        return text
 
     def _of_texts(self) -> list[str]:
-        said = []
+        lines = []
         if self._asks(SameLayout):
-            said.append("the same number of words and the same layout")
+            lines.append("the same number of words and the same layout")
         if self._asks(SameSentenceCount):
-            said.append("the same number of sentences")
+            lines.append("the same number of sentences")
         group = self._group()
         if group:
-            said.append(f"words of {group} at each place")
-        if self._asks(AfterRedaction) and (again := self.redacted._of_texts()):
-            said.append(f"{' and '.join(again)} once they are redacted")
-        return said
+            lines.append(f"words of {group} at each place")
+        if self._asks(AfterRedaction) and (repeated := self.redacted._of_texts()):
+            lines.append(f"{' and '.join(repeated)} once they are redacted")
+        return lines
 
     def _group(self) -> str:
-        groups = [each.partition for each in self.requirements if isinstance(each, OneGroup)]
+        groups = [requirement.partition for requirement in self.requirements if isinstance(requirement, OneGroup)]
         return f"{ONE_GROUP} ({'; and of '.join(groups)})" if groups else ""
 
     def _one_more(self, unit: Unit) -> str:
-        said = _PAIRS_OF_WORDS if self.about == "pairs" else _ONE_MORE.get(unit)
-        said = said or f"two collections, one of which holds one more {unit}"
-        said += self._of_level()
-        texts = [each.most for each in self.requirements if isinstance(each, TextsOfOne)]
+        value = _PAIRS_OF_WORDS if self.about == "pairs" else _ONE_MORE.get(unit)
+        value = value or f"two collections, one of which holds one more {unit}"
+        value += self._of_level()
+        texts = [requirement.most for requirement in self.requirements if isinstance(requirement, TextsOfOne)]
         if texts:
-            said += f", at most {texts[0]:,} of them"
+            value += f", at most {texts[0]:,} of them"
         of_texts = self._of_texts()
-        said += f", and what is there in both differs in {self._changed()} at most" if self._changed() else ""
-        return said + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._of_the_world()
+        value += f", and what is there in both differs in {self._changed()} at most" if self._changed() else ""
+        return value + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._of_the_world()
 
     def _of_level(self) -> str:
-        said = ""
-        for each in self.requirements:
-            match each:
+        text = ""
+        for requirement in self.requirements:
+            match requirement:
                 case OfLevel(level, "declaration"):
-                    said += f" who declared the level {level!r} themselves"
+                    text += f" who declared the level {level!r} themselves"
                 case OfLevel(level, "device"):
-                    said += f" whose device sent the level {level!r}, or who declared it"
+                    text += f" whose device sent the level {level!r}, or who declared it"
                 case OfLevel(level):
-                    said += f" of the level {level!r}"
-        return said
+                    text += f" of the level {level!r}"
+        return text
 
     def _of_the_world(self) -> str:
-        said = ""
+        text = ""
         if self.has(LevelIsSent):
-            said += "; their device sends a level with and without them"
+            text += "; their device sends a level with and without them"
         if self.has(EncoderStays):
-            said += ", the trained encoder staying the same"
-        return said
+            text += ", the trained encoder staying the same"
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return {
             "about": self.about,
             "note": self.note,
-            "requirements": [{"kind": each.kind, **asdict(each)} for each in self.requirements],
+            "requirements": [{"kind": requirement.kind, **asdict(requirement)} for requirement in self.requirements],
         }
 
     @classmethod
@@ -410,7 +416,7 @@ def _requirement(data: Any) -> Requirement:
 def _strongest(given: Iterable[Requirement]) -> tuple[Requirement, ...]:
     """Each requirement once, without those that follow from another one, in one order."""
     distinct = list(dict.fromkeys(given))
-    kept = [each for each in distinct if not any(other is not each and other.implies(each) for other in distinct)]
+    kept = [entry for entry in distinct if not any(other is not entry and other.implies(entry) for other in distinct)]
     return tuple(sorted(kept, key=lambda each: (_ORDER[each.kind], str(each))))
 
 

@@ -108,7 +108,7 @@ class RandomBits:
         bounds = np.asarray(bounds, dtype=np.uint64)
         if bounds.size and not bounds.all():
             raise ParameterError("below needs bounds of at least 1, got a 0")
-        drawn = np.empty(bounds.shape, dtype=np.uint64)
+        draws = np.empty(bounds.shape, dtype=np.uint64)
         todo = np.arange(bounds.size)
         top = np.uint64(2**64 - 1)
         while todo.size:
@@ -117,9 +117,9 @@ class RandomBits:
             # the largest multiple of bound that fits into 2^64, less one; 2^64 mod n = (2^64 - 1 mod n) + 1 (mod n)
             last = top - (top % bound + np.uint64(1)) % bound
             accepted = candidate <= last
-            drawn[todo[accepted]] = candidate[accepted] % bound[accepted]
+            draws[todo[accepted]] = candidate[accepted] % bound[accepted]
             todo = todo[~accepted]
-        return drawn
+        return draws
 
     def uniform(self, *shape: int) -> npt.NDArray[np.float64]:
         """float64 of the given shape, uniform over the 2^53 multiples of 2^-53 in (0, 1]."""
@@ -128,8 +128,8 @@ class RandomBits:
 
     def exponential(self, *shape: int) -> npt.NDArray[np.float64]:
         """float64 of the given shape, exponential with mean 1 (inverse CDF of `uniform`; at most 36.7)."""
-        drawn: npt.NDArray[np.float64] = -np.log(self.uniform(*shape))
-        return drawn
+        draws: npt.NDArray[np.float64] = -np.log(self.uniform(*shape))
+        return draws
 
     def normal(self, *shape: int) -> npt.NDArray[np.float64]:
         """float64 of the given shape, standard normal (Box and Muller 1958 on 53-bit uniforms; at most 8.57)."""

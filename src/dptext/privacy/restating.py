@@ -161,8 +161,8 @@ def _each_by_itself(guarantee: Guarantee, count: int) -> Guarantee:
         case ZCDP(rho):
             return ZCDP(product_upwards(count, rho))
         case MetricDP(epsilon, metric, farthest, space):
-            apart = metric if count == 1 else f"{metric}, added up over the texts of a person"
-            return MetricDP(epsilon, apart, None if farthest is None else product_upwards(count, farthest), space)
+            text = metric if count == 1 else f"{metric}, added up over the texts of a person"
+            return MetricDP(epsilon, text, None if farthest is None else product_upwards(count, farthest), space)
         case NoGuarantee():
             return guarantee
 
@@ -196,10 +196,10 @@ def amplified_by_dropout(
             "how often masks that hang together hide several words at once does not follow from mu: mask each word by "
             "a coin of its own"
         )
-    shown = 1 - mu
+    visible = 1 - mu
     if base == "one word":
-        return product_upwards(words, _dropout(epsilon, shown))
-    return _dropout(epsilon, shown if words == 1 or mu in (0, 1) else -math.expm1(words * math.log(mu)))
+        return product_upwards(words, _dropout(epsilon, visible))
+    return _dropout(epsilon, visible if words == 1 or mu in (0, 1) else -math.expm1(words * math.log(mu)))
 
 
 def with_word_dropout(

@@ -112,7 +112,7 @@ class PrivacyStatement(ReprMixin):
         object.__setattr__(self, "exposed", tuple(self.exposed))
 
     def __hash__(self) -> int:
-        values = (getattr(self, each.name) for each in fields(self) if each.name != "parameters")
+        values = (getattr(self, field.name) for field in fields(self) if field.name != "parameters")
         return hash((*values, frozenset(self.parameters.items())))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -227,7 +227,7 @@ class PrivacyStatement(ReprMixin):
     def to_json(self) -> str:
         """JSON after ``statement.schema.json``; infinities are written as the string "infinity"."""
         data: dict[str, Any] = {"schema": SCHEMA_VERSION}
-        data |= {each.name: getattr(self, each.name) for each in fields(self)}
+        data |= {field.name: getattr(self, field.name) for field in fields(self)}
         data["guarantee"] = {key: _spelled(value) for key, value in guarantee_to_dict(self.guarantee).items()}
         data["condition"] = {"in_words": self.neighbours, **self.condition.to_dict()}
         data["parameters"] = dict(self.parameters)
@@ -255,11 +255,11 @@ class PrivacyStatement(ReprMixin):
                 f"expected a privacy statement of schema version {SCHEMA_VERSION}; this file has another: "
                 "read it with the dptext version that its field 'software' names"
             )
-        names = {each.name for each in fields(cls)}
+        names = {field.name for field in fields(cls)}
         missing, unknown = sorted(names - data.keys()), sorted(data.keys() - names)
         if missing or unknown:
-            what = f"lacks {', '.join(missing)}" if missing else f"has unknown fields {', '.join(map(repr, unknown))}"
-            raise DataError(f"the privacy statement {what}: it is not one that dptext wrote")
+            label = f"lacks {', '.join(missing)}" if missing else f"has unknown fields {', '.join(map(repr, unknown))}"
+            raise DataError(f"the privacy statement {label}: it is not one that dptext wrote")
         for name in ("assumptions", "exposed"):
             if not isinstance(data[name], list):
                 raise DataError(f"a field of the privacy statement has a wrong value: {name} must be a list")
@@ -320,7 +320,7 @@ def _is_parameter(value: object) -> bool:
 
 
 def _are_sentences(value: object) -> bool:
-    return isinstance(value, tuple | list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, tuple | list) and all(isinstance(entry, str) for entry in value)
 
 
 def _is_text_or_none(value: object) -> bool:
@@ -334,7 +334,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: (
             isinstance(value, Mapping)
             and all(isinstance(key, str) for key in value)
-            and all(_is_parameter(each) for each in value.values())
+            and all(_is_parameter(entry) for entry in value.values())
         ),
         "a mapping from names to text, finite numbers, true, false or none",
     ),
@@ -357,10 +357,10 @@ def _no_constant(name: str) -> NoReturn:
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object, none of whose names is there twice: readers of the file would see another one than the program."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise ValueError("a name is there twice")
-    return found
+    return result
 
 
 def _spelled(value: Any) -> Any:
@@ -375,7 +375,7 @@ def _sum_of_claims(first: PrivacyStatement, second: PrivacyStatement) -> float |
     """What papers print for the two together; a part without such a claim counts with what is proved."""
     if first.claimed_epsilon is None and second.claimed_epsilon is None:
         return None
-    return sum(each.epsilon if each.claimed_epsilon is None else each.claimed_epsilon for each in (first, second))
+    return sum(entry.epsilon if entry.claimed_epsilon is None else entry.claimed_epsilon for entry in (first, second))
 
 
 def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
@@ -392,27 +392,27 @@ _ONLY_MORE = ("assumptions", "exposed")
 def disagreements(
     said: PrivacyStatement, follows: PrivacyStatement, *, of_a_release: bool = False, apart_from: tuple[str, ...] = ()
 ) -> list[str]:
-    found = []
-    for name in (each.name for each in fields(PrivacyStatement)):
+    result = []
+    for name in (entry.name for entry in fields(PrivacyStatement)):
         if name == "software" or name in apart_from or (of_a_release and name in _OF_A_RELEASE):
             continue
         mine, theirs = getattr(said, name), getattr(follows, name)
         if name == "parameters":
             names = [*theirs, *(() if of_a_release else (key for key in mine if key not in theirs))]
-            found += [key for key in names if key not in apart_from and not same_value(mine, theirs, key, NEAR)]
+            result += [key for key in names if key not in apart_from and not same_value(mine, theirs, key, NEAR)]
         elif name == "guarantee":
             one, two = asdict(mine), asdict(theirs)
             agree = type(mine) is type(theirs) and all(_same(one[key], two[key], 1e-12) for key in one)
-            found += [] if agree else [name]
+            result += [] if agree else [name]
         elif of_a_release and name in _ONLY_MORE:
-            found += [] if set(theirs) <= set(mine) else [name]
+            result += [] if set(theirs) <= set(mine) else [name]
         elif of_a_release and name == "condition":
-            found += [] if mine.narrows(theirs, said.unit) else [name]
+            result += [] if mine.narrows(theirs, said.unit) else [name]
         elif of_a_release and name == "slack":
-            found += [] if mine >= theirs * (1 - NEAR) else [name]
+            result += [] if mine >= theirs * (1 - NEAR) else [name]
         elif not _same(mine, theirs, NEAR):
-            found.append(name)
-    return found
+            result.append(name)
+    return result
 
 
 def same_value(one: Mapping[str, Any], other: Mapping[str, Any], name: str, near: float) -> bool:
@@ -451,10 +451,10 @@ class Finding:
 
     def parameters(self) -> dict[str, Parameter]:
         """For the statement, which `PrivacyStatement.explain` shows."""
-        said = self.verdict
+        verdict = self.verdict
         return {
-            "claim_is": said,
-            "reason": None if said == "true" else self.reason,
+            "claim_is": verdict,
+            "reason": None if verdict == "true" else self.reason,
             "holds_for": self.holds_for,
             "witness": self.witness,
             "witness_loss": self.attained if math.isfinite(self.attained) else "infinity",

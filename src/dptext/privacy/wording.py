@@ -87,9 +87,9 @@ def percent_right(epsilon: float, delta: float = 0.0) -> float:
     """Upper bound, in percent, on the probability of a right guess between two equally likely neighbours."""
     chance = rate_at_most(epsilon, 2, delta)
     for power in (100, 1000, 10_000):
-        found = (math.floor(100 * power * chance) + 1) / power
-        if found < 100:
-            return found
+        result = (math.floor(100 * power * chance) + 1) / power
+        if result < 100:
+            return result
     return 100.0
 
 
@@ -101,11 +101,11 @@ def percent_at_most(share: float) -> str:
 def explanation_text(statement: PrivacyStatement) -> str:
     """All of a statement as plain text, wrapped."""
     blocks = []
-    for heading, found in _explanation(statement):
+    for heading, result in _explanation(statement):
         lines = [heading.upper()]
-        for each in found:
-            hang = "    " if each.startswith("- ") else "  "
-            lines.append(textwrap.fill(each, _WIDTH, initial_indent="  ", subsequent_indent=hang))
+        for entry in result:
+            hang = "    " if entry.startswith("- ") else "  "
+            lines.append(textwrap.fill(entry, _WIDTH, initial_indent="  ", subsequent_indent=hang))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -117,12 +117,12 @@ def explanation_html(statement: PrivacyStatement) -> str:
 
 def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
     """Headings with their paragraphs."""
-    guarantee, said = statement.guarantee, dict(statement.parameters)
+    guarantee, text = statement.guarantee, dict(statement.parameters)
     promise = str(guarantee)
-    claim = {name: said.get(name) for name in OF_A_CLAIM}
-    if statement.claimed_epsilon is not None and "claim_is" in said:
-        said = {name: value for name, value in said.items() if name not in OF_A_CLAIM}
-    found = paragraphs(
+    claim = {name: text.get(name) for name in OF_A_CLAIM}
+    if statement.claimed_epsilon is not None and "claim_is" in text:
+        text = {name: value for name, value in text.items() if name not in OF_A_CLAIM}
+    result = paragraphs(
         "privacy/templates/explanation.txt",
         statement=statement,
         promise=promise[0].upper() + promise[1:],
@@ -132,14 +132,14 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
         bank=of_bank(statement),
         relinking=_relinking(statement),
         one_guess_says_more=_is_guessed(statement),
-        parameters=", ".join(f"{name} = {_number(name, value)}" for name, value in said.items() if value is not None),
+        parameters=", ".join(f"{name} = {_number(name, value)}" for name, value in text.items() if value is not None),
     )
     sections: list[tuple[str, list[str]]] = []
-    for each in found:
-        if each.startswith("# "):
-            sections.append((each.removeprefix("# "), []))
+    for entry in result:
+        if entry.startswith("# "):
+            sections.append((entry.removeprefix("# "), []))
         else:
-            sections[-1][1].append(each)
+            sections[-1][1].append(entry)
     return sections
 
 
@@ -158,8 +158,8 @@ def _promises_something(guarantee: Guarantee) -> bool:
 
 def _relinking(statement: PrivacyStatement) -> float | None:
     """How often the best attacker names the right one of `GUESSED_AMONG`, at most, where the mechanism says so."""
-    said = statement.parameters.get(RELINKING)
-    return said if isinstance(said, float) and 0 <= said <= 1 else None
+    value = statement.parameters.get(RELINKING)
+    return value if isinstance(value, float) and 0 <= value <= 1 else None
 
 
 def _is_guessed(statement: PrivacyStatement) -> bool:
@@ -223,8 +223,8 @@ def is_bounded(statement: PrivacyStatement) -> bool:
 def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
     """What a promise is, in rows of a table: for whoever sees an object in a notebook."""
     promise, (strength, _) = str(statement.guarantee), strength_in_brief(statement, attacks_follow=False)
-    found = [("promise", f"{promise[0].upper()}{promise[1:]}"), ("for", statement.neighbours), ("strength", strength)]
-    return [*found, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else found
+    result = [("promise", f"{promise[0].upper()}{promise[1:]}"), ("for", statement.neighbours), ("strength", strength)]
+    return [*result, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else result
 
 
 Test = Literal["refuted", "exact", "compared", "stated", "evidence", "untestable", "untested"]
@@ -276,9 +276,9 @@ def not_protected(statement: PrivacyStatement) -> list[str]:
 
 def done_by_bank(statement: PrivacyStatement) -> str:
     """What became of texts that became texts of a bank, for somebody who knows nothing of differential privacy."""
-    said = {name: statement.parameters.get(name) for name in ("bank", "bank_texts", "size", "chance_of_the_set")}
+    parameters = {name: statement.parameters.get(name) for name in ("bank", "bank_texts", "size", "chance_of_the_set")}
     whole = statement.parameters.get("unit_of_epsilon") == "document" and not statement.parameters.get("max_sentences")
-    return paragraphs("privacy/templates/done_by_bank.txt", part="text" if whole else "sentence", **said)[0]
+    return paragraphs("privacy/templates/done_by_bank.txt", part="text" if whole else "sentence", **parameters)[0]
 
 
 def of_bank(statement: PrivacyStatement) -> bool:
@@ -329,8 +329,8 @@ def strength_of_documents(mechanism: Any, parts: str) -> str:
     first = unprotected_from(mechanism)
     if first is None:
         return strength_sentence(mechanism.document_statement(mechanism.longest_document or _LONG))
-    said = strength_sentence(mechanism.document_statement(first))
-    return said if first == 1 else f"For a document of {first:,} {parts} or more: {said}"
+    text = strength_sentence(mechanism.document_statement(first))
+    return text if first == 1 else f"For a document of {first:,} {parts} or more: {text}"
 
 
 def unprotected_from(mechanism: Any) -> int | None:
@@ -444,7 +444,7 @@ def filled(template: str, **values: Any) -> str:
 
 def paragraphs(template: str, **values: Any) -> list[str]:
     """The paragraphs of a template of plain text, which blank lines part; each on one line."""
-    return [" ".join(each.split()) for each in re.split(r"\n\s*\n", filled(template, **values)) if each.strip()]
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", filled(template, **values)) if part.strip()]
 
 
 @cache
@@ -475,14 +475,17 @@ def _labelled(label: str, text: str) -> Any:
     from markupsafe import Markup
 
     lines = textwrap.wrap(_on_a_line(text), _TERMINAL - 12, break_on_hyphens=False)
-    return Markup("\n".join(f"  {'' if at else label:<9} {line}" for at, line in enumerate(lines)))  # noqa: S704
+    return Markup("\n".join(f"  {'' if position else label:<9} {line}" for position, line in enumerate(lines)))  # noqa: S704
 
 
 def _on_a_line(text: str) -> str:
     """Without control characters, which a statement from elsewhere could send to a terminal; spaces run together."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _in_markdown(text: str) -> str:
     """Names are anybody's: they must not end a cell or a line, or become markup."""
-    return "".join(f"\\{each}" if each in "\\|`*_<>[]" else each if each.isprintable() else " " for each in text)
+    return "".join(
+        f"\\{character}" if character in "\\|`*_<>[]" else character if character.isprintable() else " "
+        for character in text
+    )

@@ -86,7 +86,7 @@ def privatize(
         kept = {name: kind.rebuilt(name) for name in keep}
         with progress_bar(progress, "texts", len(texts)) as done:
             private = list(_counted(rewriter.rewrite(_strings(kind.read(text))), done))
-        made = {"table": kind.table({text: kind.texts(text, private), **kept})}
+        fields = {"table": kind.table({text: kind.texts(text, private), **kept})}
         if user is not None:
             people = TextsOfPeople(user)
             people.add(kind.read(user), private)
@@ -96,7 +96,7 @@ def privatize(
     else:
         with progress_bar(progress, "texts", len(texts) if isinstance(texts, Sized) else None) as done:
             private = list(_counted(rewriter.rewrite(texts), done))
-        made = {"texts": private}
+        fields = {"texts": private}
     warning = rewriter.warning()
     if warning is not None:
         _logger.warning(warning)
@@ -107,7 +107,7 @@ def privatize(
         documents=len(private),
         tally=rewriter.tally,
         people=people,
-        made=made,
+        made=fields,
     )
 
 

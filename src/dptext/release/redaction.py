@@ -501,9 +501,9 @@ def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> R
     """Return the redaction that a statement is about; None: nothing was redacted."""
     if not is_redacted(statement):
         return None
-    said = statement.parameters
-    terms, has_list = Terms(words), said["redacted_list"]
-    if said["redacted_entities"] is not None:
+    parameters = statement.parameters
+    terms, has_list = Terms(words), parameters["redacted_list"]
+    if parameters["redacted_entities"] is not None:
         raise DataError(
             "the texts were redacted by an analyzer, which no statement holds: what the mechanism saw cannot be made "
             "again from the originals; redact them yourself (Redacted(...).redact), and compare with those"
@@ -512,8 +512,8 @@ def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> R
         raise DataError("the texts were redacted by a list, which no statement holds: give it again (--redact-list)")
     if terms and not has_list:
         raise DataError("the texts were redacted without a list: leave it out")
-    kinds = [kind for kind in _split(said["redacted_kinds"]) if kind in KINDS]
+    kinds = [kind for kind in _split(parameters["redacted_kinds"]) if kind in KINDS]
     redaction = Redaction(kinds=kinds, words=terms)
-    if any(said[name] != value for name, value in redaction.parameters().items()):
+    if any(parameters[name] != value for name, value in redaction.parameters().items()):
         raise DataError("the texts were redacted by other patterns: use the version that the statement names")
     return redaction

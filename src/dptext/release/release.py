@@ -58,9 +58,9 @@ class TextsOfPeople:
         """Count rows: who wrote each, and its text."""
         there = (who for who, text in zip(people, texts, strict=True) if text is not None or self._missing is not None)
         names = [canonical_id(who) for who in there]
-        found = [user_digest(name, _key()) for name in names if name is not None]
-        self._unnamed += len(names) - len(found)
-        self._waiting += b"".join(found)
+        results = [user_digest(name, _key()) for name in names if name is not None]
+        self._unnamed += len(names) - len(results)
+        self._waiting += b"".join(results)
         if len(self._waiting) >= 8 * max(_AT_LEAST, len(self._who) // 4):  # in all, every user is moved rarely
             self._settle()
 
@@ -84,9 +84,9 @@ class TextsOfPeople:
         self._waiting.clear()
 
     def _merge(self, who: NDArray[np.uint64], texts: NDArray[np.int64]) -> None:
-        self._who, at = np.unique(np.concatenate([self._who, who]), return_inverse=True)
+        self._who, position = np.unique(np.concatenate([self._who, who]), return_inverse=True)
         total = np.zeros(len(self._who), dtype=np.int64)
-        np.add.at(total, at.reshape(-1), np.concatenate([self._texts, texts]))
+        np.add.at(total, position.reshape(-1), np.concatenate([self._texts, texts]))
         self._texts = total
 
 
@@ -126,7 +126,7 @@ class Tally:
     unchanged: int = 0
 
     def __add__(self, other: Tally) -> Tally:
-        summed = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        summed = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         return Tally(**{**summed, "longest": max(self.longest, other.longest)})
 
     def as_dict(self) -> dict[str, int]:
@@ -171,8 +171,8 @@ class Release(ReprMixin):
         **Private: for the owner of the texts alone**, as the number of texts is. A statement to hand on has a bound
         that was fixed beforehand: `dptext.statement_for_user`.
         """
-        most = self.most_texts
-        return None if most is None else promise_to(most, [self.statement])
+        most_texts = self.most_texts
+        return None if most_texts is None else promise_to(most_texts, [self.statement])
 
     @property
     def texts(self) -> list[str | None]:
@@ -219,7 +219,7 @@ class Release(ReprMixin):
 
     def _html_fields(self) -> Fields:
         yield from facts_of(self.statement)
-        yield from (("doubt", each) for each in self.doubts)
+        yield from (("doubt", doubt) for doubt in self.doubts)
 
 
 def statement_path(data: Path) -> Path:
@@ -253,8 +253,8 @@ def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
             raise StorageError.of("write", path, error) from None
         return
     with hashed_file(path, owner_only=True) as stream:
-        for each in chain((first,), left):
-            line = json.dumps(asdict(each), ensure_ascii=False) + "\n"
+        for entry in chain((first,), left):
+            line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
             stream.write(line.encode("utf-8", "backslashreplace"))
 
 

@@ -89,7 +89,7 @@ class Charges:
 
     def check(self, release_id: str, identities: Iterable[bytes] | None = None) -> None:
         """Raise if the ledger no longer counts the release, or has charged other rows than those that were read."""
-        digests = [each.digest() for each in self._readings]
+        digests = [reading.digest() for reading in self._readings]
         if identities is not None:
             digests.append(hashlib.sha256(b"".join(identities)).digest())
         if self._seen is not None and any(digest != self._seen for digest in digests):
@@ -295,8 +295,8 @@ def release_file(
                     _do(job, reader, run, done, people)
             charges.check(job.release_id, (part.digest for part in job.parts))
             if job.statement is None:
-                made = _statement(job, run, source)
-                job.remember(made.to_json(), digest=made.data_sha256)
+                statement = _statement(job, run, source)
+                job.remember(statement.to_json(), digest=statement.data_sha256)
             released = Release(
                 statement=PrivacyStatement.from_json(str(job.statement)),
                 documents=job.rows,
@@ -351,7 +351,9 @@ def release_stream(
 
 def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force: bool) -> None:
     """Refuse a place for the statement of a stream that cannot be written, before anything is sent."""
-    check_target(statement, replace=force, apart_from={"IN": [each for each in sources if Path(each) != STANDARD]})
+    check_target(
+        statement, replace=force, apart_from={"IN": [source for source in sources if Path(source) != STANDARD]}
+    )
 
 
 # -- what all releases share ----------------------------------------------------------------------------------
@@ -396,9 +398,9 @@ def check_output(
     """Refuse an output that cannot be written or would destroy something, before any row is read."""
     replace = force or (resume and Job.is_open(out))
     never = {
-        "IN": [each for each in sources if Path(each) != STANDARD],
+        "IN": [source for source in sources if Path(source) != STANDARD],
         "the ledger": [] if ledger is None else [ledger, f"{os.fspath(ledger)}-journal"],
-        **{what: list(files) for what, files in apart_from.items()},
+        **{label: list(files) for label, files in apart_from.items()},
     }
     if not replace and Job.is_open(out) and any(map(os.path.lexists, _written(out))):
         raise interrupted(out)
@@ -424,7 +426,7 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
         # what follows from the guarantee of a document differs from that of its parts
         decided = {name: value for name, value in of.parameters.items() if name not in OF_THE_GUARANTEE}
         same = {**statement.parameters, **decided} == dict(statement.parameters)
-        kept = {each for each in statement.exposed if each.startswith("the column ")}
+        kept = {entry for entry in statement.exposed if entry.startswith("the column ")}
         same = same and kept == {kept_as_it_was(name) for name in keep}
         if same and statement.mechanism == of.mechanism and statement.data_sha256 == file_digest(out):
             return True

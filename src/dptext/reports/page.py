@@ -117,12 +117,12 @@ class Report(ReprMixin):
     @property
     def refuted(self) -> bool:
         """Whether a check failed, or an audit showed the promise to be false."""
-        return any(each.refuted for each in self.verdicts) or any(each.held is False for each in self.checks)
+        return any(verdict.refuted for verdict in self.verdicts) or any(check.held is False for check in self.checks)
 
     @property
     def noise_agrees(self) -> bool:
         """Whether the noise of the release was compared with the original texts, and agrees with the statement."""
-        return any(each.owner_only and each.held for each in self.checks)
+        return any(check.owner_only and check.held for check in self.checks)
 
     @property
     def has_owner_numbers(self) -> bool:
@@ -135,7 +135,7 @@ class Report(ReprMixin):
             or of_corpus
             or self.unchanged is not None
             or self.stayed
-            or any(each.owner_only for each in measured)
+            or any(entry.owner_only for entry in measured)
         )
 
     def shared(self) -> Report:
@@ -144,18 +144,20 @@ class Report(ReprMixin):
         if corpus is not None:
             corpus = replace(
                 corpus,
-                labels=[replace(each, real=None) for each in corpus.labels],
-                spread=[replace(each, real="") for each in corpus.spread if not each.owner_only],
+                labels=[replace(label, real=None) for label in corpus.labels],
+                spread=[replace(entry, real="") for entry in corpus.spread if not entry.owner_only],
                 owner_picture=False,
             )
         return replace(
             self,
-            checks=[replace(each, seen=_OWNER) if each.owner_only else each for each in self.checks if each.is_shared],
+            checks=[
+                replace(check, seen=_OWNER) if check.owner_only else check for check in self.checks if check.is_shared
+            ],
             owner_attacks=(),
             controls=(),
-            utility=[each for each in self.utility if not each.owner_only],
-            fairness=[each for each in self.fairness if not each.owner_only],
-            gaps=[each for each in self.gaps if not each.owner_only],
+            utility=[entry for entry in self.utility if not entry.owner_only],
+            fairness=[entry for entry in self.fairness if not entry.owner_only],
+            gaps=[gap for gap in self.gaps if not gap.owner_only],
             corpus=corpus,
             pictures={},
             figures=(),
@@ -168,22 +170,22 @@ class Report(ReprMixin):
 
     def html(self) -> str:
         """Return the page."""
-        marked = [*((each, True) for each in self.owner_attacks), *((each, False) for each in self.attacks)]
-        rows = [(_row(each, each.attack, *judge(self, each), is_owners), each) for each, is_owners in marked]
-        main = {id(each) for each in (*main_scores(self.owner_attacks), *main_scores(self.attacks))}
+        marked = [*((attack, True) for attack in self.owner_attacks), *((attack, False) for attack in self.attacks)]
+        rows = [(_row(entry, entry.attack, *judge(self, entry), is_owners), entry) for entry, is_owners in marked]
+        main = {id(score) for score in (*main_scores(self.owner_attacks), *main_scores(self.attacks))}
         return filled(
             "reports/templates/page.html",
             report=self,
-            samples=[(each.before, self._tokens_after(each)) for each in self.samples],
-            attacks=[row for row, each in rows if id(each) in main],
-            more_attacks=[row for row, each in rows if id(each) not in main],
+            samples=[(sample.before, self._tokens_after(sample)) for sample in self.samples],
+            attacks=[row for row, entry in rows if id(entry) in main],
+            more_attacks=[row for row, entry in rows if id(entry) not in main],
             controls=[
-                _row(each, each.attack, grade(each.score, each.baseline), "control", owner_only=True)
-                for each in main_scores(self.controls)
+                _row(score, score.attack, grade(score.score, score.baseline), "control", owner_only=True)
+                for score in main_scores(self.controls)
             ],
             bank=of_bank(self.statement),
-            utility=[_row(each, each.what, each.grade, "model", each.owner_only) for each in self.utility],
-            fairness=[_row(each, each.what, each.grade, "model", each.owner_only) for each in self.fairness],
+            utility=[_row(entry, entry.what, entry.grade, "model", entry.owner_only) for entry in self.utility],
+            fairness=[_row(entry, entry.what, entry.grade, "model", entry.owner_only) for entry in self.fairness],
             explanation=explanation_html(self.statement),
             verdict_sign=self._sign,
             base64=lambda picture: base64.b64encode(picture).decode(),
@@ -195,7 +197,7 @@ class Report(ReprMixin):
         if of_bank(self.statement):
             return [(sample.after, False)]
         known = {token.text.lower() for token in split(sample.before)}
-        known |= {each.strip("<>") for each in PLACEHOLDERS.values()}
+        known |= {placeholder.strip("<>") for placeholder in PLACEHOLDERS.values()}
         return [(token.text, token.kind is Kind.WORD and token.text not in known) for token in split(sample.after)]
 
     def card(self) -> str:
@@ -207,9 +209,9 @@ class Report(ReprMixin):
             has_owner_numbers=self.has_owner_numbers,
             statement=self.statement,
             samples=shared.samples,
-            attacks=[(each.attack, each) for each in shared.attacks],
-            utility=[(each.what, each) for each in shared.utility],
-            fairness=[(each.what, each) for each in shared.fairness],
+            attacks=[(attack.attack, attack) for attack in shared.attacks],
+            utility=[(entry.what, entry) for entry in shared.utility],
+            fairness=[(entry.what, entry) for entry in shared.fairness],
             fence="`" * (2 + max(map(len, re.findall("`+", shared.command)), default=1)),  # longer than any in a name
             **_shown(shared, recommendation(shared, to_recipient=True)),
         )
@@ -265,15 +267,17 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
 
 def _shown(report: Report, recommended: Recommendation) -> dict[str, Any]:
     """Return what page and card show alike."""
-    found = answers(report)
-    held = next(each.good for each in found["guarantee"] if each.topic == "held")
+    result = answers(report)
+    held = next(entry.good for entry in result["guarantee"] if entry.topic == "held")
     levels = {
         "guarantee": held if recommended.level in (Level.PROTECTS, Level.NONE, Level.TOO_LARGE) else None,
-        "attack": next((each for each in found["attacks"] if each.topic == (recommended.attack or "membership")), None),
-        "utility": [each for each in found["utility"] if each.topic != "groups"],
+        "attack": next(
+            (entry for entry in result["attacks"] if entry.topic == (recommended.attack or "membership")), None
+        ),
+        "utility": [entry for entry in result["utility"] if entry.topic != "groups"],
     }
     return {
-        "answers": found,
+        "answers": result,
         "recommended": recommended,
         "levels": levels,
         "protected": protected(report.statement),
@@ -285,7 +289,7 @@ def _shown(report: Report, recommended: Recommendation) -> dict[str, Any]:
 
 def _row(result: AttackScore | Measurement, name: str, grade: Grade, of: Of, owner_only: bool) -> dict[str, Any]:
     """Return a result beside its baseline, as the tables of the page show it."""
-    shown = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
+    visible = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
     is_lower = isinstance(result, Measurement) and result.lower_is_better
     is_rival = isinstance(result, Measurement) and result.is_rival
     ceiling = of in ("attacker", "allowed") and is_ceiling(result)
@@ -293,9 +297,9 @@ def _row(result: AttackScore | Measurement, name: str, grade: Grade, of: Of, own
         "kind": next((kind for kind in _KINDS if name.startswith(kind)), ""),
         "name": name,
         "measure": f"{result.measure} (lower is better)" if is_lower else result.measure,
-        "number": shown(result.score.value),
-        "interval": "exact" if is_exact(result) else f"{shown(result.score.low)} to {shown(result.score.high)}",
-        "baseline": shown(result.baseline),
+        "number": visible(result.score.value),
+        "interval": "exact" if is_exact(result) else f"{visible(result.score.low)} to {visible(result.score.high)}",
+        "baseline": visible(result.baseline),
         "baseline_name": result.baseline_name,
         "grade": grade,
         "of": of,

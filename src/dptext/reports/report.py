@@ -99,13 +99,13 @@ def _page(examination: Examination, title: str, command: str) -> Report:
         "utility": _picture_of_use(examination.utility),
     } | examination.pictures
     names = {field.name for field in fields(Report)}
-    found: dict[str, Any] = {name: value for name, value in vars(examination).items() if name in names}
-    found |= {
+    result: dict[str, Any] = {name: value for name, value in vars(examination).items() if name in names}
+    result |= {
         "title": title or f"What is known about {display_name(examination.data)}",
         "pictures": {name: picture for name, picture in pictures.items() if picture is not None},
         "command": command,
     }
-    return Report(**found)
+    return Report(**result)
 
 
 def _picture_of_promise(verdict: Verdict) -> Picture | None:
@@ -118,7 +118,7 @@ def _picture_of_promise(verdict: Verdict) -> Picture | None:
 
 
 def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
-    accuracies = [each for each in found if each.measure == "accuracy"]
-    drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in accuracies]
+    accuracies = [entry for entry in found if entry.measure == "accuracy"]
+    draws = [(accuracy.what.replace(", ", ",\n"), accuracy.score, accuracy.baseline) for accuracy in accuracies]
     caption = "How often each model was right (dot), beside the best blind guess (grey bar)"
-    return (caption, scores_figure(drawn, measure="accuracy")) if len(drawn) > 1 else None
+    return (caption, scores_figure(draws, measure="accuracy")) if len(draws) > 1 else None

@@ -95,9 +95,9 @@ def is_ceiling(score: AttackScore | Measurement) -> bool:
 
 
 def _guarantee(report: Report) -> list[Answer]:
-    statement, found = report.statement, []
+    statement, result = report.statement, []
     if report.identifying:
-        found.append(_answer("guarantee", "identifying", False, columns=report.identifying))
+        result.append(_answer("guarantee", "identifying", False, columns=report.identifying))
     values: dict[str, Any] = {"statement": statement, "corpus": report.corpus, "stays": report.stays}
     values |= {"of_words": of_words(statement), "bank": done_by_bank(statement) if of_bank(statement) else ""}
     strength, strong = strength_in_brief(statement)
@@ -115,7 +115,7 @@ def _guarantee(report: Report) -> list[Answer]:
     pairs = f"the audited pairs of {'texts' if of_bank(statement) else 'words'}"
     held, good = held_in_brief(statement, test, looked_at=pairs)
     return [
-        *found,
+        *result,
         _answer("guarantee", "done", None, **values),
         _answer("guarantee", "strength", strong, words=strength),
         _answer("guarantee", "held", good, words=held, owner_only=test == "compared"),
@@ -123,20 +123,20 @@ def _guarantee(report: Report) -> list[Answer]:
 
 
 def _attacks(report: Report) -> list[Answer]:
-    scores, found = [*report.owner_attacks, *report.attacks], []
+    scores, result = [*report.owner_attacks, *report.attacks], []
     owners = {kind_of(score) for score in report.owner_attacks}
     for kind in dict.fromkeys(map(kind_of, scores)):
         ours = [score for score in scores if kind_of(score) == kind]
-        found.append(_attack(report, kind, ours, owner_only=kind in owners))
+        result.append(_attack(report, kind, ours, owner_only=kind in owners))
     bank, protects = of_bank(report.statement), Strength.of_promise(report.statement) is Strength.PROTECTS
     unchanged = report.unchanged[0] if report.unchanged else 0
-    still = sum(each.whole + each.part for each in report.stayed)
+    still = sum(entry.whole + entry.part for entry in report.stayed)
     for topic, counts, seen in ("unchanged", report.unchanged, unchanged), ("stayed", report.stayed, still):
         if counts:
             good = True if not seen else None if protects or bank else False
             values: dict[str, Any] = {"counts": counts, "seen": seen, "bank": bank, "protects": protects}
-            found.append(_answer("attacks", topic, good, owner_only=True, **values))
-    return found
+            result.append(_answer("attacks", topic, good, owner_only=True, **values))
+    return result
 
 
 def _attack(report: Report, kind: str, scores: Sequence[AttackScore], *, owner_only: bool) -> Answer:
@@ -155,29 +155,29 @@ def _attack(report: Report, kind: str, scores: Sequence[AttackScore], *, owner_o
 
 
 def _utility(report: Report) -> list[Answer]:
-    found = []
+    result = []
     if report.utility:
         ours, *others = report.utility
-        owner = any(each.owner_only for each in report.utility)
-        rivals = sorted((each for each in others if each.is_rival), key=lambda each: -each.score.value)
-        original = [each for each in others if each.what.startswith("trained on original")]
-        learned = [each for each in report.utility if each.what.startswith("trained on the corpus")]
+        owner = any(entry.owner_only for entry in report.utility)
+        rivals = sorted((entry for entry in others if entry.is_rival), key=lambda each: -each.score.value)
+        original = [entry for entry in others if entry.what.startswith("trained on original")]
+        learned = [entry for entry in report.utility if entry.what.startswith("trained on the corpus")]
         pairs = ((mine, other) for mine in learned for other in original if mine.texts == other.texts)
         values: dict[str, Any] = {"ours": ours, "rivals": rivals, "original": original, "corpus": report.corpus}
         values["pair"] = next(pairs, None)
-        found.append(_answer("utility", "use", sign(ours.grade, "model"), owner_only=owner, **values))
+        result.append(_answer("utility", "use", sign(ours.grade, "model"), owner_only=owner, **values))
         for pool in rivals:
             if pool.lead is not None and pool.texts is not None:
-                equal = [each for each in rivals if each.lead is not None and each.lead.low <= 0]
+                equal = [rival for rival in rivals if rival.lead is not None and rival.lead.low <= 0]
                 good = None if pool in equal else True
-                found.append(_answer("utility", "selection", good, owner_only=True, pool=pool, equal=equal, **values))
+                result.append(_answer("utility", "selection", good, owner_only=True, pool=pool, equal=equal, **values))
     if report.gaps:
-        ours_worst = max((each.grade for each in report.gaps if each.of_release), default=Grade.GUESS)
+        ours_worst = max((gap.grade for gap in report.gaps if gap.of_release), default=Grade.GUESS)
         good = {Grade.GUESS: True, Grade.UNCLEAR: None, Grade.LITTLE: None}.get(ours_worst, False)
-        original_gaps = [each for each in report.gaps if not each.of_release]
-        owner = any(each.owner_only for each in report.gaps)
-        found.append(_answer("utility", "groups", good, owner_only=owner, grade=ours_worst, original=original_gaps))
-    return found
+        original_gaps = [gap for gap in report.gaps if not gap.of_release]
+        owner = any(gap.owner_only for gap in report.gaps)
+        result.append(_answer("utility", "groups", good, owner_only=owner, grade=ours_worst, original=original_gaps))
+    return result
 
 
 # -- recommendation ----------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class Recommendation:
 def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendation:
     """Look up what to do with a release: from its guarantee, its kept columns, and the success of attacks."""
     statement, level = report.statement, _level(report)
-    attribute, attack = (_worst(report, of_attributes=each) for each in (True, False))
+    attribute, attack = (_worst(report, of_attributes=entry) for entry in (True, False))
     if _success(report, attribute) >= max(Success.CLEAR, _success(report, attack) + 1):
         attack = attribute
     success, kind = _success(report, attack), "" if attack is None else kind_of(attack)
@@ -283,7 +283,7 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
         "success": success.name,
         "to_recipient": to_recipient,
         "source": next((name for name in ("pool", "bank") if f"{name}_sha256" in parameters), None),
-        "columns_kept": any(each.startswith(_A_COLUMN) for each in statement.exposed),
+        "columns_kept": any(entry.startswith(_A_COLUMN) for entry in statement.exposed),
         "attribute": kind_of(attribute).removeprefix("attribute inference of ")
         if attribute and _success(report, attribute) >= Success.CLEAR
         else "",

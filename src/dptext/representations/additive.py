@@ -247,8 +247,8 @@ def onto_l1_sphere(vectors: Floats) -> Floats:
     >>> onto_l1_sphere([[3.0, -1.0], [0.0, 2.0]]).tolist()
     [[0.75, -0.25], [0.0, 1.0]]
     """
-    given = np.asarray(vectors, dtype=np.float64)
-    normalised: Floats = given / np.abs(given).sum(axis=1, keepdims=True)
+    values = np.asarray(vectors, dtype=np.float64)
+    normalised: Floats = values / np.abs(values).sum(axis=1, keepdims=True)
     return normalised
 
 

@@ -223,7 +223,7 @@ class WeightedBits(BitRandomizer):
         bits = self.bits or _best_bits(budget)
         if bits == 1:
             return OneBitChannel(self.name, dimension, [flip_threshold(budget)])
-        return WeightedChannel(self.name, dimension, [flip_threshold(each) for each in bit_budgets(budget, bits)])
+        return WeightedChannel(self.name, dimension, [flip_threshold(entry) for entry in bit_budgets(budget, bits)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,21 +272,21 @@ class UnaryChannel(BitChannel):
         self.guarantee = PureDP(stated(unary_epsilon(one, zero)))
         p, q = one / SCALE, zero / SCALE
         self._q, self._leaning = q, p - q
-        self._variance_of_one, self._variance_of_zero = (each * (1 - each) / (p - q) ** 2 for each in (p, q))
+        self._variance_of_one, self._variance_of_zero = (entry * (1 - entry) / (p - q) ** 2 for entry in (p, q))
         self.expected_squared_error = self._variance_of_one + (dimension - 1) * self._variance_of_zero
 
     def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
         """See `BitChannel.send`; n one-hot copies of the vectors are never held."""
-        given = checked_vectors(vectors, self.dimension)
-        true = np.empty(len(given), dtype=np.int64)
+        values = checked_vectors(vectors, self.dimension)
+        true = np.empty(len(values), dtype=np.int64)
         step = max(1, _NUMBERS // self.dimension)
 
         def find(first: int) -> None:
-            for start in range(first, min(first + _STEPS_A_TASK * step, len(given)), step):
+            for start in range(first, min(first + _STEPS_A_TASK * step, len(values)), step):
                 rows = slice(start, start + step)
-                true[rows] = self.domain.bound(given[rows]).argmax(axis=1)
+                true[rows] = self.domain.bound(values[rows]).argmax(axis=1)
 
-        for_each_block(find, range(0, len(given), _STEPS_A_TASK * step))
+        for_each_block(find, range(0, len(values), _STEPS_A_TASK * step))
         return self._send_true(true, bits)
 
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
@@ -295,8 +295,8 @@ class UnaryChannel(BitChannel):
     def _send_true(self, true: npt.NDArray[np.int64], bits: RandomBits) -> Sent:
         sent = packed_coins(bits, true.size, np.full(self.dimension, self.zero, dtype=np.uint32))
         rows, byte, mask = np.arange(true.size), true >> 3, (128 >> (true & 7)).astype(np.uint8)
-        drawn = np.where(coins(bits, true.size, self.one), mask, 0).astype(np.uint8)
-        sent[rows, byte] = sent[rows, byte] & ~mask | drawn
+        draws = np.where(coins(bits, true.size, self.one), mask, 0).astype(np.uint8)
+        sent[rows, byte] = sent[rows, byte] & ~mask | draws
         return sent
 
     def _decode(self, sent: Sent) -> Private:

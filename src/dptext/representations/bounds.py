@@ -51,15 +51,15 @@ class Domain(StrEnum):
 
     def bound(self, vectors: npt.ArrayLike) -> Floats:
         """(n, d) float64 vectors of this domain, of any (n, d) values."""
-        given = np.nan_to_num(np.array(vectors, dtype=np.float64), copy=False, nan=0.0)
+        values = np.nan_to_num(np.array(vectors, dtype=np.float64), copy=False, nan=0.0)
         if self is Domain.CUBE:
-            return np.clip(given, -1.0, 1.0, out=given)
+            return np.clip(values, -1.0, 1.0, out=values)
         if self is Domain.ONE_HOT:
-            marked = np.zeros_like(given)
-            marked[np.arange(len(given)), given.argmax(axis=1)] = 1.0
+            marked = np.zeros_like(values)
+            marked[np.arange(len(values)), values.argmax(axis=1)] = 1.0
             return marked
         with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
-            return _onto_sphere(given) if self is Domain.SPHERE else _into_ball(given)
+            return _onto_sphere(values) if self is Domain.SPHERE else _into_ball(values)
 
     def sensitivity(self, dimension: int, relation: Relation = Relation.SUBSTITUTION) -> Sensitivity:
         """How far two vectors of the domain can be apart, or (add/remove) one from nothing at all."""
@@ -113,12 +113,12 @@ def checked_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Flo
 def _as_doubles(vectors: npt.ArrayLike) -> Floats:
     # None is numpy's NaN; text is refused as a type, or "7" would pass where "seven" raises
     try:
-        given = np.asarray(vectors)
-        if given.dtype.kind in "biuf":
+        values = np.asarray(vectors)
+        if values.dtype.kind in "biuf":
             with np.errstate(all="ignore"):  # wider floats overflow quietly
-                return given.astype(np.float64, copy=False)
-        if given.dtype.kind == "O":
-            doubles: Floats = np.frompyfunc(_as_double, 1, 1)(given).astype(np.float64)
+                return values.astype(np.float64, copy=False)
+        if values.dtype.kind == "O":
+            doubles: Floats = np.frompyfunc(_as_double, 1, 1)(values).astype(np.float64)
             return doubles
     except (TypeError, ValueError):
         pass
@@ -184,14 +184,14 @@ def discriminant_directions(centred: Floats, labels: Sequence[Any] | npt.NDArray
 
 def _codes(labels: Sequence[Any] | npt.NDArray[Any], count: int) -> tuple[npt.NDArray[np.int64], int]:
     try:
-        found, codes = np.unique(np.asarray(labels), return_inverse=True)
+        result, codes = np.unique(np.asarray(labels), return_inverse=True)
     except (TypeError, ValueError):
         raise ParameterError("public labels must be a list of numbers or strings, one a text") from None
     if codes.shape != (count,):
         raise ParameterError(f"expected one public label a text, {count} of them, got the shape {np.shape(labels)}")
-    if len(found) < 2:
+    if len(result) < 2:
         raise ParameterError("a supervised projection needs public texts of two labels at least, all have the same")
-    return codes.astype(np.int64), len(found)
+    return codes.astype(np.int64), len(result)
 
 
 def _signed(columns: Floats) -> Floats:
@@ -281,8 +281,8 @@ class Bound:
 
     def apply(self, vectors: npt.ArrayLike) -> Floats:
         """(n, D) vectors of an encoder to (n, `dimension`) vectors of `domain`."""
-        given = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
-        moved = np.clip(given, -_HUGE, _HUGE, out=given)  # no sum of products overflows, if directions are not huge
+        values = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
+        moved = np.clip(values, -_HUGE, _HUGE, out=values)  # no sum of products overflows, if directions are not huge
         with np.errstate(all="ignore"):
             moved -= self.mean
             if self.directions is not None:
@@ -298,7 +298,7 @@ class Bound:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # frozen again, which an unpickled array alone is not
-        return partial(Bound, **{each.name: getattr(self, each.name) for each in fields(self)}), ()
+        return partial(Bound, **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
     @property
     def sha256(self) -> str:
@@ -400,10 +400,10 @@ def _checked(count: int, width: int, *, bound: str, dimension: int | None, proje
 
 def _quantile(moved: Floats, bound: str, quantile: float) -> float:
     sizes = np.abs(moved) if bound == "cube" else np.sqrt(np.einsum("ij,ij->i", moved, moved))
-    found = float(np.quantile(sizes, quantile))
-    if not _SMALLEST <= found <= _LARGEST or not math.isfinite(found):
+    result = float(np.quantile(sizes, quantile))
+    if not _SMALLEST <= result <= _LARGEST or not math.isfinite(result):
         raise ParameterError("the public texts tell no radius (their vectors are all alike, or huge): give one")
-    return found
+    return result
 
 
 def _frozen(values: npt.ArrayLike) -> Floats:

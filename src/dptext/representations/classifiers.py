@@ -309,16 +309,16 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             ParameterError: an argument out of range; the channel does not put out vectors of this width.
         """
         options = self._options()
-        given, targets = _validated(self, X, y)
+        values, targets = _validated(self, X, y)
         self.classes_, codes = coded(targets)
         pair = isinstance(self.public, tuple | list) and len(self.public) == 2
-        dimension = checked_vectors(self.public[0]).shape[1] if pair else given.shape[1]  # type: ignore[index]
-        self.channel_, randomizer = _noise(self.channel, dimension, given.shape[1])
+        dimension = checked_vectors(self.public[0]).shape[1] if pair else values.shape[1]  # type: ignore[index]
+        self.channel_, randomizer = _noise(self.channel, dimension, values.shape[1])
         public = self._checked_public()
         if self.model == "linear":
             if public is not None and self.channel_ is not None:
                 public = (self.channel_.noiseless(public[0]), public[1])
-            self._fit_linear(given, codes, public)
+            self._fit_linear(values, codes, public)
             return self
         noise = self._training_noise(randomizer)
 
@@ -326,7 +326,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             assert public is not None
             return noise.on_public(number, public[0]), public[1]
 
-        self._fit_mlp(given, codes, options, noise, noise.on_arrived, None if public is None else fresh)
+        self._fit_mlp(values, codes, options, noise, noise.on_arrived, None if public is None else fresh)
         return self
 
     def fit_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
@@ -396,7 +396,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 f"training={self.training!r} is for model='mlp': the linear model knows the noise in closed form; "
                 "without a channel it takes vectors as they are"
             )
-        return TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
+        return TrainingOptions(**{field.name: getattr(self, field.name) for field in fields(TrainingOptions)})
 
     def _training_noise(self, randomizer: Randomizer | None) -> TrainingNoise:
         return TrainingNoise(
@@ -406,9 +406,9 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _fit_linear(self, given: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> None:
         classes = len(self.classes_)
         prior = None if public is None else linear_prior(*public, classes)
-        found = fit_linear(given, codes, classes, channel=self.channel_, prior=prior)
-        self.strength_, self.intensity_ = found.strength, found.intensity
-        self._store((found.noisy,), (found.clean,))
+        linear = fit_linear(given, codes, classes, channel=self.channel_, prior=prior)
+        self.strength_, self.intensity_ = linear.strength, linear.intensity
+        self._store((linear.noisy,), (linear.clean,))
 
     def _fit_mlp(
         self,
@@ -419,7 +419,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         seen: Callable[[int, Floats], Floats],
         fresh: Callable[[int], tuple[Floats, Labels]] | None,
     ) -> None:
-        found = train_mlp(
+        result = train_mlp(
             given,
             codes,
             len(self.classes_),
@@ -430,8 +430,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             progress=self.progress,
             seed=self.seed,
         )
-        self.epochs_, self.best_epoch_, self.epsilons_ = found.epochs, found.best, noise.epsilons
-        self._store(found.layers, found.layers)
+        self.epochs_, self.best_epoch_, self.epsilons_ = result.epochs, result.best, noise.epsilons
+        self._store(result.layers, result.layers)
 
     def _store(self, noisy: tuple[Any, ...], clean: tuple[Any, ...]) -> None:
         names = tuple(self.classes_.tolist())
@@ -462,8 +462,8 @@ def _noise(given: object, dimension: int, width: int | None) -> tuple[Channel | 
     randomizer: Randomizer | None = None
     channel: Channel | None = None
     if isinstance(given, PrivacyStatement):
-        randomizer, stated = _stated(given)
-        channel = randomizer.channel(stated)
+        randomizer, expected = _stated(given)
+        channel = randomizer.channel(expected)
     elif isinstance(given, Randomizer):
         randomizer, channel = given, given.channel(dimension)
     elif given is None or isinstance(given, Channel):

@@ -82,12 +82,12 @@ class CubeChannel(Channel):
         private = np.empty(vectors.shape, dtype=np.float32) if everything else np.zeros(vectors.shape, np.float32)
 
         def fill(rows: slice, stream: RandomBits) -> None:
-            given, out = vectors[rows], private[rows]
+            values, out = vectors[rows], private[rows]
             if everything:
-                out[:] = self._noisy(given.reshape(-1), stream).reshape(given.shape)
+                out[:] = self._noisy(values.reshape(-1), stream).reshape(values.shape)
                 return
-            places = uniform_subsets(stream, len(given), of=self.dimension, size=self.numbers)
-            chosen = np.take_along_axis(given, places, axis=1)
+            places = uniform_subsets(stream, len(values), of=self.dimension, size=self.numbers)
+            chosen = np.take_along_axis(values, places, axis=1)
             noisy = self._noisy(chosen.reshape(-1), stream).astype(np.float32)
             np.put_along_axis(out, places, noisy.reshape(chosen.shape), axis=1)
 
@@ -145,8 +145,8 @@ def _plan(epsilon: float, dimension: int, steps: int, *, hybrid: bool) -> Plan:
         grid = np.broadcast_to(halves, (numbers.size, halves.shape[-1])).astype(np.float64)
         errors, shares = _errors(numbers[:, None], epsilons[:, None], grid, dimension, steps, hybrid=hybrid)
         row, column = np.unravel_index(int(errors.argmin()), errors.shape)
-        found = Plan(int(numbers[row]), int(grid[row, column]), float(shares[row, column]))
-        here = (float(errors[row, column]), found)
+        plan = Plan(int(numbers[row]), int(grid[row, column]), float(shares[row, column]))
+        here = (float(errors[row, column]), plan)
         best = here if best is None else min(best, here, key=itemgetter(0))
         middle = grid[np.arange(numbers.size), errors.argmin(axis=1)]
         halves = np.clip(np.rint(middle[:, None] * np.geomspace(1 / 1.05, 1.05, 60)), 0, 2 * steps).astype(np.int64)

@@ -50,7 +50,7 @@ Described = tuple[dict[str, Any], Tensors, PrivacyStatement | None]
 _GRU = "gru."
 _LAYER, _BELOW = "layer.", "below."
 """Arrays of layers, and what stands before the names of those that other layers stand on."""
-_PROVENANCE = tuple(each.name for each in fields(Provenance))
+_PROVENANCE = tuple(field.name for field in fields(Provenance))
 _NAMES = {
     MeanOfWords.name: ("source", "weighting"),
     EmbeddingBag.name: ("most", "trained_on", "trained_texts"),
@@ -114,7 +114,7 @@ def rebuilt(
     if kind == LayeredEncoder.name and not isinstance(given, LayeredEncoder):
         if not isinstance(config["base"], Mapping) or type(config["layers"]) is not int:
             raise TypeError("a folder says how many layers there are, and on what they stand")
-        below = {name.removeprefix(_BELOW): each for name, each in tensors.items() if not name.startswith(_LAYER)}
+        below = {name.removeprefix(_BELOW): entry for name, entry in tensors.items() if not name.startswith(_LAYER)}
         base = rebuilt(config["base"], below, training, source, given)
         names = range(config["layers"])
         layers = tuple((tensors[f"{_LAYER}{place}.weights"], tensors[f"{_LAYER}{place}.bias"]) for place in names)
@@ -256,10 +256,10 @@ class DeviceEncoder(ReprMixin):
                 f"the bound is for vectors of {self.bound.encoder_dimension} numbers, the encoder gives "
                 f"{self.encoder.dimension}: fit it on vectors of this encoder"
             )
-        wanted = self.channel.domain
-        if wanted not in _WITHIN[self.bound.domain]:
+        domain = self.channel.domain
+        if domain not in _WITHIN[self.bound.domain]:
             raise ParameterError(
-                f"{self.randomizer.name} takes vectors of the {wanted}, the bound {self.bound.kind!r} ends in the "
+                f"{self.randomizer.name} takes vectors of the {domain}, the bound {self.bound.kind!r} ends in the "
                 f"{self.bound.domain}: choose another bound"
             )
 
@@ -288,26 +288,26 @@ class DeviceEncoder(ReprMixin):
             ParameterError: one string, or something with columns.
             DataError: an entry that is no string; its place is named.
         """
-        given = checked_texts(texts)
+        values = checked_texts(texts)
         if seed is None:
-            return self.encode_with(given, RandomBits(), progress=progress)
+            return self.encode_with(values, RandomBits(), progress=progress)
         parameters = hashlib.sha256(b"vectors\0" + self.statement.to_json().encode()).digest()
         return self.encode_with(
-            given, NoiseKey(seed).stream(parameters, 0, Batch(given, {}).digest()), progress=progress
+            values, NoiseKey(seed).stream(parameters, 0, Batch(values, {}).digest()), progress=progress
         )
 
     def encode_with(
         self, texts: Iterable[str | None], bits: RandomBits, *, progress: Progress | None = None
     ) -> Private:
         """`encode` with random bits of the caller's, which nothing else may use."""
-        given = checked_texts(texts)
+        values = checked_texts(texts)
         channel = self.channel
-        private = np.empty((len(given), channel.width), dtype=np.float32)
-        for start in range(0, len(given), _TEXTS_AT_ONCE):
+        private = np.empty((len(values), channel.width), dtype=np.float32)
+        for start in range(0, len(values), _TEXTS_AT_ONCE):
             block = slice(start, start + _TEXTS_AT_ONCE)
-            private[block] = channel.sample(self._bounded(given[block]), bits)
+            private[block] = channel.sample(self._bounded(values[block]), bits)
             if progress is not None:
-                progress(min(block.stop, len(given)))
+                progress(min(block.stop, len(values)))
         return private
 
     def clean(self, texts: Iterable[str | None]) -> npt.NDArray[np.float32]:

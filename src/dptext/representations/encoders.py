@@ -167,10 +167,10 @@ class FrozenEncoder(ABC):
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""
-        given = checked_texts(texts)
-        vectors = np.empty((len(given), self.dimension), dtype=np.float32)
-        for block in in_parts(given, self._texts_at_once, progress):
-            vectors[block] = self._vectors(given[block])
+        values = checked_texts(texts)
+        vectors = np.empty((len(values), self.dimension), dtype=np.float32)
+        for block in in_parts(values, self._texts_at_once, progress):
+            vectors[block] = self._vectors(values[block])
         return vectors
 
     @abstractmethod
@@ -268,9 +268,9 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
 
 def finite(values: npt.ArrayLike) -> Vectors:
     """As float32 without NaN (0) and infinities (the largest number of the type), and without a warning."""
-    most = float(np.finfo(np.float32).max)
+    maximum = float(np.finfo(np.float32).max)
     with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
-        return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -most, most).astype(np.float32)
+        return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -maximum, maximum).astype(np.float32)
 
 
 def in_parts(texts: Sequence[str], size: int, progress: Progress | None) -> Iterable[slice]:
@@ -329,11 +329,11 @@ class MeanOfWords(ReprMixin):
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""
-        given = checked_texts(texts)
-        means = np.empty((len(given), self.dimension), dtype=np.float32)
+        values = checked_texts(texts)
+        means = np.empty((len(values), self.dimension), dtype=np.float32)
         rows = self._token_rows()  # its cache holds words of the texts, so it ends with this call
-        for block in in_parts(given, _TEXTS_AT_ONCE, progress):
-            means[block] = self._means(*rows(given[block]))
+        for block in in_parts(values, _TEXTS_AT_ONCE, progress):
+            means[block] = self._means(*rows(values[block]))
         return means
 
     def _means(self, rows: Rows, lengths: Integers) -> Vectors:
@@ -381,8 +381,8 @@ class MeanOfWords(ReprMixin):
         What a centre and a projection are fitted on where no public texts are at hand.
         """
         bits = RandomBits(seed=_SAMPLE_SEED)  # public: it chooses texts that nobody wrote
-        drawn = np.searchsorted(np.cumsum(self._shares()), bits.uniform(texts * words) * (1 - 1e-9))
-        return self._means(drawn.astype(np.int32), np.full(texts, words))
+        draws = np.searchsorted(np.cumsum(self._shares()), bits.uniform(texts * words) * (1 - 1e-9))
+        return self._means(draws.astype(np.int32), np.full(texts, words))
 
     def parameters(self) -> dict[str, Parameter]:
         """Which words and vectors, by their fingerprint, and how they are weighed."""

@@ -50,7 +50,7 @@ def _through(layers: Layers, vectors: Floats) -> Floats:
 
 
 def _finite(layers: Layers) -> bool:
-    return all(np.isfinite(each).all() for pair in layers for each in pair)
+    return all(np.isfinite(entry).all() for pair in layers for entry in pair)
 
 
 def _frozen(array: npt.ArrayLike) -> Array:
@@ -79,10 +79,10 @@ class HidingLayers:
 
     def apply(self, vectors: npt.ArrayLike) -> Vectors:
         """(n, D) to (n, d) float32."""
-        given = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_MOST, neginf=-_MOST)
-        given = np.clip(given, -_MOST, _MOST)
+        values = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_MOST, neginf=-_MOST)
+        values = np.clip(values, -_MOST, _MOST)
         with np.errstate(all="ignore"):
-            return finite(_through(self.layers, given))
+            return finite(_through(self.layers, values))
 
     @cached_property
     def sha256(self) -> str:
@@ -165,10 +165,10 @@ class DeviceModel:
 
     def scores(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """(n, d) vectors to (n, classes), the larger the likelier."""
-        given = checked_vectors(vectors, self.dimension)
+        values = checked_vectors(vectors, self.dimension)
         if self.domain is not None:
-            given = self.domain.bound(given)
-        return _through(self.layers, given)
+            values = self.domain.bound(values)
+        return _through(self.layers, values)
 
     def predict(self, vectors: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of each of (n, d) vectors."""
@@ -194,12 +194,12 @@ class DeviceModel:
     def from_json(cls, text: str) -> Self:
         """What `to_json` wrote."""
         try:
-            found = json.loads(text)
-            if found["format"] != _MODEL:
+            data = json.loads(text)
+            if data["format"] != _MODEL:
                 raise DataError(f"expected {_MODEL!r}, got another format: save it again with this version")
-            layers = tuple((each["weights"], each["bias"]) for each in found["layers"])
-            domain = None if found["domain"] is None else Domain(found["domain"])
-            model = cls(tuple(found["classes"]), layers, domain)
+            layers = tuple((entry["weights"], entry["bias"]) for entry in data["layers"])
+            domain = None if data["domain"] is None else Domain(data["domain"])
+            model = cls(tuple(data["classes"]), layers, domain)
             # a class that is a list, a number that is none: what a server sent is not always what it saved
             if np.asarray(model.classes).ndim == 1 and _finite(model.layers):
                 return model

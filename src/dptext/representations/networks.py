@@ -133,24 +133,24 @@ def train_mlp(
         aside = _as_tensors(torch, begin[held] / divisor, labels[held], device)
         base = None if seen is not None else _as_tensors(torch, vectors[kept] / divisor, labels[kept], device)
         history: list[Epoch] = []
-        best, least, layers = 0, np.inf, layers_of(network, divisor)
+        best, minimum, layers = 0, np.inf, layers_of(network, divisor)
         for number in range(1, options.epochs + 1):
             optimiser.param_groups[0]["lr"] = options.learning_rate * options.learning_rate_decay ** (number - 1)
-            shown = base
-            if shown is None:
+            visible = base
+            if visible is None:
                 assert seen is not None
-                shown = _as_tensors(torch, seen(number, vectors[kept]) / divisor, labels[kept], device)
+                visible = _as_tensors(torch, seen(number, vectors[kept]) / divisor, labels[kept], device)
             if fresh is not None:
                 more, their = fresh(number)
                 added = _as_tensors(torch, more / divisor, their, device)
-                shown = tuple(torch.cat(pair) for pair in zip(shown, added, strict=True))
-            loss = _one_epoch(torch, network, optimiser, shown, options)
+                visible = tuple(torch.cat(pair) for pair in zip(visible, added, strict=True))
+            loss = _one_epoch(torch, network, optimiser, visible, options)
             held_out = _loss(torch, network, aside) if len(held) else None
             history.append(Epoch(number, options.epochs, loss, held_out))
             if progress is not None:
                 progress(history[-1])
-            if held_out is None or held_out < least:
-                best, least, layers = number, np.inf if held_out is None else held_out, layers_of(network, divisor)
+            if held_out is None or held_out < minimum:
+                best, minimum, layers = number, np.inf if held_out is None else held_out, layers_of(network, divisor)
             elif number - best >= options.patience:
                 break
     return Training(layers, tuple(history), best)
@@ -367,8 +367,8 @@ def bounding(torch: Any, bound: Domain | str) -> Callable[[Any], Any]:
         return vectors.clamp(-1.0, 1.0)
 
     def min_max(vectors: Any) -> Any:
-        least = vectors.min(dim=1, keepdim=True).values
-        return (vectors - least) / (vectors.max(dim=1, keepdim=True).values - least).clamp(min=_TINY)
+        values = vectors.min(dim=1, keepdim=True).values
+        return (vectors - values) / (vectors.max(dim=1, keepdim=True).values - values).clamp(min=_TINY)
 
     def l1_sphere(vectors: Any) -> Any:
         directed = sphere(vectors)
@@ -396,18 +396,18 @@ def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
     if isinstance(schedule, str):
         return SCHEDULES[check_choice("schedule", schedule, SCHEDULES)](epochs)
     if callable(schedule):
-        given = [schedule(epoch) for epoch in range(1, epochs + 1)]
+        values = [schedule(epoch) for epoch in range(1, epochs + 1)]
     elif isinstance(schedule, Sequence | np.ndarray):
         if len(schedule) < epochs:
             raise ParameterError(f"schedule must have an epsilon for each of {epochs} epochs, got {len(schedule)}")
-        given = list(schedule[:epochs])
+        values = list(schedule[:epochs])
     else:
         raise ParameterError(
             "schedule must be a name, a list of epsilons or a function of the epoch's number, got "
             f"{type(schedule).__name__}"
         )
     return tuple(
-        check_float(f"the schedule's epsilon of epoch {n}", epsilon, above=0) for n, epsilon in enumerate(given, 1)
+        check_float(f"the schedule's epsilon of epoch {n}", epsilon, above=0) for n, epsilon in enumerate(values, 1)
     )
 
 
@@ -439,9 +439,9 @@ class TrainingNoise:
                 )
             self.epsilons = epsilons_of(schedule, epochs)
             self._channels = tuple(
-                replace(randomizer, epsilon=each).channel(channel.dimension) for each in self.epsilons
+                replace(randomizer, epsilon=epsilon).channel(channel.dimension) for epsilon in self.epsilons
             )
-            if any(each.width != channel.width for each in self._channels):
+            if any(entry.width != channel.width for entry in self._channels):
                 raise ParameterError(f"{randomizer.name} puts out vectors of other widths at the schedule's epsilons")
         bits = RandomBits() if seed is None else RandomBits.keyed(seed_bytes(b"noise of a training", seed))
         self._streams = bits.spawn(epochs + 1)
@@ -468,13 +468,13 @@ class TrainingNoise:
         if not epoch or not self._channels:
             return 0.0
         assert self.channel is not None
-        has, wanted = self.channel.expected_squared_error, self._channels[epoch - 1].expected_squared_error
-        if not (math.isfinite(has) and math.isfinite(wanted)):
+        has, target = self.channel.expected_squared_error, self._channels[epoch - 1].expected_squared_error
+        if not (math.isfinite(has) and math.isfinite(target)):
             raise ParameterError(
                 f"what {self.channel.name} puts out estimates no vector, so there is no telling how much noise is to "
                 "come on top of it: train on public vectors (fit_public), or with training='robust'"
             )
-        return math.sqrt(max(wanted - has, 0.0) / self.channel.width)
+        return math.sqrt(max(target - has, 0.0) / self.channel.width)
 
     def pooled(self, seen: Callable[[int, Floats], Floats], vectors: Floats) -> float:
         """The root mean square of a coordinate over all epochs: in adaptive training no single one is typical."""

@@ -166,20 +166,20 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
                 "this encoder needs public texts to find a centre and a projection: fit(public_texts), with texts that "
                 "nobody has to be protected in"
             )
-        how: dict[str, Any] = {"bound": kind, "projection": self.projection, "centre": bool(self.centre)}
-        how["labels"] = labels if supervised else None
+        fields: dict[str, Any] = {"bound": kind, "projection": self.projection, "centre": bool(self.centre)}
+        fields["labels"] = labels if supervised else None
         self.kept_ = None
         if self.projection is None:
             dimension = encoder.dimension
         elif dimension is None:
-            fit_bound(public, dimension=1, **how)  # it says what is wrong with texts and labels
-            self.kept_ = best_dimension(public, randomizer, **how)
+            fit_bound(public, dimension=1, **fields)  # it says what is wrong with texts and labels
+            self.kept_ = best_dimension(public, randomizer, **fields)
             dimension = USUAL if self.kept_ is None else self.kept_.dimension
         dimension = min(dimension, encoder.dimension)
         fitted = fit_bound(
-            public, dimension=dimension, public_name=_MADE_UP if public_texts is None else self.public_name, **how
+            public, dimension=dimension, public_name=_MADE_UP if public_texts is None else self.public_name, **fields
         )
-        self.kept_ = self.kept_ or kept_of(public, randomizer, dimension, **how)
+        self.kept_ = self.kept_ or kept_of(public, randomizer, dimension, **fields)
         return fitted
 
     def fit_transform(

@@ -68,10 +68,10 @@ class CapChannel(Channel):
         return (along + (self.dimension - 1) * across) / shrinkage**2 - 1
 
     def _best_height(self, epsilon: float) -> float:
-        most = _HIGHEST if self._sphere else 37 / math.sqrt(self.dimension)
-        low, high = 0.0, min(most, math.sqrt(1 - math.exp(-2 * (epsilon + 20) / max(self.dimension - 1, 1))) * 1.01)
+        maximum = _HIGHEST if self._sphere else 37 / math.sqrt(self.dimension)
+        low, high = 0.0, min(maximum, math.sqrt(1 - math.exp(-2 * (epsilon + 20) / max(self.dimension - 1, 1))) * 1.01)
         if not self._sphere:
-            high = min(most, math.sqrt(2 * (epsilon + 10) / self.dimension))
+            high = min(maximum, math.sqrt(2 * (epsilon + 10) / self.dimension))
         ratio = (math.sqrt(5) - 1) / 2
         one, two = high - ratio * (high - low), low + ratio * (high - low)
         for _ in range(80):
@@ -119,8 +119,10 @@ class CapChannel(Channel):
         heights = self._free_heights(along, across)
         above = np.flatnonzero(heights >= self.height)
         while above.size:
-            again = bits.normal(above.size, self.dimension)
-            heights[above] = self._free_heights(again[:, 0], np.sqrt(np.einsum("ij,ij->i", again[:, 1:], again[:, 1:])))
+            repeated = bits.normal(above.size, self.dimension)
+            heights[above] = self._free_heights(
+                repeated[:, 0], np.sqrt(np.einsum("ij,ij->i", repeated[:, 1:], repeated[:, 1:]))
+            )
             above = above[heights[above] >= self.height]
         return heights
 

@@ -56,9 +56,9 @@ class Channel(ReprMixin, ABC):
 
     def sample(self, vectors: npt.ArrayLike, bits: RandomBits) -> Private:
         """(n, d) vectors to (n, k) float32 private ones, each with fresh noise: a new release."""
-        given = checked_vectors(vectors, self.dimension)
+        values = checked_vectors(vectors, self.dimension)
         with np.errstate(all="ignore"):  # no value raises, whatever a caller told numpy to raise at
-            return self._sample(self.domain.bound(given), bits)
+            return self._sample(self.domain.bound(values), bits)
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
         """(n, d) vectors to what the outputs would be without the noise: for *public* vectors only. *Not private.*
@@ -166,12 +166,12 @@ class Randomizer(ReprMixin, ABC):
         Raises:
             ParameterError: not an array of shape (n, d).
         """
-        given = checked_vectors(vectors)
-        return self.channel(given.shape[1]).sample(given, RandomBits(seed))
+        values = checked_vectors(vectors)
+        return self.channel(values.shape[1]).sample(values, RandomBits(seed))
 
     def options(self) -> dict[str, Parameter]:
         """Its arguments, for the statement and for rebuilding it."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def statement(self, dimension: int, *, seeded: bool = False) -> PrivacyStatement:
         """The promise for one vector of a person: unit document, substitution, local."""
@@ -238,9 +238,9 @@ class BitChannel(Channel):
 
     def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
         """(n, d) vectors to (n, bytes) uint8, each with fresh noise: a release."""
-        given = checked_vectors(vectors, self.dimension)
+        values = checked_vectors(vectors, self.dimension)
         with np.errstate(all="ignore"):  # as in `sample`
-            return self._send(self.domain.bound(given), bits)
+            return self._send(self.domain.bound(values), bits)
 
     def decode(self, sent: npt.ArrayLike) -> Private:
         """(n, bytes) uint8 to the (n, k) float32 that `sample` would have given: any bytes mean something."""
@@ -282,8 +282,8 @@ class BitRandomizer(Randomizer):
         Raises:
             ParameterError: not an array of shape (n, d).
         """
-        given = checked_vectors(vectors)
-        return self._bit_channel(given.shape[1]).send(given, RandomBits(seed))
+        values = checked_vectors(vectors)
+        return self._bit_channel(values.shape[1]).send(values, RandomBits(seed))
 
     def decode(self, sent: npt.ArrayLike, dimension: int) -> Private:
         """(n, bytes) uint8 of `send` to (n, k) float32 private vectors: post-processing, no release.

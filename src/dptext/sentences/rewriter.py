@@ -126,13 +126,13 @@ class BankRewriter(TextMechanism):
         if self.unit == "document":
             return self.statement.replace(seeded=seeded)
         guarantee = for_group(PureDP(self.epsilon), longest) if longest else PureDP(0.0)
-        made = self._statement(
+        statement = self._statement(
             guarantee,
             Unit.DOCUMENT,
             Condition(requirements=(SameSentenceCount(),), note="losses add up over sentences"),
         )
         counted = {"sentences_counted": longest, RELINKING: self.relinking(GUESSED_AMONG, parts=max(1, longest))}
-        return made.replace(seeded=seeded, parameters={**made.parameters, **counted})
+        return statement.replace(seeded=seeded, parameters={**statement.parameters, **counted})
 
     @property
     def longest_document(self) -> int | None:
@@ -190,8 +190,8 @@ class BankRewriter(TextMechanism):
         """The promise for what is drawn at once: of a sentence the share of its document, where epsilon is for that."""
         if self._is_whole or self.unit == "sentence":
             return self.statement
-        made = self._statement(PureDP(self.selection.epsilon), Unit.SENTENCE, ANY_TWO)
-        return made.replace(parameters={**made.parameters, RELINKING: self.relinking(GUESSED_AMONG, parts=1)})
+        statement = self._statement(PureDP(self.selection.epsilon), Unit.SENTENCE, ANY_TWO)
+        return statement.replace(parameters={**statement.parameters, RELINKING: self.relinking(GUESSED_AMONG, parts=1)})
 
     def relinking(self, people: int, texts: Iterable[str | None] | None = None, *, parts: int | None = None) -> float:
         """The chance that somebody who knows the texts of so many people, all equally likely before, names whose text
@@ -230,10 +230,10 @@ class BankRewriter(TextMechanism):
         """What of a text is replaced: its sentences, cut and filled up as the unit says, or the text as a whole."""
         if self._is_whole:
             return [text]
-        found = sentences(text)[: self.max_sentences]
+        sentence = sentences(text)[: self.max_sentences]
         if self.unit == "document":
-            found += [""] * ((self.max_sentences or 0) - len(found))
-        return found
+            sentence += [""] * ((self.max_sentences or 0) - len(sentence))
+        return sentence
 
     def replacing(self) -> _Replacing:
         """See `TextMechanism`."""
@@ -256,10 +256,10 @@ class BankRewriter(TextMechanism):
     def distributions(self, texts: Iterable[str | None]) -> Floats:
         """(n, N) float64: what is really drawn from for each of n parts."""
         parts = checked_texts(texts)
-        found = np.empty((len(parts), len(self.bank)))
+        result = np.empty((len(parts), len(self.bank)))
         for start, which, sets in self._sets(parts):
-            found[start : start + len(which)] = self.selection.distributions(sets)[which]
-        return found
+            result[start : start + len(which)] = self.selection.distributions(sets)[which]
+        return result
 
     def _sets(self, parts: Sequence[str]) -> Iterator[tuple[int, Rows, Rows]]:
         """Of the parts from a place on: which of the sets is that of each, and the sets of those that differ."""
@@ -304,13 +304,13 @@ class _Replacing:
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
         parts = [self._rewriter.parts(text) for text in texts]
-        drawn = self._rewriter._drawn([*chain.from_iterable(parts)], bits)
-        counts = [len(each) for each in parts]
+        draws = self._rewriter._drawn([*chain.from_iterable(parts)], bits)
+        counts = [len(part) for part in parts]
         ends = np.cumsum([0, *counts]).tolist()
-        private = [" ".join(drawn[start:end]) for start, end in pairwise(ends)]
-        kept = sum(map(_is_same, chain.from_iterable(parts), drawn))
+        private = [" ".join(draws[start:end]) for start, end in pairwise(ends)]
+        kept = sum(map(_is_same, chain.from_iterable(parts), draws))
         unchanged = sum(map(_is_same, texts, private))
-        return private, Tally(longest=max(counts, default=0), words=len(drawn), kept=kept, unchanged=unchanged)
+        return private, Tally(longest=max(counts, default=0), words=len(draws), kept=kept, unchanged=unchanged)
 
 
 def _is_same(text: str, private: str) -> bool:
@@ -321,7 +321,7 @@ def _is_same(text: str, private: str) -> bool:
 
 def _share(epsilon: float, parts: int) -> float:
     """The largest epsilon of which so many are at most epsilon together."""
-    each = epsilon / parts
-    while Fraction(each) * parts > Fraction(epsilon):
-        each = math.nextafter(each, 0.0)
-    return each
+    entry = epsilon / parts
+    while Fraction(entry) * parts > Fraction(epsilon):
+        entry = math.nextafter(entry, 0.0)
+    return entry

@@ -86,6 +86,6 @@ class SentencePrivatizer(TextPrivatizer):
                 raise ParameterError("a TextBank has its encoder: leave encoder out")
             return self.bank
         if isinstance(self.bank, str | os.PathLike) and announces_bank(check_path("bank", self.bank)):
-            given: Any = self.encoder
-            return TextBank.load(self.bank, encoder=given)
+            encoder: Any = self.encoder
+            return TextBank.load(self.bank, encoder=encoder)
         return TextBank(self.bank, encoder=self.encoder)

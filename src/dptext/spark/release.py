@@ -266,8 +266,8 @@ class OutputFolder:
 
     def publish(self, statement: PrivacyStatement) -> None:
         """Put the statement in place and then the rows; if a step fails, what they replace comes back."""
-        made = self._in_work("privacy.json")
-        stream = self._system.create(made, True)
+        output = self._in_work("privacy.json")
+        stream = self._system.create(output, True)
         try:
             stream.write(bytearray(f"{statement.to_json()}\n".encode()))
         finally:
@@ -275,7 +275,7 @@ class OutputFolder:
         self._check_free()
         replaced = [(self._out, self._in_work("before")), (self._statement, self._in_work("before.privacy.json"))]
         steps = [step for step in replaced if self._system.exists(step[0])]
-        steps += [(made, self._statement), (self._path(self.rows), self._out)]
+        steps += [(output, self._statement), (self._path(self.rows), self._out)]
         done: list[tuple[Any, Any]] = []
         try:
             for path, target in steps:

@@ -243,7 +243,7 @@ class ChatEndpoint:
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [
-                {"role": role, "content": each} for role, each in zip(("system", "user"), messages, strict=True)
+                {"role": role, "content": entry} for role, entry in zip(("system", "user"), messages, strict=True)
             ],
             "temperature": self.temperature,
             "stream": False,
@@ -282,7 +282,7 @@ class ChatEndpoint:
     async def _call(self, client: Any, call: _Call) -> tuple[str, ...]:
         """The texts of one call; none where it failed, or where no call is left."""
         limits = self.limits
-        for again in range(limits.retries + 1):
+        for index in range(limits.retries + 1):
             if self.calls >= self.max_calls:
                 return ()
             self.calls += 1
@@ -291,10 +291,10 @@ class ChatEndpoint:
             except _CallError as failure:
                 if failure.is_final:
                     raise SourceError(f"the server at {self.host} refuses to answer: {failure.kind}") from None
-                if not failure.is_passing or again == limits.retries:
+                if not failure.is_passing or index == limits.retries:
                     self._count_failure(failure)
                     return ()
-                pause = limits.backoff * 2.0**again if failure.wait is None else failure.wait
+                pause = limits.backoff * 2.0**index if failure.wait is None else failure.wait
                 await asyncio.sleep(min(pause, limits.wait))
             else:
                 self._failed_in_a_row = 0
@@ -321,8 +321,8 @@ class ChatEndpoint:
                     if len(answer) > limits.answer_bytes:
                         raise _CallError(f"an answer of more than {limits.answer_bytes:,} bytes")
         except (TimeoutError, httpx.TimeoutException) as error:
-            what = "no connection" if isinstance(error, httpx.ConnectTimeout) else "no whole answer"
-            raise _CallError(f"{what} in time", is_passing=True) from None
+            text = "no connection" if isinstance(error, httpx.ConnectTimeout) else "no whole answer"
+            raise _CallError(f"{text} in time", is_passing=True) from None
         except httpx.ConnectError as error:
             raise _CallError(f"no connection ({error})", is_passing=True) from None
         except httpx.HTTPError as error:  # its message may hold a part of the answer
@@ -424,14 +424,14 @@ def _in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _checked_address(url: object, httpx: Any) -> tuple[str, str, bool]:
-    given = validation.check_text("url", url)
+    text = validation.check_text("url", url)
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(text)
         host, port = parts.hostname, parts.port
-        httpx.URL(given)
+        httpx.URL(text)
     except (ValueError, httpx.InvalidURL):
         parts, host, port = SplitResult("", "", "", "", ""), None, None
-    if parts.scheme not in ("http", "https") or not host or not given.isascii() or any(each <= " " for each in given):
+    if parts.scheme not in ("http", "https") or not host or not text.isascii() or any(entry <= " " for entry in text):
         raise ParameterError("url must be an address as in http://localhost:8080/v1 or https://api.example.org/v1")
     if "@" in parts.netloc:
         raise ParameterError("url must be without a user and a password: give a key as key= or key_variable=")
@@ -485,8 +485,8 @@ class _Key:
 
 def _checked_key(name: str, value: object) -> str:
     if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable() or " " in value:
-        what = "nothing" if value is None or value == "" else "something else"
-        raise ParameterError(f"{name} must hold a key of printable ASCII characters without spaces, got {what}")
+        text = "nothing" if value is None or value == "" else "something else"
+        raise ParameterError(f"{name} must hold a key of printable ASCII characters without spaces, got {text}")
     return value
 
 

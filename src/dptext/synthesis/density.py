@@ -112,9 +112,9 @@ class LogRatio:
 
     def scores(self, vectors: npt.ArrayLike) -> Floats:
         """(n, K) float64, equation (scores), of (n, k) vectors."""
-        nearness, found = self._linear(vectors)
-        found += nearness[:, None]
-        return found
+        nearness, result = self._linear(vectors)
+        result += nearness[:, None]
+        return result
 
     def nearness(self, vectors: npt.ArrayLike) -> Floats:
         """(n,) float64, equation (nearness), of (n, k) vectors."""
@@ -122,13 +122,13 @@ class LogRatio:
 
     def _linear(self, vectors: npt.ArrayLike) -> tuple[Floats, Floats]:
         """The nearness, and the scores without it."""
-        given = np.asarray(vectors)
+        values = np.asarray(vectors)
         both = np.vstack([self.domain[None], self.weights]).T
-        found = np.empty((len(given), both.shape[1]))
-        for start in range(0, len(given), _ROWS_AT_ONCE):
+        result = np.empty((len(values), both.shape[1]))
+        for start in range(0, len(values), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            found[rows] = given[rows].astype(np.float64) @ both
-        return found[:, 0] + self.domain_offset, found[:, 1:] + self.offsets
+            result[rows] = values[rows].astype(np.float64) @ both
+        return result[:, 0] + self.domain_offset, result[:, 1:] + self.offsets
 
 
 def _moments(released: Floats, sigma: float, b: float) -> tuple[Floats, Floats, Floats]:
@@ -217,9 +217,9 @@ def _posterior(gaps: Floats, spread: Floats, values: Floats) -> tuple[Floats, fl
 
 
 def _frozen(values: Floats) -> Floats:
-    found = np.array(values, dtype=np.float64)
-    found.setflags(write=False)
-    return found
+    result = np.array(values, dtype=np.float64)
+    result.setflags(write=False)
+    return result
 
 
 Indices = npt.NDArray[np.intp]
@@ -244,45 +244,45 @@ def choose(
     variety: float = VARIETY,
 ) -> tuple[Indices, Indices]:
     """Rows of n different candidates and their classes, in random order."""
-    table, close, asked = (np.asarray(each, dtype=np.float64) for each in (scores, nearness, shares))
+    table, close, requested = (np.asarray(score, dtype=np.float64) for score in (scores, nearness, shares))
     n, variety = check_int("n", n, minimum=0), check_float("variety", variety, minimum=0, maximum=1)
     if n > len(table):
         raise ParameterError(
             f"n must be at most the number of candidates, {len(table):,}, got {n:,}: ask for fewer texts, or give a "
             "larger pool"
         )
-    wanted = quotas(asked, n)
+    target = quotas(requested, n)
     if n == 0:
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
     closest = near(close)
     eligible = np.zeros(len(table), dtype=bool)
     eligible[closest if len(closest) >= _ROOM * n else slice(None)] = True
     closest = near(close, least=_ROOM * n)
-    table = table + _offsets(table[closest], asked / asked.sum(), wanted)
+    table = table + _offsets(table[closest], requested / requested.sum(), target)
     classes = table.argmax(axis=1)
     margins = _margins(table)
-    count = np.bincount(classes[closest], minlength=len(asked)).tolist()
+    count = np.bincount(classes[closest], minlength=len(requested)).tolist()
     like_people = np.minimum(close, 0.0)
     picked = []
-    for code, size in enumerate(wanted.tolist()):
+    for code, size in enumerate(target.tolist()):
         candidates = np.flatnonzero((classes == code) & eligible)
         rank = _ranks(margins[candidates]) * _ranks(like_people[candidates])
         order = candidates[np.argsort(-rank, kind="stable")]
         window = min(len(order), size + int(np.ceil(variety * max(0, count[code] - size))))
         picked.append(order[_shuffled(window, bits)[:size]])
-    _make_up(picked, wanted, table)
+    _make_up(picked, target, table)
     order = _shuffled(n, bits)
-    return np.concatenate(picked)[order], np.repeat(np.arange(len(wanted)), wanted)[order]
+    return np.concatenate(picked)[order], np.repeat(np.arange(len(target)), target)[order]
 
 
 def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     """(K,) whole numbers with sum n in proportion to shares: the largest remainders get one more."""
-    given = np.asarray(shares, dtype=np.float64)
-    exact = given / given.sum() * n
-    found: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
-    left = n - int(found.sum())
-    found[np.lexsort((-given, found - exact))[:left]] += 1
-    return found
+    values = np.asarray(shares, dtype=np.float64)
+    exact = values / values.sum() * n
+    result: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    left = n - int(result.sum())
+    result[np.lexsort((-values, result - exact))[:left]] += 1
+    return result
 
 
 def near(nearness: Floats, *, least: float = 1.0) -> Indices:

@@ -114,12 +114,12 @@ class TextDistribution(ReprMixin):
         Args:
             shares: as in `sample`; with ``"uniform"``, rare labels are no reason for doubt.
         """
-        found = []
+        result = []
         counts, features = self.matrix[:, 0] / self.sigma, self.matrix[:, 1:] / self.sigma
         whole = features.sum(axis=0)
         if not _is_seen(features):
             why = ", or their labels are none of these, or spelled in another way" if self.labels.columns else ""
-            found.append(
+            result.append(
                 f"the description cannot be told from its noise: there are too few people for this epsilon{why}; what "
                 "is made from it is chosen by chance"
             )
@@ -128,20 +128,20 @@ class TextDistribution(ReprMixin):
             # what the noise on the counts adds
             further=SURE**2 * len(counts) * float(whole @ whole) / max(counts.sum(), 1.0) ** 2,
         ):
-            found.append(
+            result.append(
                 "the labels cannot be told apart: there are too few people for this epsilon, or the features do not "
                 "see what their texts differ in (is the pool in another language, or from another domain?)"
             )
         rare = [name for name, count in zip(self.labels.names, counts, strict=True) if count < SURE]
-        if self.labels.columns and rare and not found:
+        if self.labels.columns and rare and not result:
             named = ", ".join(map(repr, rare[:_NAMED])) + (f" and {len(rare) - _NAMED:,} more" * (len(rare) > _NAMED))
-            found.append(
+            result.append(
                 f"the noisy count of {named} is within its noise: hardly anybody has such a label, or its name is "
                 "spelled in another way; texts for it are chosen by chance"
             )
-        elif self.labels.columns and not found and shares == "released":
-            found += rare_labels(self.labels.names, self.ratio.shares, "documents")
-        return tuple(found)
+        elif self.labels.columns and not result and shares == "released":
+            result += rare_labels(self.labels.names, self.ratio.shares, "documents")
+        return tuple(result)
 
     def weigh(self, texts: Sequence[str]) -> Weights:
         """How likely texts are among the described ones. They must be public, or made from what is."""
@@ -192,7 +192,7 @@ class TextDistribution(ReprMixin):
         """
         if not len(labels) or len(labels) != len(texts):
             raise ParameterError(f"labels must be one for each of {len(texts)} texts, got {len(labels)}")
-        return float(np.mean(self.predict(texts) == [canonical_label(each) for each in labels]))
+        return float(np.mean(self.predict(texts) == [canonical_label(label) for label in labels]))
 
     def fit(self, *_: Any, **__: Any) -> Never:
         """Raise a ParameterError: a release is fitted. To scikit-learn an estimator is what has this method."""
@@ -227,7 +227,7 @@ class TextDistribution(ReprMixin):
         if scores.shape[1] > 1:
             scores = scores - scores.mean(axis=1, keepdims=True)
         best = np.argsort(-scores, axis=0, kind="stable")
-        return {name: tuple(words[row] for row in best[:, at]) for at, name in enumerate(self.labels.names)}
+        return {name: tuple(words[row] for row in best[:, position]) for position, name in enumerate(self.labels.names)}
 
     def sample(
         self,
@@ -338,10 +338,10 @@ class TextDistribution(ReprMixin):
         self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source, doubts: tuple[str, ...]
     ) -> Release:
         """Texts with their labels, and the statement of this release with what the source adds to it."""
-        values, said = [self.labels.values_of(int(code)) for code in classes], self.statement.parameters
+        values, text = [self.labels.values_of(int(code)) for code in classes], self.statement.parameters
         columns = {column: [row[column] for row in values] for column in self.labels.columns}
         statement = self.statement.replace(
-            parameters={**said, **source.parameters(), **said, "texts": len(texts)},  # no source overrides the release
+            parameters={**text, **source.parameters(), **text, "texts": len(texts)},  # no source overrides the release
             assumptions=(*self.statement.assumptions, *source.assumptions()),
             exposed=(*self.statement.exposed, *source.exposed()),
             data_sha256=None,
@@ -374,8 +374,8 @@ class TextDistribution(ReprMixin):
         announced = {
             "labels": {
                 "columns": list(self.labels.columns),
-                "values": [list(each) for each in self.labels.values],
-                "learned": {name: each.to_json() for name, each in self.labels.learned},
+                "values": [list(value) for value in self.labels.values],
+                "learned": {name: entry.to_json() for name, entry in self.labels.learned},
                 "descriptions": [list(texts) for texts in self.labels.descriptions],
             },
             "sigma": self.sigma,
@@ -434,7 +434,7 @@ class TextDistribution(ReprMixin):
 
     def disagreements(self) -> list[str]:
         """In what the statement disagrees with what it speaks of; empty where it says what was released."""
-        said = self.statement.parameters
+        parameters = self.statement.parameters
         known: Mapping[str, object] = {
             "sigma": self.sigma,
             "classes": len(self.labels),
@@ -445,8 +445,8 @@ class TextDistribution(ReprMixin):
         }
         prior = {**dict(self.labels.learned), **self.features.prior}
         known = {**known, **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()}}
-        wrong = [name for name, value in known.items() if said.get(name) != value]
-        wrong += [name for name in said if name.startswith("promise_of_") and name not in known]
+        wrong = [name for name, value in known.items() if parameters.get(name) != value]
+        wrong += [name for name in parameters if name.startswith("promise_of_") and name not in known]
         if not is_described(self.statement):
             wrong.append("mechanism")
         if not noise_is_enough(self.statement) or not _counts_in(self.statement, prior):
@@ -464,7 +464,7 @@ class TextDistribution(ReprMixin):
         yield from facts_of(self.statement)
         if self.labels.columns:
             yield "shares", ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
-        yield from (("doubt", each) for each in self.doubts())
+        yield from (("doubt", doubt) for doubt in self.doubts())
 
     def plot(self, axes: Any = None) -> Any:
         """Draw how far the description stands out of its noise: the numbers that were released, the largest first,
@@ -475,9 +475,9 @@ class TextDistribution(ReprMixin):
         axes = get_axes(axes)
         strengths = -np.sort(-np.abs(self.matrix[:, 1:]) / self.sigma, axis=1)
         ranks = np.arange(1, strengths.shape[1] + 1)
-        for name, found in zip(self.labels.names[:_LINES], strengths, strict=False):
+        for name, result in zip(self.labels.names[:_LINES], strengths, strict=False):
             label = name if self.labels.columns else "all texts"
-            axes.plot(ranks, found, label=in_letters(label), markersize=3, **next_style(axes))
+            axes.plot(ranks, result, label=in_letters(label), markersize=3, **next_style(axes))
         # the quantiles of a half-normal law, in descending order
         law = NormalDist()
         noise = [law.inv_cdf(1 - (rank - 0.5) / len(ranks) / 2) for rank in ranks]
@@ -529,7 +529,7 @@ def read_description(folder: Path) -> Described:
 
 def _labels_of(config: Mapping[str, Any]) -> Labels:
     # with what was promised when they were learned: the next description with these labels counts it in as well
-    learned = tuple((name, PrivacyStatement.from_json(each)) for name, each in config["learned"].items())
+    learned = tuple((name, PrivacyStatement.from_json(entry)) for name, entry in config["learned"].items())
     descriptions = tuple(map(tuple, config.get("descriptions", ())))
     return Labels(tuple(config["columns"]), tuple(map(tuple, config["values"])), learned, descriptions)
 
@@ -561,15 +561,15 @@ def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
 
 def _counts_in(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement]) -> bool:
     """Whether a statement promises no more than its own noise and all before it do together."""
-    said = statement.parameters
-    total: Guarantee = ApproxDP(float(said["epsilon"]), float(said["delta"]))  # type: ignore[arg-type]  # numbers, by now
+    parameters = statement.parameters
+    total: Guarantee = ApproxDP(float(parameters["epsilon"]), float(parameters["delta"]))  # type: ignore[arg-type]  # numbers, by now
     try:
         for before in prior.values():
             total = compose(total, before.whole_guarantee)
-        mine, least = as_approx(statement.guarantee), as_approx(total)
+        mine, minimum = as_approx(statement.guarantee), as_approx(total)
     except RefusedError:  # no release counts such a promise in
         return False
-    return mine.epsilon >= least.epsilon * (1 - 1e-12) and mine.delta >= least.delta * (1 - 1e-12)
+    return mine.epsilon >= minimum.epsilon * (1 - 1e-12) and mine.delta >= minimum.delta * (1 - 1e-12)
 
 
 def noise_is_enough(statement: PrivacyStatement) -> bool:

@@ -104,9 +104,9 @@ class LocalModel:
         parts = list(enumerate(batches(texts, request.count, 1)))
         if self._speaks:
             return self._written(
-                [self._chat(variation(part, request, about=self.about, turn=at)) for at, part in parts]
+                [self._chat(variation(part, request, about=self.about, turn=position)) for position, part in parts]
             )
-        return self._written([self._list(request, part, at) for at, part in parts])
+        return self._written([self._list(request, part, position) for position, part in parts])
 
     def parameters(self) -> dict[str, Parameter]:
         return {
@@ -160,10 +160,10 @@ class LocalModel:
         return list(tokenizer(filled, add_special_tokens=False)["input_ids"])
 
     def _list(self, request: Request, examples: Sequence[str], turn: int) -> list[int]:
-        what = "; ".join(filter(None, [self.about, label_in_words(request.label)])) or "texts"
+        text = "; ".join(filter(None, [self.about, label_in_words(request.label)])) or "texts"
         hints = ", ".join(turned(request.hints, turn, HINTS))
-        lines = [f"{what} ({hints}):" if hints else f"{what}:", ""]
-        lines += [_ITEM + " ".join(each.split()) for each in examples]
+        lines = [f"{text} ({hints}):" if hints else f"{text}:", ""]
+        lines += [_ITEM + " ".join(example.split()) for example in examples]
         return list(self._loaded[0]("\n".join([*lines, _ITEM.rstrip()]))["input_ids"])
 
     # -- the model --------------------------------------------------------------------------------------------
@@ -192,18 +192,18 @@ class LocalModel:
     def _written(self, asked: Sequence[list[int]]) -> list[str]:
         """One text for each prompt, where the model wrote one."""
         order = sorted(range(len(asked)), key=lambda at: len(asked[at]))  # so that little is padded
-        made = [""] * len(asked)
+        output = [""] * len(asked)
         for start in range(0, len(order), self.batch_size):
             part = order[start : start + self.batch_size]
-            for at, answer in zip(part, self._answers([asked[at] for at in part]), strict=True):
-                made[at] = answer
+            for position, answer in zip(part, self._answers([asked[index] for index in part]), strict=True):
+                output[position] = answer
         if self._speaks:
-            return [text for answer in made for text in texts_of(answer, 1)]
-        lines = (cleaned(answer.strip().partition("\n")[0]) for answer in made)
+            return [text for answer in output for text in texts_of(answer, 1)]
+        lines = (cleaned(answer.strip().partition("\n")[0]) for answer in output)
         return [line for line in lines if line]
 
     def _answers(self, asked: Sequence[list[int]]) -> list[str]:
-        torch, transformers = (extra(each, "local-models", "LocalModel") for each in ("torch", "transformers"))
+        torch, transformers = (extra(entry, "local-models", "LocalModel") for entry in ("torch", "transformers"))
         tokenizer, model = self._loaded
         asked = self._shortened(asked, model)
         width = max(map(len, asked))
@@ -215,21 +215,21 @@ class LocalModel:
         present = np.zeros((len(asked), width), dtype=np.int64)
         for row, prompt in enumerate(asked):  # on the left, so that all go on at the same place
             tokens[row, width - len(prompt) :], present[row, width - len(prompt) :] = prompt, 1
-        how = transformers.GenerationConfig(
+        config = transformers.GenerationConfig(
             max_new_tokens=self.max_tokens, do_sample=False, eos_token_id=ends or None, pad_token_id=padding
         )
         with _quietly(transformers), torch.inference_mode():
             try:
-                made = model.generate(
+                generated = model.generate(
                     torch.from_numpy(tokens).to(self.device),
                     attention_mask=torch.from_numpy(present).to(self.device),
-                    generation_config=how,
+                    generation_config=config,
                     logits_processor=transformers.LogitsProcessorList([self._drawn]),
                     stopping_criteria=transformers.StoppingCriteriaList(
                         [] if self._speaks else [_EndOfLine(tokenizer, width)]
                     ),
                 )
-                answers: list[str] = tokenizer.batch_decode(made[:, width:].tolist(), skip_special_tokens=True)
+                answers: list[str] = tokenizer.batch_decode(generated[:, width:].tolist(), skip_special_tokens=True)
                 return answers
             except (RuntimeError, ValueError, IndexError, TypeError) as error:  # out of memory, mostly
                 raise SourceError(
@@ -238,14 +238,14 @@ class LocalModel:
                 ) from None
 
     def _shortened(self, asked: Sequence[list[int]], model: Any) -> list[list[int]]:
-        most = getattr(model.config, "max_position_embeddings", None)
-        if not isinstance(most, int):
+        value = getattr(model.config, "max_position_embeddings", None)
+        if not isinstance(value, int):
             return [list(prompt) for prompt in asked]
-        if most <= self.max_tokens:
+        if value <= self.max_tokens:
             raise ParameterError(
-                f"max_tokens must leave room for a prompt: the model knows {most:,} places, got {self.max_tokens:,}"
+                f"max_tokens must leave room for a prompt: the model knows {value:,} places, got {self.max_tokens:,}"
             )
-        return [list(prompt[-(most - self.max_tokens) :]) for prompt in asked]
+        return [list(prompt[-(value - self.max_tokens) :]) for prompt in asked]
 
     def _drawn(self, _: Any, scores: Any) -> Any:
         """Scores that leave one token of each row, drawn by our own random bits: torch's generator is shared by all."""
@@ -275,29 +275,29 @@ class _EndOfLine:
     def __call__(self, tokens: Any, *_: Any, **__: Any) -> Any:
         torch = extra("torch", "local-models", "LocalModel")
         written = self._tokenizer.batch_decode(tokens[:, self._width :].tolist())
-        return torch.tensor(["\n" in each.lstrip() for each in written], device=tokens.device)
+        return torch.tensor(["\n" in entry.lstrip() for entry in written], device=tokens.device)
 
 
 def _ends(tokenizer: Any, model: Any) -> list[int]:
     named = [getattr(model.generation_config, "eos_token_id", None), tokenizer.eos_token_id]
-    found = [each for one in named for each in (one if isinstance(one, list) else [one]) if each is not None]
-    return list(dict.fromkeys(found))
+    results = [entry for one in named for entry in (one if isinstance(one, list) else [one]) if entry is not None]
+    return list(dict.fromkeys(results))
 
 
 def _checked_folder(folder: PathLike) -> Path:
-    found = validation.check_path("folder", folder)
-    if not found.is_dir():
-        raise ParameterError(f"expected the folder of a model, {found.name!r} is none; nothing is downloaded here")
-    if not (found / "config.json").is_file():
-        raise ParameterError(f"expected the folder of a model, {found.name!r} has no config.json")
-    if not any(found.glob("*.safetensors")):
+    path = validation.check_path("folder", folder)
+    if not path.is_dir():
+        raise ParameterError(f"expected the folder of a model, {path.name!r} is none; nothing is downloaded here")
+    if not (path / "config.json").is_file():
+        raise ParameterError(f"expected the folder of a model, {path.name!r} has no config.json")
+    if not any(path.glob("*.safetensors")):
         raise ParameterError(
-            f"the model in {found.name!r} has no *.safetensors: other weights are pickles, which may run any code, and "
+            f"the model in {path.name!r} has no *.safetensors: other weights are pickles, which may run any code, and "
             "are not read; convert them first"
         )
-    if (found / "adapter_config.json").exists():
-        raise ParameterError(f"{found.name!r} holds an adapter: merge it into its model, and give that folder")
-    return found
+    if (path / "adapter_config.json").exists():
+        raise ParameterError(f"{path.name!r} holds an adapter: merge it into its model, and give that folder")
+    return path
 
 
 @contextmanager

@@ -80,9 +80,9 @@ class Labels:
                 raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
             if all(isinstance(text, str) for text in given.values()):  # one column, each label with its description
                 return cls.of({as_text("column", column): given})
-            found = {name: each.statement for name, each in given.items() if isinstance(each, PrivateLabels)}
-            learned = tuple((f"labels of {name}", each) for name, each in found.items())
-            texts = tuple(tuple(each.values()) if isinstance(each, Mapping) else () for each in given.values())
+            result = {name: entry.statement for name, entry in given.items() if isinstance(entry, PrivateLabels)}
+            learned = tuple((f"labels of {name}", entry) for name, entry in result.items())
+            texts = tuple(tuple(entry.values()) if isinstance(entry, Mapping) else () for entry in given.values())
             return cls(tuple(given), tuple(map(_names_of, given.values())), learned, texts)
         if isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise ParameterError(
@@ -104,9 +104,9 @@ class Labels:
     @property
     def names(self) -> tuple[str, ...]:
         """For each class, its values one after the other; an empty name where there are no labels."""
-        found = tuple(" / ".join(values) for values in product(*self.values))
-        if len(set(found)) == len(found):
-            return found
+        result = tuple(" / ".join(values) for values in product(*self.values))
+        if len(set(result)) == len(result):
+            return result
         return tuple(" / ".join(map(repr, values)) for values in product(*self.values))
 
     @cached_property
@@ -122,11 +122,11 @@ class Labels:
     def values_of(self, code: int) -> dict[str, str]:
         """The value of each column in a class."""
         code = check_int("the class", code, minimum=0, maximum=len(self) - 1)
-        found = []
+        result = []
         for values in reversed(self.values):
             code, place = divmod(code, len(values))
-            found.append(values[place])
-        return dict(zip(self.columns, reversed(found), strict=True))
+            result.append(values[place])
+        return dict(zip(self.columns, reversed(result), strict=True))
 
     @cached_property
     def _codes(self) -> dict[tuple[str | None, ...], int]:
@@ -230,8 +230,8 @@ class MomentSum:
             texts, codes = _of_classes(chunk)
             for start in range(0, len(texts), TEXTS_AT_ONCE):
                 part = slice(start, start + TEXTS_AT_ONCE)
-                rows, found, added = self._summed(texts[part], codes[part])
-                counts[rows] += found
+                rows, result, added = self._summed(texts[part], codes[part])
+                counts[rows] += result
                 sums[rows] += added
         present = np.flatnonzero(counts)
         self._add_matrices(present, counts[present], sums[present])
@@ -240,8 +240,8 @@ class MomentSum:
         """Distinct keys (person * K + class), ascending; how many documents each has; the sum of their features."""
         order = np.argsort(keys, kind="stable")
         units = self.space.units(texts)[order].astype(np.int64)
-        found, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
-        return found, counts, np.add.reduceat(units, first, axis=0)
+        result, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
+        return result, counts, np.add.reduceat(units, first, axis=0)
 
     def _add_matrices(self, keys: Integers, counts: Integers, sums: Integers) -> None:
         """Rows of whole people, by ascending person: clip, add."""

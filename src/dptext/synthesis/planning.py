@@ -225,18 +225,18 @@ def _made_up_classes(vectors: Floats, space: PublicFeatures, classes: int) -> np
     values, directions = np.linalg.eigh(space.covariance)
     count = min(classes, len(values))
     first = directions[:, -count:] / np.sqrt(np.maximum(values[-count:], 1e-12))
-    found: npt.NDArray[np.intp] = np.argmax((vectors - space.mean) @ first, axis=1)
-    return found
+    result: npt.NDArray[np.intp] = np.argmax((vectors - space.mean) @ first, axis=1)
+    return result
 
 
 def _described(vectors: Floats, label: npt.NDArray[np.intp], classes: int, people: int) -> Floats:
     """The sum over so many people, of the classes as the pool has them."""
     matrix = np.zeros((classes, 1 + vectors.shape[1]))
-    for each in range(classes):
-        own = vectors[label == each]
+    for index in range(classes):
+        own = vectors[label == index]
         if len(own):
             mean = math.sqrt(1 - COUNT_WEIGHT**2) * own.mean(axis=0)
-            matrix[each] = people * len(own) / len(vectors) * np.r_[COUNT_WEIGHT, mean]
+            matrix[index] = people * len(own) / len(vectors) * np.r_[COUNT_WEIGHT, mean]
     return matrix
 
 

@@ -220,12 +220,12 @@ def texts_of(answer: str, most: int, *, is_cut: bool = False) -> list[str]:
     fenced = _FENCE.search(body)
     if fenced:
         body = fenced[1].strip()
-    found = _of_json(body)
-    if found is None:
-        found = [_unquoted(each.strip()) for each in _of_lines(body)]
-        if is_cut and len(found) > 1:
-            found.pop()
-    return list(islice(filter(None, map(cleaned, found)), most))
+    result = _of_json(body)
+    if result is None:
+        result = [_unquoted(line.strip()) for line in _of_lines(body)]
+        if is_cut and len(result) > 1:
+            result.pop()
+    return list(islice(filter(None, map(cleaned, result)), most))
 
 
 _LIST = re.compile(r"[\[{]\s*[\[{\"\]}]")
@@ -246,7 +246,7 @@ def _of_json(body: str) -> list[str] | None:
             return _strings(_DECODER.raw_decode(body, start.start())[0])
     except (ValueError, RecursionError):
         pass
-    found = []
+    texts = []
     opened = _LIST_OF_STRINGS.search(body)
     place = len(body) if opened is None else opened.end()
     while (comma := _STRING.match(body, place)) is not None:
@@ -254,9 +254,9 @@ def _of_json(body: str) -> list[str] | None:
             text, place = _DECODER.raw_decode(body, comma.end())
         except ValueError:
             break
-        found.append(text)
+        texts.append(text)
     # brackets within a sentence make no list
-    return found or ([] if body[:1] in ("[", "{") else None)
+    return texts or ([] if body[:1] in ("[", "{") else None)
 
 
 def _strings(value: Any) -> list[str]:
@@ -264,10 +264,10 @@ def _strings(value: Any) -> list[str]:
         return [value]
     if isinstance(value, dict):
         named = [value[name] for name in _OF_A_TEXT if isinstance(value.get(name), str)]
-        lists = [each for each in value.values() if isinstance(each, list)]
+        lists = [entry for entry in value.values() if isinstance(entry, list)]
         return named[:1] or (_strings(lists[0]) if len(lists) == 1 else [])
     if isinstance(value, list):
-        return [text for each in value if not isinstance(each, list) for text in _strings(each)]
+        return [text for entry in value if not isinstance(entry, list) for text in _strings(entry)]
     return []
 
 
@@ -299,9 +299,9 @@ def _unquoted(text: str) -> str:
 
 def batches(texts: Iterable[str], count: int, size: int) -> list[list[str]]:
     """``count`` texts in parts of at most ``size``; where there are fewer, they come again from the first."""
-    given = list(texts)
-    wanted = [given[place % len(given)] for place in range(count)] if given else []
-    return [wanted[start : start + size] for start in range(0, len(wanted), size)]
+    values = list(texts)
+    target = [values[place % len(values)] for place in range(count)] if values else []
+    return [target[start : start + size] for start in range(0, len(target), size)]
 
 
 Floats = npt.NDArray[np.float64]
@@ -369,7 +369,7 @@ def _turn(source: Source, request: Request, best: Sequence[str]) -> list[str]:
 
 def _validated_answer(answer: Iterable[Any], method: str) -> list[str]:
     texts = None if isinstance(answer, str | bytes) or not isinstance(answer, Iterable) else list(answer)
-    if texts is None or not all(isinstance(each, str) for each in texts):
+    if texts is None or not all(isinstance(text, str) for text in texts):
         raise ParameterError(f"a source must answer {method} with a list of texts, it answered with something else")
     return texts
 
@@ -408,9 +408,9 @@ class _Written:
     def best(self, shares: Floats, count: int, bits: RandomBits) -> list[list[str]]:
         count = min(count, len(self.texts))
         rows, classes = choose(self.scores, self.nearness, count, shares=shares, variety=0.0, bits=bits)
-        found = []
+        result = []
         for code in range(self.classes):
             own = np.sort(rows[classes == code])
             own = own[np.argsort(-self.scores[own, code], kind="stable")]
-            found.append([self.texts[row] for row in own.tolist()])
-        return found
+            result.append([self.texts[row] for row in own.tolist()])
+        return result

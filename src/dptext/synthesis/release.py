@@ -81,7 +81,7 @@ class PrivateFiles(TextFiles):
         ledger: PathLike | None = None,
         force: bool = False,
     ) -> TextDistribution:
-        if ledger is not None and any(is_pipe(Path(each)) for each in self.sources):
+        if ledger is not None and any(is_pipe(Path(source)) for source in self.sources):
             raise ParameterError("a ledger reads the input twice, and what went through a pipe is gone: name files")
         columns = plan.labels.columns
         charges = Charges(ledger, self.user if ledger is not None else None, missing="")
@@ -146,19 +146,19 @@ class Draw:
         names = [labels.values_of(code) for code in range(len(labels))]
         columns = {name: [values[name] for values in names] for name in labels.columns}
         try:
-            what = "these labels: of all combinations"
+            text = "these labels: of all combinations"
             deque(_encoded(writer, [""] * len(names), columns), maxlen=0)
             if self.generator is None:
-                what, texts = "every text of the pool; of its distinct texts", self.public.texts
+                text, texts = "every text of the pool; of its distinct texts", self.public.texts
                 deque(_encoded(writer, texts, dict.fromkeys(labels.columns, [""] * len(texts))), maxlen=0)
         except DataError as error:
-            raise DataError(f"{out.name!r} cannot hold {what}, {error}") from None
+            raise DataError(f"{out.name!r} cannot hold {text}, {error}") from None
 
     def of(self, distribution: TextDistribution) -> Release:
-        how: dict[str, Any] = {name: getattr(self, name) for name in ("variety", "shares", "seed", "progress")}
+        fields: dict[str, Any] = {name: getattr(self, name) for name in ("variety", "shares", "seed", "progress")}
         if self.generator is not None:
-            return distribution.generate(self.generator, self.n, rounds=self.rounds, **how)
-        return distribution.sample(self.public, self.n, cache=self.cache, **how)
+            return distribution.generate(self.generator, self.n, rounds=self.rounds, **fields)
+        return distribution.sample(self.public, self.n, cache=self.cache, **fields)
 
 
 def distribution_path(out: Path) -> Path:
@@ -182,16 +182,16 @@ def synthesize_file(
     out = check_path("out", out)
     folder = distribution_path(out) if distribution is None else check_path("distribution", distribution)
     writer = DocumentWriter(out, text=source.text, keep=synthesizer.labels.columns)
-    given = draw.public if public is None else public
-    if given is None:
+    values = draw.public if public is None else public
+    if values is None:
         raise ParameterError("features are fitted on public texts: give public= as well as a generator")
-    fitted_on = given.pool if isinstance(given, SynthesisPlan) else Pool.of(given)
+    fitted_on = values.pool if isinstance(values, SynthesisPlan) else Pool.of(values)
     files = (*draw.files, *fitted_on.files)
     check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)
     with file_lock(out), file_lock(folder):
         check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)  # as it is by now
         draw.check_format(writer, synthesizer.labels, out)
-        plan = given if isinstance(given, SynthesisPlan) else synthesizer.plan(fitted_on)
+        plan = values if isinstance(values, SynthesisPlan) else synthesizer.plan(fitted_on)
         described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
         readers: list[DocumentReader] = []
         is_new = described is None
@@ -227,8 +227,8 @@ def draw_file(
     def check() -> None:
         # a run that was stopped leaves a statement without texts: the same release may replace it
         left = not os.path.lexists(out) and _is_of(statement_path(out), folder)
-        apart = {"the public texts": draw.files}
-        check_output([], out, force=force, beside=force or left, by="add --force", apart_from=apart)
+        distance = {"the public texts": draw.files}
+        check_output([], out, force=force, beside=force or left, by="add --force", apart_from=distance)
 
     check()
     described = TextDistribution.load(folder)
@@ -259,17 +259,17 @@ def check_places(
     force: bool = False,
 ) -> None:
     """Refuse places that cannot be written, or where something would be destroyed; before a private row is read."""
-    apart: dict[str, Sequence[PathLike]] = {"the public texts": public}
-    check = partial(check_output, source.sources, out, ledger=ledger, apart_from=apart)
+    distance: dict[str, Sequence[PathLike]] = {"the public texts": public}
+    check = partial(check_output, source.sources, out, ledger=ledger, apart_from=distance)
     check(force=True)
     written = (out, statement_path(out), rejects_path(out))
-    inputs = [each for each in source.sources if Path(each) != STANDARD]
+    inputs = [entry for entry in source.sources if Path(entry) != STANDARD]
     _check_pool_is_apart(inputs, public)
     books = [] if ledger is None else [ledger]
-    for what, files in {"IN": inputs, **apart, "the ledger": books, "OUT": written}.items():
-        if any(_is_around(folder, Path(each)) for each in files):
+    for label, files in {"IN": inputs, **distance, "the ledger": books, "OUT": written}.items():
+        if any(_is_around(folder, Path(file)) for file in files):
             raise ParameterError(
-                f"the description cannot be {str(folder)!r}, which is {what} or lies around it: choose another name "
+                f"the description cannot be {str(folder)!r}, which is {label} or lies around it: choose another name "
                 "(--distribution)"
             )
     check_place(folder, replace=True)
@@ -288,14 +288,14 @@ def check_places(
     # without an output, the files beside it are of the run that is resumed
     check(force=force, beside=force or (resume and is_there))
     for hidden in (sibling(out, "lock"), sibling(folder, "lock")):
-        check_target(hidden, replace=True, apart_from={"IN": inputs, **apart})
+        check_target(hidden, replace=True, apart_from={"IN": inputs, **distance})
 
 
 def _check_pool_is_apart(inputs: Sequence[PathLike], public: Sequence[PathLike]) -> None:
-    for each in public:
-        if any(_is_around(Path(private), Path(each)) or is_same(Path(private), Path(each)) for private in inputs):
+    for entry in public:
+        if any(_is_around(Path(private), Path(entry)) or is_same(Path(private), Path(entry)) for private in inputs):
             raise ParameterError(
-                f"{os.fspath(each)!r} is both a file of IN and of the public pool: private texts would come out as "
+                f"{os.fspath(entry)!r} is both a file of IN and of the public pool: private texts would come out as "
                 "they are; give public texts, chosen without regard to IN"
             )
 
@@ -315,20 +315,20 @@ def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextD
     """The description that an earlier run of this plan released; None where there is none."""
     if not os.path.lexists(folder):
         return None
-    said = read_statement(folder / "privacy.json")
-    wanted = PrivacyStatement.from_json(plan.statement(seeded=seeded).to_json())
+    statement = read_statement(folder / "privacy.json")
+    target = PrivacyStatement.from_json(plan.statement(seeded=seeded).to_json())
     names = ("unit", "relation", "trust", "mechanism", "guarantee", "seeded")
-    other = [name for name in names if getattr(said, name) != getattr(wanted, name)]
-    then, now = dict(said.parameters), dict(wanted.parameters)
+    other = [name for name in names if getattr(statement, name) != getattr(target, name)]
+    then, now = dict(statement.parameters), dict(target.parameters)
     other += sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
-    found = None if other else TextDistribution.load(folder, features=plan.features)
-    if found is None or found.labels != plan.labels:
+    result = None if other else TextDistribution.load(folder, features=plan.features)
+    if result is None or result.labels != plan.labels:
         raise ParameterError(
             f"{str(folder)!r} holds a description made with other arguments ({', '.join(other) or 'labels'} changed): "
             "give the same ones to go on with it, draw from it as it is (--distribution), or make a new one (--force "
             "without --resume), which costs again"
         )
-    return found
+    return result
 
 
 def described_into(

@@ -87,7 +87,7 @@ class Terms:
         prior = {**self.prior, **features.prior}
         swapped = self.under_substitution(features)
         first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(prior))
-        said: dict[str, Parameter] = {
+        text: dict[str, Parameter] = {
             **noise_parameters(self.budget, swapped),
             **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
             "classes": len(self.labels),
@@ -103,7 +103,7 @@ class Terms:
             relation=Relation.ADD_REMOVE,
             trust=Trust.CENTRAL,
             mechanism=mechanism,
-            parameters=said,
+            parameters=text,
             assumptions=(first, *features.assumptions(), *others),
             exposed=self._names_of_labels(),
             seeded=seeded,

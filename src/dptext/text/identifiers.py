@@ -199,8 +199,8 @@ class _Sample:
         per_row = present >= _MIN_ROWS and distinct >= _NEARLY_ALL * present and not is_text and not is_date
         is_code = not is_date and self._is_most("codes") and distinct >= _MIN_CODES
         named = [
-            f"some of its values hold {what}"
-            for kind, what in _FORMS.items()
+            f"some of its values hold {label}"
+            for kind, label in _FORMS.items()
             if counts[kind] and counts[kind] >= _SOME * counts["searched"]
         ]
         rules = {

@@ -71,7 +71,9 @@ _BEFORE, _AFTER = r"(?<![\p{L}\p{N}_+]|\p{N}[.,:/\-])", r"(?![\p{L}\p{N}_]|[/\-:
 
 def _by(*patterns: str, accept: Callable[[_Match], bool] | None = None) -> _Finder:
     compiled = [regex.compile(f"{_BEFORE}(?:{pattern}){_AFTER}", regex.V1) for pattern in patterns]
-    return lambda text: (match for each in compiled for match in each.finditer(text) if accept is None or accept(match))
+    return lambda text: (
+        match for entry in compiled for match in entry.finditer(text) if accept is None or accept(match)
+    )
 
 
 def _has_luhn(match: _Match) -> bool:

@@ -22,15 +22,15 @@ _OPENING = "'\"“‘«([{"
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, without white space around them; runs of white space within become one space."""
-    found: list[list[str]] = []  # each in pieces: added up as strings they would take the square of their number
+    result: list[list[str]] = []  # each in pieces: added up as strings they would take the square of their number
     for paragraph in _PARAGRAPH.split(text):
         start = 0
         for stop in _STOP.finditer(paragraph):
             if _ends(paragraph, stop):
-                _add(found, paragraph[start : stop.end()])
+                _add(result, paragraph[start : stop.end()])
                 start = stop.end()
-        _add(found, paragraph[start:])
-    return [" ".join(each) for each in found]
+        _add(result, paragraph[start:])
+    return [" ".join(entry) for entry in result]
 
 
 def _ends(text: str, stop: regex.Match[str]) -> bool:

@@ -76,17 +76,17 @@ def join(tokens: list[Token]) -> str:
 def pieces(text: str) -> list[str]:
     """The token texts alone, for loops over whole corpora."""
     if not ("@" in text or "://" in text or "www." in text.lower()):
-        found = _ASCII_PIECE.findall(text) if text.isascii() else _words_of(text)
+        result = _ASCII_PIECE.findall(text) if text.isascii() else _words_of(text)
     else:
-        found = []
+        result = []
         # split with a group yields the addresses at the odd places
         for place, part in enumerate(_ADDRESS.split(text)):
-            found += [part] if place % 2 else _words_of(part)
+            result += [part] if place % 2 else _words_of(part)
     if "'" in text:
-        found = _parted(found, "'")
+        result = _parted(result, "'")
     if "’" in text:
-        found = _parted(found, "’")
-    return found
+        result = _parted(result, "’")
+    return result
 
 
 def _parted(found: list[str], apostrophe: str) -> list[str]:
@@ -119,7 +119,9 @@ def _is_address(piece: str) -> bool:
     """Whether one of the patterns matches all of it."""
     if not ("@" in piece or "://" in piece or piece[:4].lower() == "www."):
         return False
-    return any((found := each.match(piece)) is not None and found.end() == len(piece) for each in ADDRESSES.values())
+    return any(
+        (match := address.match(piece)) is not None and match.end() == len(piece) for address in ADDRESSES.values()
+    )
 
 
 def _split_apostrophe(piece: str) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ _LINES_AT_ONCE = 256
 def text_rows(path: Path) -> RowStream:
     """The rows of a text file, numbered by their lines."""
     promised = dimension = None
-    found = before = 0
+    result = before = 0
     for lines in _line_blocks(path):
         numbers = [number for number, line in enumerate(lines, before + 1) if line]
         if numbers[:1] == [1] and _HEADER.fullmatch(lines[0]):
@@ -145,11 +145,11 @@ def text_rows(path: Path) -> RowStream:
         if dimension is None:
             dimension = _leading_dimension(filled[0], f"{path.name}, line {numbers[0]}")
         words, matrix = _parsed(filled, numbers, dimension, path.name)
-        found += len(filled)
-        _check_row_count(promised, found, path.name, at_end=False)
+        result += len(filled)
+        _check_row_count(promised, result, path.name, at_end=False)
         yield SourceRows(numbers, words, matrix)
-    _check_row_count(promised, found, path.name, at_end=True)
-    if not found:
+    _check_row_count(promised, result, path.name, at_end=True)
+    if not result:
         raise DataError(f"{path.name} holds no vectors: expected a word and its numbers on each line")
 
 
@@ -267,31 +267,31 @@ def binary_rows(path: Path) -> RowStream:
     """The rows of a file in word2vec's binary format, numbered from 1."""
     blocks = blocks_of(path)
     promised, dimension, data = _split_header(blocks, path.name)
-    found = 0
-    while found < promised:
-        heads, matrix, used = _whole_rows(data, dimension, promised - found)
+    result = 0
+    while result < promised:
+        heads, matrix, used = _whole_rows(data, dimension, promised - result)
         if heads:
-            if not found and _TEXT.issuperset(matrix[0].astype("<f4").tobytes()):
+            if not result and _TEXT.issuperset(matrix[0].astype("<f4").tobytes()):
                 raise DataError(  # digits read as float32 are finite and small: nothing else would tell
                     f"{path.name}: expected word2vec's binary format, got text; let its name end in .txt or .vec"
                 )
-            yield SourceRows(range(found + 1, found + len(heads) + 1), [_decoded(head) for head in heads], matrix)
-            found += len(heads)
+            yield SourceRows(range(result + 1, result + len(heads) + 1), [_decoded(head) for head in heads], matrix)
+            result += len(heads)
             data = data[used:]
             continue
         if len(data) > _LONGEST_WORD and b" " not in data[:_LONGEST_WORD]:
             raise DataError(
-                f"{path.name}, row {found + 1}: expected a word, a space and {dimension} float32 numbers, got no "
+                f"{path.name}, row {result + 1}: expected a word, a space and {dimension} float32 numbers, got no "
                 "space; is the header right?"
             )
         more = next(blocks, b"")
         if not more:
-            _check_row_count(promised, found, path.name, at_end=True)
+            _check_row_count(promised, result, path.name, at_end=True)
         data += more
     if not promised:
         raise DataError(f"{path.name} holds no vectors: its header says so")
     while data:
-        _check_row_count(promised, found + bool(data.strip()), path.name, at_end=False)
+        _check_row_count(promised, result + bool(data.strip()), path.name, at_end=False)
         data = next(blocks, b"")
 
 
@@ -421,7 +421,7 @@ def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
     """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order."""
     last = len(vectors) - 1
     order = [*range(row), last, *range(row, last)]
-    words = [vectors.words[each] for each in order]
+    words = [vectors.words[entry] for entry in order]
     return WordVectors(words, vectors.matrix[order], source=vectors.source, copy=False)
 
 

@@ -56,7 +56,9 @@ class Ellipsoid:
 def _mean(matrix: npt.NDArray[np.float32]) -> Floats:
     mean = np.zeros(matrix.shape[1])
     for _ in range(2):  # the second pass adds what rounding left out: far from the origin it would count
-        parts = [(matrix[at : at + _ROWS_AT_ONCE] - mean).sum(axis=0) for at in range(0, len(matrix), _ROWS_AT_ONCE)]
+        parts = [
+            (matrix[index : index + _ROWS_AT_ONCE] - mean).sum(axis=0) for index in range(0, len(matrix), _ROWS_AT_ONCE)
+        ]
         mean += np.sum(parts, axis=0) / len(matrix)
     return mean
 
@@ -139,8 +141,8 @@ def _not_offered(metric: object) -> str:
             "metric must not be 'cosine': 1 - cosine breaks the triangle inequality (0, 45 and 90 degrees: .29 + .29 "
             "is less than 1), and the proof with it; use 'angular', the angle itself"
         )
-    given = repr(metric) if isinstance(metric, str) else type(metric).__name__
-    return f"metric must be one of {known} or a function, got {given}"
+    values = repr(metric) if isinstance(metric, str) else type(metric).__name__
+    return f"metric must be one of {known} or a function, got {values}"
 
 
 def _tables(vectors: WordVectors, metric: str, rate: float) -> tuple[Any, Any]:
@@ -225,8 +227,8 @@ class CallerDistances:
         for first in range(0, columns.shape[1], _BLOCK):
             block = np.ascontiguousarray(columns[:, first : first + _BLOCK].T)
             for place in range(len(rows)):
-                found = _ask(self._function, rows[place : place + 1], block)
-                out[place, first : first + _BLOCK] = np.clip(np.nan_to_num(found[0], nan=most), 0.0, most)
+                result = _ask(self._function, rows[place : place + 1], block)
+                out[place, first : first + _BLOCK] = np.clip(np.nan_to_num(result[0], nan=most), 0.0, most)
         return out
 
 
@@ -252,27 +254,27 @@ def refute_metric(matrix: npt.NDArray[np.float32], function: Distance, *, unknow
 
 
 def _whole_row(table: CallerDistances, row: int) -> Floats:
-    found = np.empty(len(table))
+    result = np.empty(len(table))
     point = table.rows(np.array([row]))
     for start in range(0, len(table), _BLOCK):
         block = table.columns(start, min(start + _BLOCK, len(table))).T
-        found[start : start + _BLOCK] = _ask(table._function, point, np.ascontiguousarray(block))[0]
-    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+        result[start : start + _BLOCK] = _ask(table._function, point, np.ascontiguousarray(block))[0]
+    bad = np.flatnonzero(~(np.isfinite(result) & (result >= 0)))
     if bad.size:
         raise ParameterError(
-            f"the metric gives {found[bad[0]]} between rows {row} and {bad[0]}: a distance is finite and not negative"
+            f"the metric gives {result[bad[0]]} between rows {row} and {bad[0]}: a distance is finite and not negative"
         )
-    return found
+    return result
 
 
 def _ask(function: Distance, rows: Floats, block: Floats) -> Floats:
-    found = np.asarray(function(rows, block), dtype=np.float64)
-    if found.shape != (len(rows), len(block)):
+    result = np.asarray(function(rows, block), dtype=np.float64)
+    if result.shape != (len(rows), len(block)):
         raise ParameterError(
             f"the metric must give one distance for each of {len(rows)} x {len(block)} pairs of rows, got an array of "
-            f"shape {found.shape}: metric(rows (n, d), matrix (m, d)) -> (n, m)"
+            f"shape {result.shape}: metric(rows (n, d), matrix (m, d)) -> (n, m)"
         )
-    return found
+    return result
 
 
 def _refute_identity(between: Floats, names: Rows, scale: float) -> None:
@@ -374,11 +376,11 @@ def _manhattan(rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray
 
 def _chebyshev(rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
     farthest: npt.NDArray[Any] = np.abs(rows[:, :1] - columns[0])
-    apart = np.empty_like(farthest)
+    distance = np.empty_like(farthest)
     for k in range(1, len(columns) - 1):
-        np.subtract(rows[:, k : k + 1], columns[k], out=apart)
-        np.abs(apart, out=apart)
-        np.maximum(farthest, apart, out=farthest)
+        np.subtract(rows[:, k : k + 1], columns[k], out=distance)
+        np.abs(distance, out=distance)
+        np.maximum(farthest, distance, out=farthest)
     return farthest
 
 
@@ -402,14 +404,14 @@ ANGULAR_DIAMETER = math.nextafter(math.pi, 4.0)
 def directions(matrix: npt.ArrayLike) -> Floats:
     """(V, d) float64 unit vectors along the rows; a row of zeros gets the first axis, so that it has a place too."""
     values = np.asarray(matrix)
-    found = np.empty(values.shape, dtype=np.float64)
+    result = np.empty(values.shape, dtype=np.float64)
     for start in range(0, len(values), _TILE):
         part = values[start : start + _TILE].astype(np.float64)
         part[~part.any(axis=1), 0] = 1.0
         # to length 1 at the largest entry first: the square of a small number could vanish
         part /= np.abs(part).max(axis=1, keepdims=True)
-        found[start : start + _TILE] = part / np.sqrt((part**2).sum(axis=1, keepdims=True))
-    return found
+        result[start : start + _TILE] = part / np.sqrt((part**2).sum(axis=1, keepdims=True))
+    return result
 
 
 class AngularDistances:
@@ -438,10 +440,10 @@ class AngularDistances:
     def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
         """(n, m) halves of angles, at most ``most``."""
         place: Any = out if rows.dtype == np.float32 else None
-        apart = self._grid.squared(rows, columns, place)  # |p - q|^2
-        together = 2.0 * rows[:, -2:-1] - apart
+        distance = self._grid.squared(rows, columns, place)  # |p - q|^2
+        together = 2.0 * rows[:, -2:-1] - distance
         together += 2.0 * columns[-1:]  # |p + q|^2, an integer below 2^53 (2^24) too
-        halves = apart.astype(np.float32, copy=False)
+        halves = distance.astype(np.float32, copy=False)
         sums = together.astype(np.float32, copy=False)
         np.sqrt(halves, out=halves)
         np.sqrt(sums, out=sums)
@@ -557,11 +559,11 @@ class PoincareBounds:
 def _stretched_squares(rows: Floats, columns: Floats) -> Floats:
     """(n, m) float64: |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)), the coordinates in their order."""
     total: Floats = (rows[:, :1] - columns[0]) ** 2
-    apart = np.empty_like(total)
+    distance = np.empty_like(total)
     for k in range(1, len(columns) - 1):
-        np.subtract(rows[:, k : k + 1], columns[k], out=apart)
-        np.multiply(apart, apart, out=apart)
-        total += apart
+        np.subtract(rows[:, k : k + 1], columns[k], out=distance)
+        np.multiply(distance, distance, out=distance)
+        total += distance
     total *= rows[:, -1:]
     total *= columns[-1]
     return total

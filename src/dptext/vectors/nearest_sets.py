@@ -53,19 +53,19 @@ class NearestSets:
     """The rows of a matrix with the largest scalar products with a query, as a set; ties go to the lower row."""
 
     def __init__(self, matrix: npt.NDArray[np.float32]) -> None:
-        given = np.asarray(matrix)  # of a memory map a view
-        if given.ndim != 2 or given.dtype != np.float32 or not given.size or given.shape[1] > _MOST_DIMENSIONS:
+        values = np.asarray(matrix)  # of a memory map a view
+        if values.ndim != 2 or values.dtype != np.float32 or not values.size or values.shape[1] > _MOST_DIMENSIONS:
             raise ParameterError(
                 f"the matrix must have rows of float32 numbers, at least one of at most {_MOST_DIMENSIONS:,}, got "
-                f"{given.dtype} numbers of the shape {given.shape}"
+                f"{values.dtype} numbers of the shape {values.shape}"
             )
-        self._matrix = given
-        self._length = _largest_length(given, "the matrix")
+        self._matrix = values
+        self._length = _largest_length(values, "the matrix")
         # Public: it only proposes. Drawn at random, it is as good for every query, however the rows are sorted.
-        size, dimension = given.shape
-        wanted = min(_SAMPLE, size // _SAMPLE_SHARE, _SAMPLE_FLOATS // dimension)
-        drawn = RandomBits(seed=_SEED).below(np.full(wanted, size, dtype=np.uint64))
-        self._sample = given[np.unique(drawn).astype(np.int64)]
+        size, dimension = values.shape
+        target = min(_SAMPLE, size // _SAMPLE_SHARE, _SAMPLE_FLOATS // dimension)
+        draws = RandomBits(seed=_SEED).below(np.full(target, size, dtype=np.uint64))
+        self._sample = values[np.unique(draws).astype(np.int64)]
 
     def __len__(self) -> int:
         return len(self._matrix)
@@ -80,19 +80,19 @@ class NearestSets:
         count = check_int("count", count, minimum=1, maximum=len(self))
         checked = self._checked(queries)
         errors = self._errors(checked)
-        found = np.empty((len(checked), count), dtype=np.int64)
+        result = np.empty((len(checked), count), dtype=np.int64)
         # where nothing is rounded, all scalar products are zero
         simple = (errors == 0.0) | (count == len(self))
-        found[simple] = np.arange(count)
+        result[simple] = np.arange(count)
         places = np.flatnonzero(~simple)
         if len(self._sample) >= _LEAST_SAMPLE:
             ranks = self._ranks_in_sample(count)
             parts = _parts(places, self._together(ranks))
-            left = [self._find_by_sample(checked[part], errors[part], found, part, ranks) for part in parts]
+            left = [self._find_by_sample(checked[part], errors[part], result, part, ranks) for part in parts]
             places = np.concatenate([places[:0], *left])
         for part in _parts(places, _ALL_SCORES // len(self)):
-            self._find_by_all_scores(checked[part], errors[part], found, part)
-        return found
+            self._find_by_all_scores(checked[part], errors[part], result, part)
+        return result
 
     def similarities(self, queries: npt.ArrayLike, rows: npt.ArrayLike) -> Floats:
         """(n, m) exact scalar products of the (n, d) queries with rows of their own, given as (n, m) integers."""
@@ -105,14 +105,14 @@ class NearestSets:
             )
         if places.size and not 0 <= places.min() <= places.max() < len(self):
             raise ParameterError(f"rows must be from 0 to {len(self) - 1}, got {places.min()} to {places.max()}")
-        found = np.empty(places.shape, dtype=np.float64)
+        result = np.empty(places.shape, dtype=np.float64)
 
         def fill(place: int) -> None:
-            found[place] = self._steps(checked[place], places[place])
+            result[place] = self._steps(checked[place], places[place])
 
         for_each_block(fill, range(len(checked)))
-        found /= _STEPS
-        return found
+        result /= _STEPS
+        return result
 
     def profile(self, queries: npt.ArrayLike, leave_out: npt.ArrayLike | None = None) -> Profile:
         """How similar the rows of each rank are, in the mean over the queries: exact, so the same on every machine."""
@@ -144,17 +144,17 @@ class NearestSets:
 
         for part in _parts(np.arange(n), 2 * _ALL_SCORES // size):
             for_each_block(partial(add, self._all_steps(checked[part]), part[0]), range(len(part)))
-        return Profile(ranks, np.array([each / (n * _STEPS) for each in sums]), candidates=candidates)
+        return Profile(ranks, np.array([entry / (n * _STEPS) for entry in sums]), candidates=candidates)
 
     def _checked(self, queries: npt.ArrayLike) -> Tile:
-        given = np.asarray(queries)
-        if given.ndim != 2 or given.shape[1] != self.dimension or not np.issubdtype(given.dtype, np.floating):
+        values = np.asarray(queries)
+        if values.ndim != 2 or values.shape[1] != self.dimension or not np.issubdtype(values.dtype, np.floating):
             raise ParameterError(
                 f"queries must be rows of {self.dimension} floating-point numbers, as the matrix has them, got "
-                f"{given.dtype} numbers of the shape {given.shape}"
+                f"{values.dtype} numbers of the shape {values.shape}"
             )
-        _largest_length(given, "queries")
-        return np.ascontiguousarray(given, dtype=np.float32)  # nothing is lost: 16 bits are enough for a number
+        _largest_length(values, "queries")
+        return np.ascontiguousarray(values, dtype=np.float32)  # nothing is lost: 16 bits are enough for a number
 
     def _errors(self, queries: Tile) -> Floats:
         """(n,) twice e of equation (error); the last factor is for the rounding of float64 here and in `_Border`."""
@@ -165,24 +165,24 @@ class NearestSets:
 
     def _steps(self, query: Tile, rows: Rows) -> Steps:
         """(m,) exact scalar products of one query with rows."""
-        found = np.empty(len(rows), dtype=np.int32)
+        result = np.empty(len(rows), dtype=np.int32)
         wide = query.astype(np.float64) * _STEPS
         many = max(1, _EXACT // self.dimension)
         for start in range(0, len(rows), many):
-            found[start : start + many] = self._matrix[rows[start : start + many]].astype(np.float64) @ wide
-        return found
+            result[start : start + many] = self._matrix[rows[start : start + many]].astype(np.float64) @ wide
+        return result
 
     def _all_steps(self, queries: Tile) -> Steps:
         """(n, N) exact scalar products."""
-        found = np.empty((len(queries), len(self)), dtype=np.int32)
+        result = np.empty((len(queries), len(self)), dtype=np.int32)
         wide = queries.astype(np.float64) * _STEPS
         many = max(1, _EXACT // self.dimension)
 
         def fill(start: int) -> None:
-            found[:, start : start + many] = wide @ self._matrix[start : start + many].astype(np.float64).T
+            result[:, start : start + many] = wide @ self._matrix[start : start + many].astype(np.float64).T
 
         for_each_block(fill, range(0, len(self), many))
-        return found
+        return result
 
     def _decide(self, query: Tile, rows: Rows | None, scores: Tile, count: int, border: _Border) -> Rows:
         """``count`` rows of the largest scalar products, ascending, of rows that are ascending (None: of all)."""
@@ -191,9 +191,9 @@ class NearestSets:
         if over:
             unsure = np.flatnonzero(kept & (scores <= border.high))
             steps = self._steps(query, unsure if rows is None else rows[unsure])
-            least = np.partition(steps, over - 1)[over - 1]
-            smaller = np.flatnonzero(steps < least)
-            equal = np.flatnonzero(steps == least)
+            part = np.partition(steps, over - 1)[over - 1]
+            smaller = np.flatnonzero(steps < part)
+            equal = np.flatnonzero(steps == part)
             kept[unsure[smaller]] = False
             kept[unsure[equal[len(equal) - (over - len(smaller)) :]]] = False  # the higher rows
         return np.flatnonzero(kept) if rows is None else rows[kept]
@@ -217,23 +217,23 @@ class NearestSets:
     def _find_by_sample(self, queries: Tile, errors: Floats, found: Rows, places: Rows, ranks: tuple[int, int]) -> Rows:
         """The same by what lies between thresholds; returns the places of the queries that it does not decide."""
         count = found.shape[1]
-        most = 2 * self._expected(ranks) + _SPARE
-        between = _Between(self._matrix, queries, *self._thresholds(queries, *ranks), most)
+        maximum = 2 * self._expected(ranks) + _SPARE
+        between = _Between(self._matrix, queries, *self._thresholds(queries, *ranks), maximum)
         for_each_block(between.collect, between.tiles)
         undecided = np.zeros(len(queries), dtype=np.bool_)
 
         def decide(group: range) -> None:
-            for at, (above, rows, scores, least, most) in zip(group, between.found(group), strict=True):
+            for position, (above, rows, scores, minimum, maximum) in zip(group, between.found(group), strict=True):
                 left = count if above is None else count - int(np.count_nonzero(above))
-                border = _Border.of(scores, errors[at], left) if 0 < left <= len(rows) else None
-                if border is None or border.low < least or border.high > most:
-                    undecided[at] = True
+                border = _Border.of(scores, errors[position], left) if 0 < left <= len(rows) else None
+                if border is None or border.low < minimum or border.high > maximum:
+                    undecided[position] = True
                     continue
-                chosen = self._decide(queries[at], rows, scores, left, border)
+                chosen = self._decide(queries[position], rows, scores, left, border)
                 if above is not None:
                     above[chosen] = True
                     chosen = np.flatnonzero(above)
-                found[places[at]] = chosen
+                found[places[position]] = chosen
 
         many = max(1, min(64, _DECIDED // self._expected(ranks)))
         for_each_block(decide, (range(len(queries))[start : start + many] for start in range(0, len(queries), many)))

@@ -149,14 +149,14 @@ class NearestNeighbours:
         groups = np.stack([maxima[first::_GROUPS].max(axis=0) for first in range(min(_GROUPS, len(maxima)))])
         threshold = (_nth_largest(groups, count) - 2.0 * error).astype(np.float32)
         candidates = maxima >= threshold
-        found = []
+        result = []
         for block in np.flatnonzero(candidates.any(axis=1)):
             rows = np.flatnonzero(candidates[block])
             first = block * _NEAR_BLOCK
             scores = rounded[rows] @ self._factor[first : min(first + _NEAR_BLOCK, len(self))].T
             which, place = np.nonzero(scores >= threshold[rows, None])
-            found.append((rows[which], place + first))
-        which, place = (np.concatenate(each) for each in zip(*found, strict=True))
+            result.append((rows[which], place + first))
+        which, place = (np.concatenate(entry) for entry in zip(*result, strict=True))
         # how a product sums depends on the queries beside one; so it only proposes, and a sum in float64 in an order
         # of its own decides
         score = np.einsum("ij,ij->i", queries[which], self._matrix[place].astype(np.float64))

@@ -101,10 +101,10 @@ class WordVectors(ReprMixin):
         """
         if self._statement not in (None, statement):
             raise ParameterError("these vectors carry another statement already: a second one would hide it")
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._statement = _checked_statement(statement)
-        return made
+        output = object.__new__(type(self))
+        output.__dict__.update(self.__dict__)
+        output._statement = _checked_statement(statement)
+        return output
 
     @property
     def dimension(self) -> int:
@@ -181,8 +181,8 @@ class WordVectors(ReprMixin):
             with np.errstate(over="ignore"):
                 similarity = -np.sqrt(((matrix - query) ** 2).sum(axis=1))
         order = np.argsort(-similarity, kind="stable")
-        found = order[(order != row) & (order != self._vocabulary.unknown_row)][:n]
-        return [(self.words[each], float(similarity[each])) for each in found.tolist()]
+        result = order[(order != row) & (order != self._vocabulary.unknown_row)][:n]
+        return [(self.words[entry], float(similarity[entry])) for entry in result.tolist()]
 
     def _query(self, word_or_vector: str | npt.ArrayLike) -> tuple[npt.NDArray[np.float64], int]:
         if isinstance(word_or_vector, str):

@@ -219,7 +219,7 @@ class Vickrey(NoisyVectors):
             near = _without(near, rows)
         elif self.t == 0:
             return super()._choose(near, noisy, rows, bits)
-        first, second = (self._distances(noisy, near[:, each]) for each in (0, 1))
+        first, second = (self._distances(noisy, near[:, entry]) for entry in (0, 1))
         takes_second = bits.uniform(len(noisy)) > first_share(first, second, self.t)
         chosen: Rows = np.where(takes_second, near[:, 1], near[:, 0])
         return chosen
@@ -360,14 +360,14 @@ class TruncatedGumbel(WordMechanism):
         return far
 
     def _extremes(self) -> tuple[float, float]:
-        found: list[tuple[float, float]] = []
+        result: list[tuple[float, float]] = []
 
         def look(start: int) -> None:
             far = self._far(np.arange(start, min(start + _AT_A_TIME, len(self.vectors))))
-            found.append((float(far.min(initial=math.inf, where=far > 0)), float(far.max())))
+            result.append((float(far.min(initial=math.inf, where=far > 0)), float(far.max())))
 
         for_each_block(look, range(0, len(self.vectors), _AT_A_TIME))
-        return min(each[0] for each in found), max(each[1] for each in found)
+        return min(entry[0] for entry in result), max(entry[1] for entry in result)
 
     @staticmethod
     def _list_of(far: npt.NDArray[np.float64], row: int, count: int) -> Rows:
@@ -381,31 +381,31 @@ class TruncatedGumbel(WordMechanism):
         cumulative = np.cumsum(np.exp(self._log_k))
         cumulative /= cumulative[-1]
         counts = 1 + np.searchsorted(cumulative, bits.uniform(rows.size))
-        most = int(counts.max(initial=1))
+        maximum = int(counts.max(initial=1))
         low, high = (math.exp(-math.exp(-end / self.scale)) for end in (-self.farthest, self.farthest))
-        drawn = np.empty(rows.size, dtype=np.int64)
+        draws = np.empty(rows.size, dtype=np.int64)
         distinct, which = np.unique(rows, return_inverse=True)
         order = np.argsort(which, kind="stable")
         edges = np.searchsorted(which[order], np.arange(distinct.size + 1))
         for start in range(0, distinct.size, _AT_A_TIME):
             part = distinct[start : start + _AT_A_TIME]
-            for at, (row, far) in enumerate(zip(part, self._far(part), strict=True), start):
-                here = order[edges[at] : edges[at + 1]]
-                nearest = self._list_of(far, int(row), most)
-                uniform = low + (high - low) * bits.uniform(here.size, most)
+            for position, (row, far) in enumerate(zip(part, self._far(part), strict=True), start):
+                here = order[edges[position] : edges[position + 1]]
+                nearest = self._list_of(far, int(row), maximum)
+                uniform = low + (high - low) * bits.uniform(here.size, maximum)
                 noisy = far[nearest] - self.scale * np.log(-np.log(np.clip(uniform, 1e-300, 1 - 2.0**-53)))
-                noisy[np.arange(most) >= counts[here, None]] = np.inf
-                drawn[here] = nearest[np.argmin(noisy, axis=1)]
-        return drawn
+                noisy[np.arange(maximum) >= counts[here, None]] = np.inf
+                draws[here] = nearest[np.argmin(noisy, axis=1)]
+        return draws
 
 
 def published_scale(epsilon: float, size: int, nearest: float, farthest: float) -> float:
     """The paper's b = 2 D / min(W(2 a D), ln(a m)) with a = (epsilon - 2 (1 + ln |W|) / m) / 3, W that of Lambert."""
     a = (epsilon - 2 * (1 + math.log(size)) / nearest) / 3 if math.isfinite(nearest) else -1.0
     if a * nearest <= 1:
-        least = (2 * (1 + math.log(size)) + 3) / nearest
+        minimum = (2 * (1 + math.log(size)) + 3) / nearest
         raise ParameterError(
-            f"the paper has no scale for epsilon {epsilon:g} on these vectors: it must be above {least:.4g} (no two "
+            f"the paper has no scale for epsilon {epsilon:g} on these vectors: it must be above {minimum:.4g} (no two "
             f"words are nearer than {nearest:.3g}); give scale= for a smaller one"
         )
     return 2 * farthest / min(_lambert(2 * a * farthest), math.log(a * nearest))

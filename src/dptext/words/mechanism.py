@@ -127,15 +127,18 @@ def statement_with_training(
         slack=0.0,
         claimed_epsilon=None,
     )
-    whose = "one document is replaced in the training of the vectors and in the release"
+    text = "one document is replaced in the training of the vectors and in the release"
     if training.unit is Unit.USER:
         theirs = "one document" if documents == 1 else f"{documents} documents"
-        whose = f"the texts of one user are replaced: all in the training of the vectors, {theirs} in the release"
+        text = f"the texts of one user are replaced: all in the training of the vectors, {theirs} in the release"
     both = learned.compose(replaced)
     return both.replace(
-        condition=Condition(requirements=both.condition.requirements, note=whose),
+        condition=Condition(requirements=both.condition.requirements, note=text),
         parameters={**without_claim(dict(statement.parameters)), "documents_of_one": documents},
-        assumptions=(*(each for each in both.assumptions if each != _ONLY_IN_TEXTS), _OF_THE_RELEASED),
+        assumptions=(
+            *(assumption for assumption in both.assumptions if assumption != _ONLY_IN_TEXTS),
+            _OF_THE_RELEASED,
+        ),
         data_sha256=statement.data_sha256,
         release_id=statement.release_id,
     )
@@ -255,7 +258,7 @@ class WordMechanism(TextMechanism):
         names = {name: name.removesuffix("_") for name in signature(cls).parameters if name != "vectors"}
         if "unsafe_as_published" not in parameters:
             names.pop("unsafe_as_published", None)
-        return {name: parameters[stated] for name, stated in names.items()}
+        return {name: parameters[expected] for name, expected in names.items()}
 
     def assumptions(self) -> tuple[str, ...]:
         """What the proof takes for granted beside what every release does, for the statement."""
@@ -286,7 +289,7 @@ class WordMechanism(TextMechanism):
         row = self.vectors.vocabulary.row
         rows = np.fromiter((row(word) for word in words), dtype=np.int64, count=len(words))
         known = self.vectors.words
-        return [known[drawn] for drawn in self.sample_rows(rows, RandomBits(seed))]
+        return [known[draws] for draws in self.sample_rows(rows, RandomBits(seed))]
 
     def sample_rows(self, rows: Rows, bits: RandomBits) -> Rows:
         """`sample` on rows of the vocabulary: (n,) int64 to (n,) int64."""
@@ -389,12 +392,12 @@ class WordMechanism(TextMechanism):
                 return {}
 
     def _exposed(self) -> tuple[str, ...]:
-        shown = (*_LAYOUT, *self.exposes())
+        visible = (*_LAYOUT, *self.exposes())
         if self.max_words is None:
-            return shown
+            return visible
         if self.beyond == "drop":
-            return (*shown, f"that every document of more than {self.max_words} words was cut after these")
-        return (*shown, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
+            return (*visible, f"that every document of more than {self.max_words} words was cut after these")
+        return (*visible, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
 
     def _statement(self, guarantee: Guarantee, *, unit: Unit, condition: Condition, slack: float) -> PrivacyStatement:
         return self._statement_of(
@@ -407,7 +410,7 @@ class WordMechanism(TextMechanism):
         )
 
     def _repr_fields(self) -> Fields:
-        yield from (each for each in constructor_fields(self) if each[0] != "vectors")
+        yield from (field for field in constructor_fields(self) if field[0] != "vectors")
         yield from self.vectors._repr_fields()
 
 
@@ -433,7 +436,9 @@ class ShownMechanism(WordMechanism):
         unknown = rows == self.vectors.vocabulary.unknown_row
         if self.unknown == "uniform" and unknown.any():
             everything = np.arange(len(self.vectors))
-            parts = (self._shares(everything[at : at + _MEAN_OVER]) for at in range(0, everything.size, _MEAN_OVER))
+            parts = (
+                self._shares(everything[index : index + _MEAN_OVER]) for index in range(0, everything.size, _MEAN_OVER)
+            )
             shares[unknown] = sum(part.sum(axis=0) for part in parts) / everything.size
         return shares
 
@@ -518,19 +523,19 @@ class NoisyVectors(WordMechanism):
     _released = "nearest word"
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
-        drawn = np.empty(rows.size, dtype=np.int64)
+        draws = np.empty(rows.size, dtype=np.int64)
         batches = [slice(start, min(start + _BATCH, rows.size)) for start in range(0, rows.size, _BATCH)]
         streams = bits.spawn(len(batches))
 
         def draw(task: range) -> None:
-            noisy = np.concatenate([self._noisy(rows[batches[each]], streams[each]) for each in task])
+            noisy = np.concatenate([self._noisy(rows[batches[entry]], streams[entry]) for entry in task])
             near = self._neighbours.find_several(noisy, self._wanted)
-            for place, each in enumerate(task):
-                part = slice(place * _BATCH, place * _BATCH + rows[batches[each]].size)
-                drawn[batches[each]] = self._choose(near[part], noisy[part], rows[batches[each]], streams[each])
+            for place, entry in enumerate(task):
+                part = slice(place * _BATCH, place * _BATCH + rows[batches[entry]].size)
+                draws[batches[entry]] = self._choose(near[part], noisy[part], rows[batches[entry]], streams[entry])
 
         for_each_block(draw, self._tasks(len(batches)))
-        return drawn
+        return draws
 
     def _noisy(self, rows: Rows, bits: RandomBits) -> Floats:
         noisy = self._noise(bits, rows.size)
@@ -545,5 +550,5 @@ class NoisyVectors(WordMechanism):
         longest = max(1, min(_MOST_BATCHES, self._neighbours.many // _BATCH))
         cores = available_cores()
         count = min(batches, -(-batches // (longest * cores)) * cores)
-        cuts = [batches * each // count for each in range(count + 1)] if count else [0]
+        cuts = [batches * index // count for index in range(count + 1)] if count else [0]
         return [range(*pair) for pair in pairwise(cuts)]

@@ -21,8 +21,8 @@ from dptext.words.subset import SubsetSelection
 from dptext.words.tem import TEM
 
 MECHANISMS: dict[str, type[WordMechanism]] = {
-    each.name.lower(): each
-    for each in (TEM, SubsetSelection, Madlib, Mahalanobis, SanText, SanTextPlus, CusText, Vickrey)
+    entry.name.lower(): entry
+    for entry in (TEM, SubsetSelection, Madlib, Mahalanobis, SanText, SanTextPlus, CusText, Vickrey)
 }
 """Those with a proof."""
 
@@ -30,7 +30,7 @@ PUBLISHED_ONLY: dict[str, type[WordMechanism]] = {TruncatedGumbel.name.lower(): 
 """Those of which nothing sound remains: for comparisons, with ``unsafe_as_published=True``."""
 
 _BY_NAME: dict[str, type[WordMechanism]] = {
-    each.name: each for each in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())
+    entry.name: entry for entry in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())
 }
 _OF_ALL = ("vectors", "epsilon", "unknown", "unsafe_as_published")
 
@@ -83,10 +83,14 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     build: Any = _BY_NAME.get(behind(statement))
     if build is None:
         raise DataError(f"the statement is not of a word mechanism that can be audited ({', '.join(_BY_NAME)})")
-    given = statement.parameters
+    parameters = statement.parameters
     try:
-        source, limit, fingerprint = str(given["vectors"]), int(given["words"] or 0), given["vectors_sha256"]
-        options = build.arguments_in(given)
+        source, limit, fingerprint = (
+            str(parameters["vectors"]),
+            int(parameters["words"] or 0),
+            parameters["vectors_sha256"],
+        )
+        options = build.arguments_in(parameters)
     except (KeyError, ValueError):
         raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
     if str(options.get("metric")).startswith(CALLERS):

@@ -51,10 +51,10 @@ class WordReplacing:
         starts = np.array([0, *ends], dtype=np.int64)
         tally = self._replace_words(tokens, codes, starts, np.array(is_cut, dtype=np.bool_), bits)
         for kind, placeholder in PLACEHOLDERS.items():
-            for at in np.flatnonzero(codes == _CODES[kind]):
-                tokens[at] = placeholder
-        for at in _touching(codes, starts):
-            tokens[at] = " " + tokens[at]
+            for position in np.flatnonzero(codes == _CODES[kind]):
+                tokens[position] = placeholder
+        for position in _touching(codes, starts):
+            tokens[position] = " " + tokens[position]
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
         return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
@@ -90,10 +90,10 @@ class WordReplacing:
                 tokens[place] = unknown
             places = places[~beyond]
         rows = codes[places]
-        drawn = self._mechanism.sample_rows(rows, bits)
-        for place, word in zip(places.tolist(), self._words[drawn].tolist(), strict=True):
+        draws = self._mechanism.sample_rows(rows, bits)
+        for place, word in zip(places.tolist(), self._words[draws].tolist(), strict=True):
             tokens[place] = word
-        kept = places[(drawn == rows) & (rows != unknown_row)]
+        kept = places[(draws == rows) & (rows != unknown_row)]
         words_of = np.diff(before[starts])
         kept_of = np.diff(np.searchsorted(kept, starts))
         unchanged = int(np.count_nonzero((words_of > 0) & (kept_of == words_of) & ~is_cut))
@@ -192,7 +192,7 @@ class Aligner:
                     return self._rows(slots, ends, private)
                 end = None
             else:
-                end = next((each for each in waiting[-1] if (len(ends), each) not in refuted), None)
+                end = next((entry for entry in waiting[-1] if (len(ends), entry) not in refuted), None)
             if end is None:
                 waiting.pop()
                 refuted.add((len(ends) - 1, ends.pop()))

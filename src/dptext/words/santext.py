@@ -209,12 +209,12 @@ class SanTextPlus(SanText):
 
     def _exact_epsilon(self) -> float:
         size = len(self.vectors)
-        most, least = np.zeros(size), np.ones(size)
+        maximum, minimum = np.zeros(size), np.ones(size)
         for start in range(0, size, _AT_A_TIME):
             shares = self._shares(np.arange(start, min(start + _AT_A_TIME, size)))
-            np.maximum(most, shares.max(axis=0), out=most)
-            np.minimum(least, shares.min(axis=0), out=least)
-        return float(np.log(most / least).max())
+            np.maximum(maximum, shares.max(axis=0), out=maximum)
+            np.minimum(minimum, shares.min(axis=0), out=minimum)
+        return float(np.log(maximum / minimum).max())
 
     def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
         shares = super()._shares(rows)
@@ -224,11 +224,11 @@ class SanTextPlus(SanText):
         return shares
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
-        drawn = rows.copy()
+        draws = rows.copy()
         coin = bits.below(np.full(rows.size, _COIN, dtype=np.uint64))
         through = np.flatnonzero(~self._may_stay[rows] | (coin < np.uint64(self._heads)))
-        drawn[through] = super()._draw(rows[through], bits)
-        return drawn
+        draws[through] = super()._draw(rows[through], bits)
+        return draws
 
 
 def _up(epsilon: float) -> float:
@@ -341,17 +341,17 @@ class CusText(ShownMechanism):
         """(V, widest) running sums of the integer weights; what is padded adds nothing."""
         widest = self._members.shape[1]
         scale = 2.0 ** (62 - widest.bit_length())
-        least = min(scale, max(1.0, math.ceil(scale * math.exp(-self.epsilon / 2) * _MARGIN)))
+        minimum = min(scale, max(1.0, math.ceil(scale * math.exp(-self.epsilon / 2) * _MARGIN)))
         matrix = self.vectors.matrix.astype(np.float64)
         sums = np.empty(self._members.shape, dtype=np.uint64)
         for start in range(0, len(matrix), _AT_A_TIME):
             part = slice(start, start + _AT_A_TIME)
-            apart = matrix[self._members[part]] - matrix[part, None]
-            far = np.sqrt(np.einsum("ijk,ijk->ij", apart, apart))
+            distance = matrix[self._members[part]] - matrix[part, None]
+            far = np.sqrt(np.einsum("ijk,ijk->ij", distance, distance))
             there = np.arange(widest) < self._sizes[part, None]
             farthest = np.where(there, far, 0.0).max(axis=1, keepdims=True)
             score = np.divide(far, farthest, out=np.zeros_like(far), where=farthest > 0)  # -u, from 0 to 1
-            weights = np.clip(np.rint(scale * np.exp(-self.epsilon / 2 * score)), least, scale)
+            weights = np.clip(np.rint(scale * np.exp(-self.epsilon / 2 * score)), minimum, scale)
             sums[part] = np.cumsum(np.where(there, weights, 0.0).astype(np.uint64), axis=1)
         return sums
 
@@ -398,7 +398,7 @@ class CusText(ShownMechanism):
         words = self.vectors.words
         sets = [frozenset(row.tolist()) for row in self._members[: self.size + 1]]
         # one of the first size + 1 words is outside the set of the first: not all of their sets are equal
-        one, other = next((0, row) for row, each in enumerate(sets) if each != sets[0])
+        one, other = next((0, row) for row, entry in enumerate(sets) if entry != sets[0])
         output = min(sets[one] - sets[other])
         share = self.probabilities(words[one])[output]
         return (
@@ -415,5 +415,5 @@ class CusText(ShownMechanism):
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         place = count_at_most(self._sums, rows, bits.below(self._sums[rows, -1]))
-        drawn: Rows = self._members[rows, place]
-        return drawn
+        member: Rows = self._members[rows, place]
+        return member

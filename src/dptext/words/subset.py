@@ -141,10 +141,10 @@ class SubsetSelection(ShownMechanism):
         return np.where(self._sets.members(rows), inside, outside)
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
-        drawn, places = self._selection.choose(bits, rows.size)
+        draws, places = self._selection.choose(bits, rows.size)
         inside = np.flatnonzero(places >= 0)
-        drawn[inside] = self._sets.member(rows[inside], places[inside])
-        return drawn
+        draws[inside] = self._sets.member(rows[inside], places[inside])
+        return draws
 
 
 def _grid(points: Floats) -> ExactDistances:
@@ -190,8 +190,8 @@ def _where(mask: npt.NDArray[np.bool_]) -> Rows:
     words = mask.reshape(-1).view(np.uint64)
     some = np.flatnonzero(words != 0)
     within = np.flatnonzero(words[some].view(np.bool_))
-    found: Rows = some[within // 8] * 8 + within % 8
-    return found
+    result: Rows = some[within // 8] * 8 + within % 8
+    return result
 
 
 def _block_counts(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -218,38 +218,38 @@ class _Sets:
 
     def member(self, rows: Rows, places: Rows) -> Rows:
         """(n,) the members with the given numbers (from 0, in the order of rows) of the sets of (n,) rows."""
-        found = np.empty(rows.size, dtype=np.int64)
+        result = np.empty(rows.size, dtype=np.int64)
         for here in self._kept.parts(rows, self._find_all):
-            found[here] = self._members_at(rows[here], places[here])
-        return found
+            result[here] = self._members_at(rows[here], places[here])
+        return result
 
     def members(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """(n, V) whether each row is in the sets of (n,) rows."""
-        found = np.empty((rows.size, len(self._table)), dtype=np.bool_)
+        result = np.empty((rows.size, len(self._table)), dtype=np.bool_)
         for here in self._kept.parts(rows, self._find_all):
             left = self._table.rows(rows[here])
             for start in range(0, len(self._table), _TILE):
                 stop = min(start + _TILE, len(self._table))
-                found[here, start:stop] = self._is_member(rows[here], left, start, stop)
-        return found
+                result[here, start:stop] = self._is_member(rows[here], left, start, stop)
+        return result
 
     def _is_member(self, rows: Rows, left: Any, start: int, stop: int) -> npt.NDArray[np.bool_]:
-        apart = self._apart(rows, left, start, stop)
+        distance = self._apart(rows, left, start, stop)
         slots = self._kept.slots(rows)
         farthest, last = self._kept["farthest"][slots, None], self._kept["last"][slots, None]
         # distances are whole numbers, so before the last row a set ends at its farthest, after it one step below
-        inside: npt.NDArray[np.bool_] = apart <= (farthest - (last < start)).astype(apart.dtype)
+        inside: npt.NDArray[np.bool_] = distance <= (farthest - (last < start)).astype(distance.dtype)
         here = np.flatnonzero((last >= start) & (last < stop - 1))
-        inside[here] &= (apart[here] < farthest[here]) | (np.arange(start, stop) <= last[here])
+        inside[here] &= (distance[here] < farthest[here]) | (np.arange(start, stop) <= last[here])
         return inside
 
     def _apart(self, rows: Rows, left: Any, start: int, stop: int, room: Any = None) -> npt.NDArray[Any]:
         """(n, stop - start) squared distances in squared steps; a row's own is -1, before all others."""
         out = None if room is None else room.reshape(rows.size, stop - start)
-        apart = self._table.squared(left, self._table.columns(start, stop), out)
+        distance = self._table.squared(left, self._table.columns(start, stop), out)
         own = np.flatnonzero((rows >= start) & (rows < stop))
-        apart[own, rows[own] - start] = -1.0
-        return apart
+        distance[own, rows[own] - start] = -1.0
+        return distance
 
     def _find_all(self, rows: Rows, slots: Rows) -> None:
         parts = [slice(start, start + _BATCH) for start in range(0, rows.size, _BATCH)]
@@ -262,40 +262,42 @@ class _Sets:
         room = np.empty((rows.size, _TILE), dtype=left.dtype)
         below, between = np.zeros((2, rows.size, _TILE), dtype=np.bool_)
         counts = np.empty((rows.size, self._blocks), dtype=np.int64)
-        found, entries = [], 0
+        result, entries = [], 0
         for start in range(0, len(self._table), _TILE):
             stop = min(start + _TILE, len(self._table))
             width = stop - start
-            apart = self._apart(rows, left, start, stop, room.reshape(-1)[: rows.size * width])
+            distance = self._apart(rows, left, start, stop, room.reshape(-1)[: rows.size * width])
             for mask, bound in ((below, low), (between, high)):
-                np.less_equal(apart, bound, out=mask[:, :width])
+                np.less_equal(distance, bound, out=mask[:, :width])
                 mask[:, width:] = False
             between ^= below
             blocks = slice(start // _BLOCK, -(-stop // _BLOCK))
             counts[:, blocks] = _block_counts(below)[:, : blocks.stop - blocks.start]
             flat = _where(between)
             which, column = flat // _TILE, flat % _TILE
-            distances = apart.reshape(-1)[which * width + column]
-            found.append((which.astype(np.uint16), (column + start).astype(np.int32), distances))
+            distances = distance.reshape(-1)[which * width + column]
+            result.append((which.astype(np.uint16), (column + start).astype(np.int32), distances))
             entries += flat.size
             if entries > _ENTRIES and rows.size > 1:
                 for part in (slice(rows.size // 2), slice(rows.size // 2, None)):
                     self._find(rows[part], slots[part], bounded=bounded)
                 return
-        which, columns, apart = (np.concatenate(each) for each in zip(*found, strict=True))
+        which, columns, distance = (np.concatenate(entry) for entry in zip(*result, strict=True))
         order = np.argsort(which, kind="stable")  # by row; columns stay in order
-        which, columns, apart = which[order], columns[order], apart[order]
+        which, columns, distance = which[order], columns[order], distance[order]
         ends = np.searchsorted(which, np.arange(rows.size + 1))
-        wanted = self._size - counts.sum(axis=1)  # of those between the bounds
-        farthest, last = np.full(rows.size, -np.inf, dtype=apart.dtype), np.full(rows.size, -1)
-        sound = (wanted > 0) & (wanted <= np.diff(ends))
-        for at in np.flatnonzero(sound):
-            own = apart[ends[at] : ends[at + 1]]
-            farthest[at] = np.partition(own, wanted[at] - 1)[wanted[at] - 1]
-            ties = np.flatnonzero(own == farthest[at])
-            last[at] = columns[ends[at] + ties[wanted[at] - np.count_nonzero(own < farthest[at]) - 1]]
+        target = self._size - counts.sum(axis=1)  # of those between the bounds
+        farthest, last = np.full(rows.size, -np.inf, dtype=distance.dtype), np.full(rows.size, -1)
+        sound = (target > 0) & (target <= np.diff(ends))
+        for position in np.flatnonzero(sound):
+            own = distance[ends[position] : ends[position + 1]]
+            farthest[position] = np.partition(own, target[position] - 1)[target[position] - 1]
+            ties = np.flatnonzero(own == farthest[position])
+            last[position] = columns[
+                ends[position] + ties[target[position] - np.count_nonzero(own < farthest[position]) - 1]
+            ]
         edge = farthest[which]
-        inside = (apart < edge) | ((apart == edge) & (columns <= last[which]))
+        inside = (distance < edge) | ((distance == edge) & (columns <= last[which]))
         cells = which[inside].astype(np.int64) * self._blocks + columns[inside] // _BLOCK
         counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
         self._kept["sums"][slots] = np.cumsum(counts, axis=1)
@@ -311,13 +313,13 @@ class _Sets:
         spread = 3.0 * math.sqrt(expected) + 3.0
         ranks = [rank for rank in (math.floor(expected - spread), math.ceil(expected + spread)) if 0 <= rank < probed]
         if ranks:
-            apart = self._table.squared(left, self._probes)
+            distance = self._table.squared(left, self._probes)
             for rank in reversed(ranks):  # one after the other: two at once take numpy eight times as long
-                apart = np.partition(apart[:, : ranks[-1] + 1] if rank < ranks[-1] else apart, rank, axis=1)
+                distance = np.partition(distance[:, : ranks[-1] + 1] if rank < ranks[-1] else distance, rank, axis=1)
                 if rank < expected:
-                    low = apart[:, rank, None]
+                    low = distance[:, rank, None]
                 else:
-                    high = apart[:, rank, None]
+                    high = distance[:, rank, None]
         return low, high
 
     def _members_at(self, rows: Rows, places: Rows) -> Rows:
@@ -332,7 +334,7 @@ class _Sets:
         sorted_pair = pair[order]
         edges = np.flatnonzero(np.diff(pair_block, prepend=-1, append=-1)).tolist()
         tasks = [(s, min(s + _PAIRS, stop)) for first, stop in pairwise(edges) for s in range(first, stop, _PAIRS)]
-        found = np.empty(rows.size, dtype=np.int64)
+        result = np.empty(rows.size, dtype=np.int64)
 
         def find(task: tuple[int, int]) -> None:
             start, stop = task
@@ -343,7 +345,7 @@ class _Sets:
             members = np.flatnonzero(inside)
             begins = np.searchsorted(members, np.arange(len(inside)) * inside.shape[1])
             here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
-            found[here] = first + members[begins[pair[here] - start] + rest[here]] % inside.shape[1]
+            result[here] = first + members[begins[pair[here] - start] + rest[here]] % inside.shape[1]
 
         for_each_block(find, tasks)
-        return found
+        return result

@@ -98,17 +98,17 @@ def test_a_users_clipped_gradient_is_that_of_autograd(clip):
     tables, pairs = tables_of(5), pairs_of(5, 40)
     expected = by_autograd(tables, pairs)
     expected *= min(1.0, clip / np.linalg.norm(expected))
-    found = cells_of(tables, pairs, [len(pairs)], clip) * clip / CELLS
+    result = cells_of(tables, pairs, [len(pairs)], clip) * clip / CELLS
     tolerance = 1e-5 * np.linalg.norm(expected) + 1.01 * clip / CELLS  # numbers are cut to cells, towards zero
-    assert np.abs(found - expected).max() < tolerance
+    assert np.abs(result - expected).max() < tolerance
 
 
 def test_each_table_may_have_a_norm_of_its_own():
     tables, pairs = tables_of(6, scale=3.0), pairs_of(6, 40)
-    found = cells_of(tables, pairs, [len(pairs)], (1.0, 2.0)) * math.sqrt(5) / CELLS
-    assert np.linalg.norm(found[:WORDS]) == pytest.approx(1.0, abs=1e-3)
-    assert np.linalg.norm(found[WORDS:]) == pytest.approx(2.0, abs=1e-3)
-    assert np.linalg.norm(found) <= math.sqrt(5)
+    result = cells_of(tables, pairs, [len(pairs)], (1.0, 2.0)) * math.sqrt(5) / CELLS
+    assert np.linalg.norm(result[:WORDS]) == pytest.approx(1.0, abs=1e-3)
+    assert np.linalg.norm(result[WORDS:]) == pytest.approx(2.0, abs=1e-3)
+    assert np.linalg.norm(result) <= math.sqrt(5)
 
 
 def test_the_length_of_a_single_pair_has_a_closed_form():
@@ -144,13 +144,13 @@ def test_no_user_adds_more_than_the_length_promised(seed, count, scale, spoiled,
         tables = tables_of(seed) * np.float32(scale)
     for row, value in spoiled:
         tables[row] = value
-    found = cells_of(tables, pairs_of(seed, count, words=words), [count], clip)
-    assert sum(int(each) ** 2 for each in found.ravel()) <= CELLS**2
+    result = cells_of(tables, pairs_of(seed, count, words=words), [count], clip)
+    assert sum(int(entry) ** 2 for entry in result.ravel()) <= CELLS**2
 
 
 def test_the_bound_is_nearly_reached():
-    found = cells_of(tables_of(1, scale=5.0), pairs_of(1, 300), [300])
-    assert sum(int(each) ** 2 for each in found.ravel()) > (0.999 * CELLS) ** 2
+    result = cells_of(tables_of(1, scale=5.0), pairs_of(1, 300), [300])
+    assert sum(int(entry) ** 2 for entry in result.ravel()) > (0.999 * CELLS) ** 2
 
 
 def test_a_user_changes_the_sum_by_his_own_cells_and_nothing_else():

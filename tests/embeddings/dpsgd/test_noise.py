@@ -69,8 +69,8 @@ def test_the_fallback_reads_the_same_words_in_the_same_way():
         for pair in range(20):
             leads = [int(words[pair]) >> 1, module._angle_lead(int(words[PAIRS + pair]))]
             uniforms = [(Decimal(lead) + Decimal("0.5")) / 2**63 for lead in leads]
-            found, _ = normal_pair(uniforms, Decimal(2) ** -63)
-            for one, other in zip(found, exactly(words[pair], words[PAIRS + pair]), strict=True):
+            result, _ = normal_pair(uniforms, Decimal(2) ** -63)
+            for one, other in zip(result, exactly(words[pair], words[PAIRS + pair]), strict=True):
                 assert abs(float(one) - float(other)) < 1e-14
 
 
@@ -98,7 +98,7 @@ def test_tails_go_on_beyond_what_a_short_uniform_allows():
     RandomBits(4).fill(words)
     words = words.reshape(-1, 2 * PAIRS)
     words[:, :PAIRS] >>= np.uint64(24)
-    values = np.array([made(each) for each in words])
+    values = np.array([made(word) for word in words])
     energy = (values[:, :PAIRS] ** 2 + values[:, PAIRS:] ** 2).ravel() / 2
     beyond = energy - 24 * math.log(2)
     assert beyond.min() >= 0
@@ -142,7 +142,7 @@ def test_what_is_in_doubt_is_settled_to_the_same_number(monkeypatch):
     rows = np.arange(3, dtype=np.int32)
     cells = np.random.default_rng(7).integers(-(2**20), 2**20, (3, 201)).astype(np.int32)
     cells[0] >>= 5
-    found = []
+    result = []
     for doubt in (module._DOUBT, 2.0**-14.5):
         monkeypatch.setattr(module, "_DOUBT", doubt)  # in front of the compiled loop
         settled = []
@@ -151,19 +151,19 @@ def test_what_is_in_doubt_is_settled_to_the_same_number(monkeypatch):
         tables = np.ones((3, 201), dtype=np.float32)
         CellNoise(SIGMA).descend(tables, rows, sums_of(tables, rows, cells), 2.0**-30, RandomBits(8))
         monkeypatch.setattr(module, "settle", settle)
-        found.append((tables, len(settled)))
-    assert found[0][1] == 0
-    assert found[1][1] > 150
-    assert (found[0][0] == found[1][0]).all()
+        result.append((tables, len(settled)))
+    assert result[0][1] == 0
+    assert result[1][1] > 150
+    assert (result[0][0] == result[1][0]).all()
 
 
 def run_of_noise(steps, *, key):
     """The noise of a whole run on which nobody had any influence, in standard deviations."""
     rates = np.linspace(1.0, 0.1, steps)
     tables = np.zeros((20_000, 100), dtype=np.float32)
-    made = Tables(tables, rates, CellNoise(SIGMA))
+    output = Tables(tables, rates, CellNoise(SIGMA))
     for step in range(steps):
-        made.descend(step, key(step, 1))
+        output.descend(step, key(step, 1))
     return tables / (SIGMA * math.sqrt((rates**2).sum()))
 
 

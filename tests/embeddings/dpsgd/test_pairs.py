@@ -27,9 +27,9 @@ def of_one(text, count=20_000, key=KEYS[0], **options):
 
 def test_pairs_stand_in_the_window_within_a_document():
     text = [0, 1, -1, 2, 3, END, 4, 5, END, END, 6, END]
-    found = {(word, other - WORDS) for word, other, *_ in of_one(text).tolist()}
+    results = {(word, other - WORDS) for word, other, *_ in of_one(text).tolist()}
     near = {(0, 1), (1, 2), (2, 3), (4, 5)}  # 0 and 2 are three apart; -1 is no word but has its place
-    assert found == near | {(other, word) for word, other in near}
+    assert results == near | {(other, word) for word, other in near}
 
 
 def test_nearer_words_come_more_often():
@@ -47,11 +47,11 @@ def test_negative_words_follow_their_weights():
     """One test of `ALARM`, against the weights; another power is rejected."""
     pairs = of_one([3, 4, END], count=20_000)
     assert ((pairs[:, 2:] == NONE) | (pairs[:, 2:] >= WORDS)).all()
-    drawn = pairs[:, 2:][pairs[:, 2:] != NONE] - WORDS
-    assert (WORDS - 1) not in drawn  # the unknown word
+    draws = pairs[:, 2:][pairs[:, 2:] != NONE] - WORDS
+    assert (WORDS - 1) not in draws  # the unknown word
     beside = (pairs[:, 1] - WORDS)[:, None]
     assert not ((pairs[:, 2:] - WORDS) == beside).any()
-    others = drawn[(drawn != 3) & (drawn != 4)]
+    others = draws[(draws != 3) & (draws != 4)]
     counts = np.bincount(others, minlength=WORDS)
     for power, right in ((0.75, True), (0.85, False)):
         weights = np.arange(1, WORDS + 1.0) ** -power
@@ -91,13 +91,13 @@ def test_one_word_a_million_times():
 
 def test_a_users_pairs_hang_on_his_key_and_texts_alone():
     texts = [np.array([*range(start, start + 8), END], dtype=np.int32) for start in (0, 10, 20)]
-    made = drawing()
+    output = drawing()
 
     def of(*which):
         rows = np.concatenate([texts[user] for user in which])
         stops = np.cumsum([len(texts[user]) for user in which])
         starts = np.concatenate([[0], stops[:-1]])
-        pairs, ends = made.of_users(rows, starts, stops, KEYS[list(which)], 30)
+        pairs, ends = output.of_users(rows, starts, stops, KEYS[list(which)], 30)
         return {user: part.tolist() for user, part in zip(which, np.split(pairs, ends[:-1]), strict=True)}
 
     together = of(0, 1, 2)
@@ -108,17 +108,17 @@ def test_a_users_pairs_hang_on_his_key_and_texts_alone():
 
 def test_every_pair_of_a_corpus_has_one_slot():
     rows = np.array([0, 1, -1, 2, 3, END, 4, 5, END], dtype=np.int32)
-    made = drawing(window=2, kept=np.ones(WORDS))
+    output = drawing(window=2, kept=np.ones(WORDS))
     slots = np.arange(len(rows) * 4)
-    found = set()
+    result = set()
     for seed in range(20):  # distance 2 stays with chance 1/2
         keys = np.random.default_rng(seed).integers(0, 2**64, len(slots), dtype=np.uint64)
-        pairs = made.of_slots(rows, slots, keys)
+        pairs = output.of_slots(rows, slots, keys)
         some = [(int(word), int(other) - WORDS) for word, other, *_ in pairs]
         assert len(some) == len(set(some))
-        found |= set(some)
+        result |= set(some)
     near = {(0, 1), (1, 2), (2, 3), (4, 5)}
-    assert found == near | {(other, word) for word, other in near}
+    assert result == near | {(other, word) for word, other in near}
 
 
 def test_slots_thin_out_by_distance():

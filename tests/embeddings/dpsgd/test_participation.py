@@ -40,11 +40,11 @@ def test_rates_are_those_of_the_check_values_and_keep_each_level(participation):
 
 @pytest.mark.slow
 def test_from_a_rate_the_noise_follows_and_the_largest_level_has_it():
-    found = personal_participation({"a": 1.0, "b": 8.0}, delta=1e-6, steps=1000, sampling_rate=0.05)
-    assert found.noise_multiplier == 1.273
-    assert found.rates["b"] == 0.05
-    assert found.rates["a"] < 0.01
-    assert found.default == "a"
+    result = personal_participation({"a": 1.0, "b": 8.0}, delta=1e-6, steps=1000, sampling_rate=0.05)
+    assert result.noise_multiplier == 1.273
+    assert result.rates["b"] == 0.05
+    assert result.rates["a"] < 0.01
+    assert result.default == "a"
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_each_level_of_a_training_has_its_statement():
     documents = [
         Document("a cup of tea", user=str(n), attributes={"wish": ("strict", "open")[n % 2]}) for n in range(9)
     ]
-    given = personal_participation({"strict": 1.0, "open": 8.0}, delta=1e-6, steps=20, sampling_rate=0.5)
-    model = SkipGram(vectors, epsilon=given, level="wish", public_users=20, seed=1).fit(documents)
+    values = personal_participation({"strict": 1.0, "open": 8.0}, delta=1e-6, steps=20, sampling_rate=0.5)
+    model = SkipGram(vectors, epsilon=values, level="wish", public_users=20, seed=1).fit(documents)
     strict, other = (model.statements_[level] for level in ("strict", "open"))
     assert strict.epsilon <= 1.0 < other.epsilon <= 8.0
     assert model.statement_ == other  # what holds for everybody
@@ -103,10 +103,10 @@ def test_each_level_has_its_rate():
     """Levels in blocks and mixed, across the blocks in which bits are drawn. Six tests of `ALARM`."""
     rates = (0.5, 0.01, 0.1)
     for levels in (np.repeat([0, 1, 2], 200_000), np.tile([0, 1, 2], 200_000)):
-        found = users(rates, levels)
-        assert (np.diff(found) > 0).all()
+        result = users(rates, levels)
+        assert (np.diff(result) > 0).all()
         for level, rate in enumerate(rates):
-            count = int((levels[found] == level).sum())
+            count = int((levels[result] == level).sum())
             assert likely(count, 200_000, rate)
             assert not likely(count, 200_000, 1.2 * rate)
 
@@ -138,12 +138,12 @@ def test_everybody_and_nobody():
 
 def test_slots_have_their_rate_and_geometric_gaps():
     """Two tests of `ALARM`."""
-    found = sampled_slots(RandomBits(1), 10_000_000, 0.001)
-    assert (np.diff(found) > 0).all()
-    assert found[-1] < 10_000_000
-    assert likely(len(found), 10_000_000, 0.001)
-    assert not likely(len(found), 10_000_000, 0.0011)
-    gaps = np.diff(found) - 1
+    result = sampled_slots(RandomBits(1), 10_000_000, 0.001)
+    assert (np.diff(result) > 0).all()
+    assert result[-1] < 10_000_000
+    assert likely(len(result), 10_000_000, 0.001)
+    assert not likely(len(result), 10_000_000, 0.0011)
+    gaps = np.diff(result) - 1
     counts = np.histogram(gaps, [0, 100, 300, 700, 1500, 3000, 1e9])[0]
     chances = np.diff(stats.geom.cdf(np.array([0, 100, 300, 700, 1500, 3000, 1e9]), 0.001))
     assert stats.chisquare(counts, chances * len(gaps) / chances.sum()).pvalue > ALARM
@@ -152,15 +152,15 @@ def test_slots_have_their_rate_and_geometric_gaps():
 @pytest.mark.parametrize("count", [0, 1, 7, 1000])
 @pytest.mark.parametrize("rate", [1.0, 0.999, 0.5, 1e-9])
 def test_slots_of_every_number_and_rate(count, rate):
-    found = [sampled_slots(RandomBits(seed), count, rate) for seed in range(300)]
-    assert all(each.size == 0 or (each[0] >= 0 and each[-1] < count) for each in found)
-    assert likely(sum(map(len, found)), 300 * count, rate) if 0 < rate < 1 and count else True
+    results = [sampled_slots(RandomBits(seed), count, rate) for seed in range(300)]
+    assert all(entry.size == 0 or (entry[0] >= 0 and entry[-1] < count) for entry in results)
+    assert likely(sum(map(len, results)), 300 * count, rate) if 0 < rate < 1 and count else True
     if rate == 1.0:
-        assert found[0].tolist() == list(range(count))
+        assert results[0].tolist() == list(range(count))
 
 
 def test_the_first_and_the_last_slot_are_like_the_others():
     taken = np.zeros(5)
     for seed in range(20_000):
         taken[sampled_slots(RandomBits(seed), 5, 0.3)] += 1
-    assert all(likely(int(each), 20_000, 0.3) for each in taken)
+    assert all(likely(int(entry), 20_000, 0.3) for entry in taken)

@@ -59,8 +59,8 @@ def test_the_worst_pair_of_codes_is_that_of_all():
                 for other in every
             ]
             one, other = first[number], second[number]
-            found = np.where(one & ~other, up[number], np.where(other & ~one, down[number], 0)).sum()
-            assert found == pytest.approx(max(losses))
+            result = np.where(one & ~other, up[number], np.where(other & ~one, down[number], 0)).sum()
+            assert result == pytest.approx(max(losses))
 
 
 def test_z_scores_have_mean_0_and_variance_1_and_constants_none():

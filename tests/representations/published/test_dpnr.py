@@ -40,18 +40,18 @@ def test_it_is_attained_by_the_witness_and_by_no_pair_exceeded(dimension, epsilo
         """Exact in logarithms for cells that do not hold x; the one that does is as wide as the others."""
         low, high = (borders[:-1] - x) / scale, (borders[1:] - x) / scale
         nearest = np.maximum(np.maximum(low, -high), 0.0)
-        found = -nearest + math.log(-math.expm1(-step / scale) / 2)
+        result = -nearest + math.log(-math.expm1(-step / scale) / 2)
         inside = (low < 0) & (high > 0)
-        found[inside] = np.log(1 - (np.exp(low[inside]) + np.exp(-high[inside])) / 2)
-        return found
+        result[inside] = np.log(1 - (np.exp(low[inside]) + np.exp(-high[inside])) / 2)
+        return result
 
     worst = float(np.abs(logs(0.0) - logs(1.0)).max())
-    stated = channel.guarantee.epsilon
-    assert dimension * worst <= stated * (1 + 1e-9)
-    assert dimension * worst >= stated * (1 - 1e-8)
-    apart = np.abs(min_max(channel.witness[0][None]) - min_max(channel.witness[1][None])).sum()
-    assert apart == dimension  # in L1, and no two vectors of [0, 1]^d are further apart
-    assert channel.finding.attained == stated
+    expected = channel.guarantee.epsilon
+    assert dimension * worst <= expected * (1 + 1e-9)
+    assert dimension * worst >= expected * (1 - 1e-8)
+    distance = np.abs(min_max(channel.witness[0][None]) - min_max(channel.witness[1][None])).sum()
+    assert distance == dimension  # in L1, and no two vectors of [0, 1]^d are further apart
+    assert channel.finding.attained == expected
     assert channel.finding.verdict == "false"
 
 
@@ -66,20 +66,20 @@ def test_the_noise_is_laplace_of_the_printed_scale_and_one_and_a_half_times_it_i
         limit = stats.norm.isf(FALSE_ALARM / 6) / math.sqrt(draws)
         assert (np.abs(np.corrcoef(noise.T)[np.triu_indices(3, 1)]) < limit).all()
         error = (noise**2).sum(axis=1)
-        wanted = DPNR(epsilon=epsilon, **SAFE).expected_squared_error(3)
-        assert abs(error.mean() - wanted) < stats.norm.isf(FALSE_ALARM / 2) * error.std() / math.sqrt(draws)
+        target = DPNR(epsilon=epsilon, **SAFE).expected_squared_error(3)
+        assert abs(error.mean() - target) < stats.norm.isf(FALSE_ALARM / 2) * error.std() / math.sqrt(draws)
 
 
 def test_one_scalar_gives_the_vector_back():
     rng = np.random.default_rng(2)
     vectors = rng.normal(size=(200, 64))
-    wanted = min_max(vectors)
+    target = min_max(vectors)
     one = DPNR(epsilon=1.0, **ONE).randomize(vectors, seed=1)
     left = one - one.min(axis=1, keepdims=True)
-    assert np.abs(left - wanted).max() < 1e-5  # float32 of numbers below 20
-    assert stats.kstest((one - wanted)[:, 0], "laplace").pvalue > FALSE_ALARM
-    each = DPNR(epsilon=1.0, **SAFE).randomize(vectors, seed=1)
-    assert np.abs(each - each.min(axis=1, keepdims=True) - wanted).max() > 5
+    assert np.abs(left - target).max() < 1e-5  # float32 of numbers below 20
+    assert stats.kstest((one - target)[:, 0], "laplace").pvalue > FALSE_ALARM
+    entry = DPNR(epsilon=1.0, **SAFE).randomize(vectors, seed=1)
+    assert np.abs(entry - entry.min(axis=1, keepdims=True) - target).max() > 5
 
 
 def test_one_scalar_promises_nothing_and_says_why():
@@ -88,26 +88,26 @@ def test_one_scalar_promises_nothing_and_says_why():
     assert math.isinf(statement.epsilon)
     assert statement.parameters["witness_loss"] == "infinity"
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
-    said = " ".join(statement.explain().split())
-    assert "subtracting the smallest number leaves" in said
-    assert "prints epsilon = 1. That is false" in said
-    assert "Nothing bounds the loss" in said
+    text = " ".join(statement.explain().split())
+    assert "subtracting the smallest number leaves" in text
+    assert "prints epsilon = 1. That is false" in text
+    assert "Nothing bounds the loss" in text
 
 
 def test_the_statement_says_what_is_true():
-    given = DPNR(epsilon=1.0, **SAFE)
-    statement = given.statement(64)
-    said = " ".join(statement.explain().split())
-    assert "That is false: the noise is scaled to a sensitivity of 1" in said
-    assert "What is proved is epsilon = 64 (any two vectors of 64 numbers, attained)" in said
-    assert "(1, 0, 1, 0, ...) and (0, 1, 0, 1, ...)" in said
+    values = DPNR(epsilon=1.0, **SAFE)
+    statement = values.statement(64)
+    text = " ".join(statement.explain().split())
+    assert "That is false: the noise is scaled to a sensitivity of 1" in text
+    assert "What is proved is epsilon = 64 (any two vectors of 64 numbers, attained)" in text
+    assert "(1, 0, 1, 0, ...) and (0, 1, 0, 1, ...)" in text
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
-    again = randomizer_from_parameters(statement.mechanism, statement.parameters)
-    assert again.statement() == statement
+    repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)
+    assert repeated.statement() == statement
 
 
 def test_min_max_is_total_and_sees_neither_scale_nor_shift():
-    given = DPNR(epsilon=1.0, **SAFE)
+    values = DPNR(epsilon=1.0, **SAFE)
     strange = [
         np.zeros(4),
         np.full(4, np.nan),
@@ -117,14 +117,14 @@ def test_min_max_is_total_and_sees_neither_scale_nor_shift():
         [5e-324, 0, 0, 0],
     ]
     with np.errstate(all="raise"):
-        assert np.isfinite(given.randomize(strange, seed=1)).all()
-        assert given.randomize(np.empty((0, 4))).shape == (0, 4)
+        assert np.isfinite(values.randomize(strange, seed=1)).all()
+        assert values.randomize(np.empty((0, 4))).shape == (0, 4)
     vectors = np.random.default_rng(3).normal(size=(10, 8))
     np.testing.assert_allclose(min_max(vectors), min_max(1e5 * vectors + 3), atol=1e-9)
     scaled = min_max(vectors)
     assert (scaled.min(axis=1) == 0).all()
     assert (scaled.max(axis=1) == 1).all()
-    one, other = (given.randomize(each, seed=5) for each in (vectors, 1e30 * vectors))
+    one, other = (values.randomize(vector, seed=5) for vector in (vectors, 1e30 * vectors))
     np.testing.assert_allclose(one, other, atol=1e-3)
 
 
@@ -136,10 +136,10 @@ def test_a_server_can_take_the_noise_out_of_the_second_moments(options):
     private = channel.sample(np.repeat(x, draws, axis=0), RandomBits(4)).astype(float)
     moments = np.einsum("ni,nj->nij", private, private).reshape(draws, -1)
     limit = stats.norm.isf(FALSE_ALARM / 18) * moments.std(axis=0) / math.sqrt(draws)
-    wanted = (x.T @ x).reshape(-1)
-    off = channel.debiased_second_moment(moments.mean(axis=0).reshape(3, 3)).reshape(-1) - wanted
+    target = (x.T @ x).reshape(-1)
+    off = channel.debiased_second_moment(moments.mean(axis=0).reshape(3, 3)).reshape(-1) - target
     assert (np.abs(off) < limit).all()
-    assert not (np.abs(moments.mean(axis=0) - wanted) < limit).all()
+    assert not (np.abs(moments.mean(axis=0) - target) < limit).all()
 
 
 def test_a_classifier_knows_it_from_its_statement():
@@ -147,9 +147,9 @@ def test_a_classifier_knows_it_from_its_statement():
     labels = np.arange(400) % 2
     vectors = rng.normal(size=(400, 4))
     vectors[:, 0] += 4 * labels
-    given = DPNR(epsilon=20.0, **SAFE)
-    server = NoisyClassifier(channel=given.statement(4)).fit(given.randomize(vectors, seed=6), labels)
-    assert server.score(given.randomize(vectors, seed=7), labels) > 0.7
+    values = DPNR(epsilon=20.0, **SAFE)
+    server = NoisyClassifier(channel=values.statement(4)).fit(values.randomize(vectors, seed=6), labels)
+    assert server.score(values.randomize(vectors, seed=7), labels) > 0.7
 
 
 def test_it_works_in_a_private_encoder():

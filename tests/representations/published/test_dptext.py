@@ -19,24 +19,24 @@ SAFE = {"unsafe_as_published": True}
 
 @pytest.mark.parametrize(("epsilon", "dimension"), [(0.1, 64), (4.0, 3)])
 def test_the_noise_is_exponential_of_the_printed_scale_and_another_scale_is_rejected(epsilon, dimension):
-    given, x = DPText(epsilon=epsilon, **SAFE), np.linspace(-1, 1, dimension)
+    values, x = DPText(epsilon=epsilon, **SAFE), np.linspace(-1, 1, dimension)
     scale = 2 * dimension / epsilon
-    noise = given.randomize(np.tile(x, (30_000, 1)), seed=1).astype(float) - x
+    noise = values.randomize(np.tile(x, (30_000, 1)), seed=1).astype(float) - x
     assert (noise > -1e-6).all()
     for column in noise.T[:3]:
         assert stats.kstest(column, "expon", (0, scale)).pvalue > FALSE_ALARM
         for wrong in (1.5, 1 / 1.5):
             assert stats.kstest(column, "expon", (0, wrong * scale)).pvalue < FALSE_ALARM
     error = (noise**2).sum(axis=1)
-    wanted = given.expected_squared_error(dimension)
-    assert abs(error.mean() - wanted) < stats.norm.isf(FALSE_ALARM / 2) * error.std() / math.sqrt(len(error))
+    target = values.expected_squared_error(dimension)
+    assert abs(error.mean() - target) < stats.norm.isf(FALSE_ALARM / 2) * error.std() / math.sqrt(len(error))
 
 
 def test_half_of_the_printed_draws_are_undefined_whatever_comes_in():
-    given = DPText(epsilon=1.0, undefined="nan", **SAFE)
+    text = DPText(epsilon=1.0, undefined="nan", **SAFE)
     draws = 40_000
     for x in ([1.0, -1.0], [0.0, 0.0]):
-        sent = given.randomize(np.tile(x, (draws, 1)), seed=2)
+        sent = text.randomize(np.tile(x, (draws, 1)), seed=2)
         holes = np.isnan(sent)
         assert abs(holes.mean() - 0.5) < stats.norm.isf(FALSE_ALARM / 2) * 0.5 / math.sqrt(2 * draws)
         noise = (sent - x)[~holes]
@@ -50,24 +50,26 @@ def test_an_output_rules_out_the_other_of_the_witness_as_often_as_the_docstring_
         for one, other in (channel.witness, channel.witness[::-1]):
             sent = channel.sample(np.tile(one, (draws, 1)), RandomBits(3))
             ruled_out = (sent < other).any(axis=1).mean()
-            wanted = -math.expm1(-epsilon / 2)
-            spread = math.sqrt(wanted * (1 - wanted) / draws)
-            assert abs(ruled_out - wanted) < stats.norm.isf(FALSE_ALARM / 2) * spread
+            target = -math.expm1(-epsilon / 2)
+            spread = math.sqrt(target * (1 - target) / draws)
+            assert abs(ruled_out - target) < stats.norm.isf(FALSE_ALARM / 2) * spread
             assert not (sent < one).any()
 
 
 def test_the_statement_promises_nothing_and_says_why():
-    given = DPText(epsilon=0.1, **SAFE)
-    statement = given.statement(64)
+    text = DPText(epsilon=0.1, **SAFE)
+    statement = text.statement(64)
     assert isinstance(statement.guarantee, NoGuarantee)
     assert statement.claimed_epsilon == 0.1
     assert math.isinf(statement.epsilon)
-    said = " ".join(statement.explain().split())
-    assert "prints epsilon = 0.1. That is false: the uniform numbers that its noise is made of come from [0, 1]" in said
-    assert "Nothing bounds the loss. Two inputs that show it lose without bound: (1, -1, 1, -1, ...)" in said
+    message = " ".join(statement.explain().split())
+    assert (
+        "prints epsilon = 0.1. That is false: the uniform numbers that its noise is made of come from [0, 1]" in message
+    )
+    assert "Nothing bounds the loss. Two inputs that show it lose without bound: (1, -1, 1, -1, ...)" in message
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
-    again = randomizer_from_parameters(statement.mechanism, statement.parameters)
-    assert again.statement(64) == statement
+    repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)
+    assert repeated.statement(64) == statement
 
 
 def test_no_value_raises():
@@ -110,9 +112,9 @@ def test_a_learnt_budget_is_more_noise_and_the_same_claim():
     learnt, fixed = CappedDPText(epsilon=2.0, share=0.25, dimension=4, **SAFE), DPText(epsilon=0.5, **SAFE)
     x = np.zeros((3, 4))
     assert learnt.randomize(x, seed=1).tolist() == fixed.randomize(x, seed=1).tolist()
-    said = learnt.statement(4)
-    assert (said.claimed_epsilon, said.epsilon) == (2.0, math.inf)
-    assert randomizer_from_parameters(said.mechanism, said.parameters) == learnt
+    statement = learnt.statement(4)
+    assert (statement.claimed_epsilon, statement.epsilon) == (2.0, math.inf)
+    assert randomizer_from_parameters(statement.mechanism, statement.parameters) == learnt
     with pytest.raises(RefusedError, match="unsafe_as_published"):
         CappedDPText(epsilon=2.0)
     with pytest.raises(ParameterError, match="share"):

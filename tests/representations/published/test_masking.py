@@ -88,10 +88,10 @@ def test_every_text_is_answered():
     """Warnings are errors in these tests."""
     texts = ["", None, " ", "\ud800", "a" * 10**6, "w " * 10**5, math.nan, Document("a b")]
     for options in ({"mu": 0.5}, {"count": 3}, {"sensitive": ["w"]}):
-        found = mask_words(texts, **options).texts
-        assert len(found) == len(texts)
-        assert (found[1], found[6]) == (None, None)
-        assert (found[0], found[2]) == ("", " ")
+        result = mask_words(texts, **options).texts
+        assert len(result) == len(texts)
+        assert (result[1], result[6]) == (None, None)
+        assert (result[0], result[2]) == ("", " ")
     assert mask_words([], mu=0.5).texts == []
 
 

@@ -39,10 +39,10 @@ def epsilon_of(protocol, dimension, **options):
 )
 @pytest.mark.parametrize("claimed", [0.5, 10.0])
 def test_ome_loses_the_same_whatever_was_claimed(scores, dimension, lambda_, epsilon, claimed):
-    found = epsilon_of(OME, dimension, lambda_=lambda_, epsilon=claimed, scores=scores)
+    result = epsilon_of(OME, dimension, lambda_=lambda_, epsilon=claimed, scores=scores)
     closed = 5 * dimension * math.log(lambda_**3 - lambda_**2 + lambda_)
-    assert found == pytest.approx(closed, rel=1e-9)
-    assert found == pytest.approx(epsilon, abs=0.05)
+    assert result == pytest.approx(closed, rel=1e-9)
+    assert result == pytest.approx(epsilon, abs=0.05)
 
 
 def test_the_other_values_are_those_derived_by_hand():
@@ -63,8 +63,8 @@ def test_with_an_odd_number_of_bits_there_is_one_even_bit_more(dimension, bits):
     closed = even * math.log(lambda_ * (1 + raised) / (1 + lambda_)) + odd * abs(
         math.log((1 + lambda_**3) / (1 + raised))
     )
-    found = epsilon_of(OME, dimension, lambda_=lambda_, bits=bits, integer_bits=1, scores="public")
-    assert found == pytest.approx(closed, rel=1e-9)
+    result = epsilon_of(OME, dimension, lambda_=lambda_, bits=bits, integer_bits=1, scores="public")
+    assert result == pytest.approx(closed, rel=1e-9)
 
 
 ENUMERATED = [
@@ -81,13 +81,13 @@ def test_the_worst_of_all_pairs_of_codes_is_the_stated_epsilon(protocol, dimensi
     """Every output of every code that occurs, by the chances that are drawn with; also where lambda^2 < e^(eps/rl)."""
     options = {"lambda_": 3.0} if protocol == "OME, 3" else {"lambda_": 1.0} if protocol is OME else {}
     build = OME if protocol == "OME, 3" else protocol
-    given = build(epsilon=epsilon, bits=bits, integer_bits=1, code=code, scores="public", **options, **SAFE)
-    channel = given.channel(dimension)
+    values = build(epsilon=epsilon, bits=bits, integer_bits=1, code=code, scores="public", **options, **SAFE)
+    channel = values.channel(dimension)
     table = table_of(channel)
     assert len(table) == (bits**dimension if code == "one-hot" else 2 ** (dimension * bits))
-    found = exact_loss(np.log(table), allowed=channel.guarantee.epsilon)
-    assert found.excess <= 1e-12
-    assert found.largest == pytest.approx(channel.guarantee.epsilon, rel=1e-9)
+    result = exact_loss(np.log(table), allowed=channel.guarantee.epsilon)
+    assert result.excess <= 1e-12
+    assert result.largest == pytest.approx(channel.guarantee.epsilon, rel=1e-9)
     # a statement of two thirds is rejected
     assert exact_loss(np.log(table), allowed=channel.guarantee.epsilon / 1.5).excess > 0
     # the witness is a pair that attains it
@@ -144,13 +144,13 @@ def test_a_claim_that_two_vectors_refute_is_not_left_open(dimension, bits, integ
 
 
 def test_where_a_claim_holds_the_statement_says_so():
-    for given in (
+    for values in (
         OME(epsilon=1.0, lambda_=1.0, **SAFE),
         SUE(epsilon=1.0, code="one-hot", **SAFE),
         OUE(epsilon=1.0, code="one-hot", **SAFE),
         SUE(epsilon=1.0, bits=2, integer_bits=1, **SAFE),
     ):
-        statement = given.statement(50)
+        statement = values.statement(50)
         assert statement.epsilon <= 1.0
         assert statement.parameters["claim_is"] == "true"
         assert statement.parameters["reason"] is None
@@ -168,8 +168,8 @@ def test_the_chances_of_figure_3():
     assert (np.diff(p1(lambdas)) > 0).all()
     assert (np.diff(p2(lambdas)) < 0).all()
     channel = OME(epsilon=1.0, **SAFE).channel(50)
-    drawn = [float(each) / FINE_SCALE for each in (channel.one[0], channel.one[1], channel.zero[0])]
-    assert drawn == pytest.approx([p1(100.0), p2(100.0), float(q(1.0, 100.0, 500))], rel=1e-9)
+    draws = [float(entry) / FINE_SCALE for entry in (channel.one[0], channel.one[1], channel.zero[0])]
+    assert draws == pytest.approx([p1(100.0), p2(100.0), float(q(1.0, 100.0, 500))], rel=1e-9)
 
 
 @pytest.mark.parametrize("build", ALL)
@@ -191,24 +191,24 @@ def test_bits_on_the_wire_follow_the_law_and_another_is_rejected(build):
 
 
 def test_what_is_decoded_is_the_bits():
-    given = OME(epsilon=1.0, lambda_=2.0, **SAFE)
+    values = OME(epsilon=1.0, lambda_=2.0, **SAFE)
     vectors = np.random.default_rng(6).normal(size=(5, 7))
-    sent = given.send(vectors, seed=3)
-    bits = given.decode(sent, 7)
+    sent = values.send(vectors, seed=3)
+    bits = values.decode(sent, 7)
     assert sent.shape == (5, 9)
     assert bits.shape == (5, 70)
     assert bits.dtype == np.float32
     assert set(np.unique(bits)) == {0.0, 1.0}
-    assert (bits == given.randomize(vectors, seed=3)).all()
+    assert (bits == values.randomize(vectors, seed=3)).all()
     assert (np.unpackbits(sent, axis=1)[:, 70:] == 0).all()
-    assert not (bits == given.randomize(vectors)).all()
+    assert not (bits == values.randomize(vectors)).all()
 
 
 def test_rows_in_many_blocks_each_have_their_own_noise():
-    given = SUE(epsilon=1.0, bits=4, integer_bits=1, **SAFE)
-    sent = given.send(np.ones((150_000, 2)) * [1, 2], seed=1)[:, 0]  # 131,072 rows a task
-    for apart in (1, 8192, 131_072):
-        assert (sent[apart:] == sent[:-apart]).mean() < 0.05
+    values = SUE(epsilon=1.0, bits=4, integer_bits=1, **SAFE)
+    sent = values.send(np.ones((150_000, 2)) * [1, 2], seed=1)[:, 0]  # 131,072 rows a task
+    for distance in (1, 8192, 131_072):
+        assert (sent[distance:] == sent[:-distance]).mean() < 0.05
 
 
 # -- what comes in ---------------------------------------------------------------------------------------------------
@@ -228,10 +228,10 @@ def test_every_vector_is_answered(build):
     """Warnings are errors in these tests."""
     for code in ["sign-magnitude", "one-hot"]:
         for scores in ["vector", "public"]:
-            given = build(epsilon=1.0, code=code, scores=scores, **SAFE)
+            values = build(epsilon=1.0, code=code, scores=scores, **SAFE)
             with np.errstate(all="raise"):
-                assert given.randomize(STRANGE, seed=1).shape == (6, 60)
-                assert given.randomize(np.empty((0, 6)), seed=1).shape == (0, 60)
+                assert values.randomize(STRANGE, seed=1).shape == (6, 60)
+                assert values.randomize(np.empty((0, 6)), seed=1).shape == (0, 60)
 
 
 def test_z_scores_of_one_vector_do_not_see_scale_and_shift():
@@ -256,37 +256,37 @@ def test_the_statement_carries_both_epsilons_the_reason_a_witness_and_the_domain
     statement = OME(epsilon=1.0, lambda_=100, dimension=50, bits=10, **SAFE).statement()
     assert (statement.mechanism, statement.claimed_epsilon) == ("OME", 1.0)
     assert statement.guarantee.epsilon == pytest.approx(3451.39, abs=0.01)
-    given = statement.parameters
-    assert given["claim_is"] == "false"
-    assert "Theorem 1" in given["reason"]
-    assert "upper bound" in given["holds_for"]
-    assert "codes 0000100000" in given["witness"]
-    assert given["witness_loss"] == pytest.approx(2245.82, abs=0.01)
+    parameters = statement.parameters
+    assert parameters["claim_is"] == "false"
+    assert "Theorem 1" in parameters["reason"]
+    assert "upper bound" in parameters["holds_for"]
+    assert "codes 0000100000" in parameters["witness"]
+    assert parameters["witness_loss"] == pytest.approx(2245.82, abs=0.01)
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
-    said = " ".join(statement.explain().split())
-    assert "prints epsilon = 1. That is false: Theorem 1" in said
-    assert "What is proved is epsilon = 3451.4" in said
-    assert "lose 2245.82 nats" in said
-    assert "reason =" not in said
+    text = " ".join(statement.explain().split())
+    assert "prints epsilon = 1. That is false: Theorem 1" in text
+    assert "What is proved is epsilon = 3451.4" in text
+    assert "lose 2245.82 nats" in text
+    assert "reason =" not in text
 
 
 def test_a_statement_rebuilds_its_protocol():
-    for given in (OME(epsilon=2.0, lambda_=7, **SAFE), OUE(epsilon=1.0, bits=8, code="one-hot", **SAFE)):
-        statement = given.statement(20)
-        again = randomizer_from_parameters(statement.mechanism, statement.parameters)
-        assert again.statement(20) == statement
+    for values in (OME(epsilon=2.0, lambda_=7, **SAFE), OUE(epsilon=1.0, bits=8, code="one-hot", **SAFE)):
+        statement = values.statement(20)
+        repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)
+        assert repeated.statement(20) == statement
         without = {**statement.parameters, "unsafe_as_published": False}
         with pytest.raises(DataError, match="takes no such parameters"):
             randomizer_from_parameters(statement.mechanism, without)
-    assert all(name == each.name for name, each in PUBLISHED_ONLY.items())
+    assert all(name == entry.name for name, entry in PUBLISHED_ONLY.items())
 
 
 def test_a_channel_is_frozen_and_can_be_pickled():
     channel = OME(epsilon=1.0, **SAFE).channel(4)
     with pytest.raises(AttributeError, match="frozen"):
         channel.one = None
-    again = pickle.loads(pickle.dumps(channel))
-    assert (again.code_of(np.eye(4)) == channel.code_of(np.eye(4))).all()
+    repeated = pickle.loads(pickle.dumps(channel))
+    assert (repeated.code_of(np.eye(4)) == channel.code_of(np.eye(4))).all()
 
 
 @pytest.mark.parametrize(
@@ -328,13 +328,13 @@ def words():
 
 
 def test_it_works_in_a_private_encoder(words):
-    given = OME(epsilon=1.0, dimension=12, **SAFE)
-    encoder = dptext.PrivateEncoder(words, given, projection=None).fit()
+    values = OME(epsilon=1.0, dimension=12, **SAFE)
+    encoder = dptext.PrivateEncoder(words, values, projection=None).fit()
     private = encoder.transform([f"{words.words[3]} {words.words[5]}", "", None])
     assert private.shape == (3, 120)
     statement = encoder.statement_
     assert statement.claimed_epsilon == 1.0
-    assert statement.epsilon == given.statement().epsilon
+    assert statement.epsilon == values.statement().epsilon
     assert statement.neighbours == "any two texts"
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     assert "That is false: Theorem 1" in " ".join(statement.explain().split())

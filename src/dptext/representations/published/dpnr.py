@@ -84,16 +84,16 @@ def mask_words(
     inf
     """
     listed = _checked(mu, count, sensitive, mask)
-    given = [_text(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
-    tokens = [None if text is None else pieces(text) for text in given]
-    found = _words(tokens)
-    masked = _drawn([len(places) for places in found], mu, count, RandomBits(seed))
+    values = [_text(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
+    tokens = [None if text is None else pieces(text) for text in values]
+    result = _words(tokens)
+    masked = _drawn([len(places) for places in result], mu, count, RandomBits(seed))
     if listed:
-        for places, hidden, split in zip(found, masked, tokens, strict=True):
+        for places, hidden, split in zip(result, masked, tokens, strict=True):
             _mark_listed([fold(split[place]) for place in places] if split else [], hidden, listed)
     private = [
         None if split is None else _joined(split, places, hidden, mask)
-        for split, places, hidden in zip(tokens, found, masked, strict=True)
+        for split, places, hidden in zip(tokens, result, masked, strict=True)
     ]
     entries = sum(map(len, listed.values()))
     return MaskedTexts(private, _statement(mu, count, entries, mask, seeded=seed is not None))
@@ -109,7 +109,7 @@ def _text(entry: Any, place: int) -> str | None:
 
 
 def _words(tokens: list[list[str] | None]) -> list[list[int]]:
-    return [[place for place, each in enumerate(split or []) if kind_of(each) not in _NO_WORDS] for split in tokens]
+    return [[place for place, entry in enumerate(split or []) if kind_of(entry) not in _NO_WORDS] for split in tokens]
 
 
 def _drawn(lengths: list[int], mu: float | None, count: int | None, bits: RandomBits) -> list[Masks]:
@@ -117,12 +117,12 @@ def _drawn(lengths: list[int], mu: float | None, count: int | None, bits: Random
     if count is not None:
         keys = np.split(bits.integers(sum(lengths)), np.cumsum(lengths)[:-1]) if lengths else []
         # those with the smallest keys: two keys are equal once in 2^64
-        return [each.argsort(kind="stable").argsort() < count for each in keys]
+        return [key.argsort(kind="stable").argsort() < count for key in keys]
     threshold = math.ceil((mu or 0.0) * SCALE)
     if threshold in (0, SCALE):
         return [np.full(length, threshold > 0) for length in lengths]
-    drawn = coins(bits, sum(lengths), threshold)
-    return np.split(drawn, np.cumsum(lengths)[:-1]) if lengths else []
+    draws = coins(bits, sum(lengths), threshold)
+    return np.split(draws, np.cumsum(lengths)[:-1]) if lengths else []
 
 
 def _mark_listed(words: list[str], hidden: Masks, listed: Phrases) -> None:
@@ -192,7 +192,7 @@ def _checked(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
     listed: Phrases = {}
     for place, entry in enumerate(entries, 1):
         split = pieces(entry) if isinstance(entry, str) else []
-        phrase = tuple(fold(each) for each in split if kind_of(each) not in _NO_WORDS)
+        phrase = tuple(fold(item) for item in split if kind_of(item) not in _NO_WORDS)
         if not phrase:
             raise ParameterError(f"the list of sensitive words must hold words, entry {place} has none")
         listed.setdefault(phrase[0], set()).add(phrase)

@@ -81,10 +81,10 @@ class Published(Randomizer):
             dimension: may be left out where it was given before.
             seeded: whether a seed is used.
         """
-        wanted = self.dimension if dimension is None else dimension
-        if wanted is None:
+        target = self.dimension if dimension is None else dimension
+        if target is None:
             raise ParameterError(f"the loss of {self.name} depends on the dimension: say of which, statement(50)")
-        return super().statement(wanted, seeded=seeded).replace(claimed_epsilon=self.epsilon)
+        return super().statement(target, seeded=seeded).replace(claimed_epsilon=self.epsilon)
 
 
 def alternating(dimension: int) -> Floats:
@@ -156,8 +156,8 @@ def _two_places(up: Losses, down: Losses) -> tuple[Bits, Bits]:
 
 
 CODES = {
-    each.name: each
-    for each in (
+    entry.name: entry
+    for entry in (
         Code("sign-magnitude", 16, _fixed_point, _from_fixed_point, _each_bit_at_its_worst),
         Code("one-hot", 64, _one_hot, _from_one_hot, _two_places),
     )
@@ -240,7 +240,7 @@ def _sizes(length: int, integer_bits: int) -> Floats:
     below, step = worth[worth < 1], worth[-1]
     tried = min(below.size, _PATTERNS)
     heads = np.arange(1 << tried)[:, None] >> np.arange(tried - 1, -1, -1) & 1
-    tails = np.array([np.resize(each, below.size - tried) for each in ([1, 0], [0, 1], [0, 0], [1, 1])])
+    tails = np.array([np.resize(entry, below.size - tried) for entry in ([1, 0], [0, 1], [0, 0], [1, 1])])
     ones = np.concatenate([np.repeat(heads, len(tails), axis=0), np.tile(tails, (len(heads), 1))], axis=1)
     # in the middle of what has these bits; without any bit below 1 a number is cut to 0
     sizes = ones @ below + min(step, 1.0) / 2
@@ -251,17 +251,17 @@ def _blocks(dimension: int, sizes: Floats, integer_bits: int) -> Floats:
     """Vectors of numbers of one or two sizes, balanced in two ways; two numbers bring the mean square to 1."""
     paired = dimension - dimension % 2
     room = paired - 2
-    found = [np.full(dimension, size) for size in sizes if size * size * room <= dimension]
+    results = [np.full(dimension, size) for size in sizes if size * size * room <= dimension]
     small = sizes[[0, len(sizes) // 3, 2 * len(sizes) // 3]]
     for size in (side * 2.0**bit for bit in range(1, integer_bits) for side in (1 - _BESIDE_ONE, 1 + _BESIDE_ONE)):
         for other in small[small < 1]:
-            most = int((dimension - room * other**2) / (size**2 - other**2)) // 2 * 2
-            counts = {min(most, room), min(most, room) // 4 * 2} - {0}
-            found += [np.where(np.arange(dimension) < count, size, other) for count in sorted(counts)]
-    vectors = np.array(found)
+            maximum = int((dimension - room * other**2) / (size**2 - other**2)) // 2 * 2
+            counts = {min(maximum, room), min(maximum, room) // 4 * 2} - {0}
+            results += [np.where(np.arange(dimension) < count, size, other) for count in sorted(counts)]
+    vectors = np.array(results)
     vectors[:, room:paired] = np.sqrt(np.maximum(dimension - (vectors[:, :room] ** 2).sum(axis=1), 0.0) / 2)[:, None]
     signs = [_balanced(dimension, run) for run in (1, 2)]
-    return np.concatenate([side * vectors for each in signs for side in (each, -each)])
+    return np.concatenate([side * vectors for sign in signs for side in (sign, -sign)])
 
 
 def _balanced(dimension: int, run: int) -> Floats:
@@ -350,9 +350,9 @@ class FlippedBits(BitChannel, PublishedChannel):
         losses = [losses_of_a_bit(one, zero) for one, zero in thresholds]
         parity = np.arange(self.bits) % 2
         self.one, self.zero = (
-            np.array([each[which] for each in thresholds], dtype=np.uint64)[parity] for which in (0, 1)
+            np.array([threshold[which] for threshold in thresholds], dtype=np.uint64)[parity] for which in (0, 1)
         )
-        self.up, self.down = (np.array([each[which] for each in losses])[parity] for which in (0, 1))
+        self.up, self.down = (np.array([loss[which] for loss in losses])[parity] for which in (0, 1))
         self._chances = chances
         self.finding = self._find(protocol)
         self.guarantee = PureDP(self.finding.bound)
@@ -373,7 +373,7 @@ class FlippedBits(BitChannel, PublishedChannel):
                 length=self.length,
                 integer_bits=protocol.integer_bits,
             )
-            first, second = (self.code_of(each[None]).reshape(shape) for each in self.witness)
+            first, second = (self.code_of(entry[None]).reshape(shape) for entry in self.witness)
             codes = (first, second)
             attained = self._loss(codes)
             holds_for = f"{every}; z-scores of one vector reach only some of the codes, so it is an upper bound"
@@ -381,7 +381,7 @@ class FlippedBits(BitChannel, PublishedChannel):
             self.witness = (self.code.numbers_of(codes[0]), self.code.numbers_of(codes[1]))
             attained = bound
             holds_for = f"{every}, attained: moments are public, so every code occurs"
-        shown = [" ".join("".join(map(str, row.astype(int))) for row in each[:2]) for each in codes]
+        visible = [" ".join("".join(map(str, row.astype(int))) for row in code[:2]) for code in codes]
         more = " ..." if self.dimension > 2 else ""
         return Finding(
             claimed=protocol.epsilon,
@@ -389,12 +389,12 @@ class FlippedBits(BitChannel, PublishedChannel):
             attained=attained,
             reason=protocol.flaw,
             holds_for=holds_for,
-            witness=f"the codes {shown[0]}{more} and {shown[1]}{more} (channel({self.dimension}).witness)",
+            witness=f"the codes {visible[0]}{more} and {visible[1]}{more} (channel({self.dimension}).witness)",
         )
 
     def _loss(self, codes: tuple[Bits, Bits]) -> float:
         """The largest log-ratio of the first against the second, over all outputs: bits are independent and add."""
-        first, second = (each.reshape(-1) for each in codes)
+        first, second = (code.reshape(-1) for code in codes)
         return math.fsum(np.where(first & ~second, self.up, np.where(second & ~first, self.down, 0.0)).tolist())
 
     def code_of(self, vectors: Floats) -> Bits:
@@ -450,8 +450,10 @@ class _Protocol(Published, BitRandomizer):
         check_choice("code", self.code, CODES)
         check_choice("scores", self.scores, ("vector", "public"))
         object.__setattr__(self, "bits", check_int("bits", self.bits, minimum=2, maximum=CODES[self.code].most))
-        most = self.bits - 1 if self.code == "sign-magnitude" else 15
-        object.__setattr__(self, "integer_bits", check_int("integer_bits", self.integer_bits, minimum=0, maximum=most))
+        maximum = self.bits - 1 if self.code == "sign-magnitude" else 15
+        object.__setattr__(
+            self, "integer_bits", check_int("integer_bits", self.integer_bits, minimum=0, maximum=maximum)
+        )
 
     @property
     def natural_domain(self) -> Domain:
