@@ -288,7 +288,7 @@ class VoteSynthesizer(ReprMixin):
             code=self.labels.code,
             unit=self.terms.unit,
             most_documents=self.terms.most_documents,
-            again=self.rounds > 1,
+            reread=self.rounds > 1,
         ) as people:
             for turn in range(1, self.rounds + 1):
                 votes = self._votes(people, features, writers, bits)

@@ -61,17 +61,17 @@ class ProtectionWarning(UserWarning):
     """The guarantee of a release is too weak to protect on its own."""
 
 
-def extra(module: str, name: str, what: str) -> Any:
+def extra(module: str, name: str, purpose: str) -> Any:
     """Import an optional module; ``name`` is the extra of dptext that brings it.
 
     Raises:
         MissingExtraError: it is not installed, and ``what`` needs it; the message has the install line.
     """
-    extras([(module, name)], what)
+    extras([(module, name)], purpose)
     return import_module(module)
 
 
-def extras(needed: Iterable[tuple[str, str]], what: str) -> None:
+def extras(needed: Iterable[tuple[str, str]], purpose: str) -> None:
     """Raise if one of several optional modules (each with its extra) is missing, before ``what`` begins.
 
     Raises:
@@ -87,7 +87,7 @@ def extras(needed: Iterable[tuple[str, str]], what: str) -> None:
         packages, names = ", ".join(map(repr, missing)), ",".join(sorted(set(missing.values())))
         noun, them = ("packages", "them") if len(missing) > 1 else ("package", "it")
         raise MissingExtraError(
-            f'{what} needs the {noun} {packages}; install {them} with: pip install "dptext[{names}]"'
+            f'{purpose} needs the {noun} {packages}; install {them} with: pip install "dptext[{names}]"'
         )
 
 

@@ -154,30 +154,30 @@ def area_of_classes(
     return of_influence(value, influence, owners, units=units, **interval)
 
 
-def _area(values: Floats, inside: npt.NDArray[np.bool_], whose: Ids, parts: npt.ArrayLike | None) -> Any:
+def _area(values: Floats, inside: npt.NDArray[np.bool_], owners: Ids, parts: npt.ArrayLike | None) -> Any:
     """The area, what each row adds to it, and of how many people it would be the share."""
     within = np.zeros(values.size, dtype=np.int64) if parts is None else np.asarray(parts)
     rankdata = _stats().rankdata
     placement, weight, used, pairs = np.zeros(values.size), np.zeros(values.size), [], 0
     for entry in np.unique(within):
-        here = np.flatnonzero(within == entry)
-        ours, others = here[inside[here]], here[~inside[here]]
-        n, m = ours.size, others.size
+        rows_of_part = np.flatnonzero(within == entry)
+        inside_rows, others = rows_of_part[inside[rows_of_part]], rows_of_part[~inside[rows_of_part]]
+        n, m = inside_rows.size, others.size
         if not n or not m:
             continue
-        ranks = rankdata(values[np.concatenate([ours, others])])
+        ranks = rankdata(values[np.concatenate([inside_rows, others])])
         # of each positive row the share of others below it, of each other row the share of positive ones above it
-        placement[ours] = (ranks[:n] - rankdata(values[ours])) / m
+        placement[inside_rows] = (ranks[:n] - rankdata(values[inside_rows])) / m
         placement[others] = 1 - (ranks[n:] - rankdata(values[others])) / n
-        weight[ours], weight[others] = m, n
-        used.append(here)
+        weight[inside_rows], weight[others] = m, n
+        used.append(rows_of_part)
         pairs += n * m
     if not pairs:
         raise ParameterError("positive must be true of some rows and false of others, in at least one part")
     rows = np.concatenate(used)
     value = float((placement * weight)[inside].sum() / pairs)
     influence = (placement - value) * weight / pairs
-    units = min(_equal_people(whose[rows[inside[rows]]]), _equal_people(whose[rows[~inside[rows]]]))
+    units = min(_equal_people(owners[rows[inside[rows]]]), _equal_people(owners[rows[~inside[rows]]]))
     return value, influence, units
 
 
@@ -263,9 +263,9 @@ def paired_difference(
     sides = [entry.astype(np.float64) for entry in (first & ~second, second & ~first)]
     estimates = [mean_of_people(side, people, confidence=confidence) for side in sides]
     owners = np.unique(np.asarray(people), return_inverse=True)[1]
-    ours, theirs = (np.bincount(owners, side - side.mean()) for side in sides)
-    size = float(np.sqrt((ours @ ours) * (theirs @ theirs)))
-    result = difference(*estimates, correlation=float(ours @ theirs) / size if size else 0.0)
+    inside_rows, right = (np.bincount(owners, side - side.mean()) for side in sides)
+    size = float(np.sqrt((inside_rows @ inside_rows) * (right @ right)))
+    result = difference(*estimates, correlation=float(inside_rows @ right) / size if size else 0.0)
     return Estimate(result.value, result.low, result.high, estimates[0].count, "people")
 
 

@@ -12,7 +12,7 @@ from zoo.case import claim
 def judged(noise=1.0, *, promised=None, own=None, sensitivity=1.0, epsilon=2.0, delta=1e-6):
     own = own or ApproxDP(epsilon, delta)
     sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=1.0) * noise
-    return judge_gaussian(claim(promised or own), sigma=sigma, sensitivity=sensitivity, own=own, coverage="a pair")
+    return judge_gaussian(claim(promised or own), sigma=sigma, sensitivity=sensitivity, stated=own, coverage="a pair")
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (1.0, 1e-6), (8.0, 1e-6), (40.0, 1e-3)])
@@ -42,6 +42,6 @@ def test_what_cannot_be_judged_is_named():
     with pytest.raises(ParameterError, match="sigma"):
         judged(0.0)
     with pytest.raises(ParameterError, match="delta"):
-        judge_gaussian(claim(ApproxDP(1.0, 0.0)), sigma=1.0, sensitivity=1.0, own=ApproxDP(1.0, 0.0), coverage="")
+        judge_gaussian(claim(ApproxDP(1.0, 0.0)), sigma=1.0, sensitivity=1.0, stated=ApproxDP(1.0, 0.0), coverage="")
     with pytest.raises(ParameterError, match="promises nothing"):
         judged(promised=NoGuarantee("none"))

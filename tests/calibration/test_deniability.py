@@ -223,7 +223,7 @@ def test_replacements_are_the_likeliest_words(small, sampled_only):
     word = small.words[5]
     mechanism = TEM(small, epsilon=3.0)
     shares = mechanism.probabilities(word)
-    result = replacements(mechanism, word, most=3)
+    result = replacements(mechanism, word, maximum=3)
     assert result.keep == shares[5]
     others = np.delete(shares, 5)
     assert [share for _, share in result.likeliest] == sorted(others.tolist(), reverse=True)[:3]

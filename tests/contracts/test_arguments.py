@@ -35,7 +35,7 @@ def test_a_word_mechanism_is_an_object_a_class_or_a_name():
     assert _calibrated("TEM", epsilon=9.0, vectors=VECTORS) == expected
     assert _calibrated(dptext.TEM, epsilon=9.0, vectors=VECTORS) == expected
     for options, message in (
-        ({"epsilon": 9.0}, "the TEM that was given has its own epsilon: leave epsilon out"),
+        ({"epsilon": 9.0}, "TEM has its own epsilon: leave epsilon out"),
         ({"vectors": VECTORS}, "has its own vectors"),
         ({"epsilon": 9.0, "vectors": "glove-6b-50d"}, "has its own epsilon and vectors: leave epsilon and vectors out"),
     ):

@@ -113,8 +113,8 @@ def test_no_text_wanted_is_no_text(generator):
 def test_near_ones_average_to_those_of_people():
     nearness = np.array([3.0, -1.0, -2.0, -5.0, -9.0])
     assert near(nearness).tolist() == [0, 1, 2]
-    assert near(nearness, least=4.0).tolist() == [0, 1, 2, 3]
-    assert near(nearness, least=99.0).tolist() == [0, 1, 2, 3, 4]
+    assert near(nearness, minimum=4.0).tolist() == [0, 1, 2, 3]
+    assert near(nearness, minimum=99.0).tolist() == [0, 1, 2, 3, 4]
     assert near(-np.ones(3)).tolist() == [0]
     assert len(near(np.zeros(7))) == 7
 

@@ -193,7 +193,7 @@ def test_the_first_rows_of_files_of_every_format_are_looked_at(tmp_path, suffix)
     assert [name for name, entry in result.items() if entry.identifies] == ["text", "member", "when"]
     assert [entry.kind for entry in result.values()] == ["text", "identifier", "number", "date"]
     assert {entry.rows for entry in result.values()} == {60}
-    assert {column.rows for column in columns_of([path, path], most=70)} == {70}
+    assert {column.rows for column in columns_of([path, path], limit=70)} == {70}
     assert [column.name for column in columns_of([path], only=["stars", "gone"])] == ["stars", "gone"]
 
 

@@ -406,7 +406,7 @@ def test_single_texts_need_no_file_and_come_once_or_in_a_file_and_again(monkeypa
     documents = [Document(f"text {row}", label="news") for row in range(5)]
     options = {"columns": ["topic"], "code": topic, "unit": "document"}
     expected = [[(f"text {row}", 0)] for row in range(5)]
-    with texts_of(documents, again=True, **options) as users:
+    with texts_of(documents, reread=True, **options) as users:
         for _ in range(2):
             assert sorted(texts_and_classes(user) for user in users) == expected
     monkeypatch.setattr(partition, "nameless_file", None)

@@ -302,7 +302,7 @@ def test_rounding_is_no_violation(small):
     def angle(rows, matrix):  # an arc cosine: 2e-8 from a row to itself
         return np.arccos(np.clip(1 - cosine(rows, matrix), -1, 1))
 
-    triples, _ = refute_metric(small.matrix, angle, unknown=300, most=3.0)
+    triples, _ = refute_metric(small.matrix, angle, unknown=300, limit=3.0)
     assert triples > 90_000
 
 
@@ -316,11 +316,11 @@ def test_a_function_without_a_name_is_refused(small):
 
 def test_a_private_word_never_ends_in_an_error():
     points = np.linspace(0, 4, 700)[:, None].astype(np.float32)
-    table = CallerDistances(points, broken, most=3.0)
+    table = CallerDistances(points, broken, limit=3.0)
     distances = table.distances(table.rows(np.array([0, 699])), table.columns(0, 700), 3.0)
     assert (distances[:, points[:, 0] > 2.5] == 3.0).all()
     assert np.isfinite(distances).all()
-    table = CallerDistances(points, negative, most=3.0)
+    table = CallerDistances(points, negative, limit=3.0)
     assert not table.distances(table.rows(np.array([5])), table.columns(0, 700), 3.0).any()
 
 

@@ -81,7 +81,7 @@ def test_arguments_are_checked_by_fit(small):
     mechanism = dptext.TEM(small, epsilon=2.0)
     assert WordPrivatizer(mechanism).fit().mechanism_ is mechanism
     for values, name in (({"epsilon": 1.0}, "epsilon"), ({"vectors": small}, "vectors")):
-        with pytest.raises(ParameterError, match=f"the TEM that was given has its own {name}: leave {name} out"):
+        with pytest.raises(ParameterError, match=f"TEM has its own {name}: leave {name} out"):
             WordPrivatizer(mechanism, **values).fit()
     with pytest.raises(ParameterError, match="has its own threshold"):
         WordPrivatizer(mechanism, mechanism_params={"threshold": 1.0}).fit()

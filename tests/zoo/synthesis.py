@@ -141,7 +141,7 @@ def _votes(normalised):
             claim(own, Unit.USER),
             sigma=gaussian_sigma(epsilon=VOTE_EPSILON, delta=VOTE_DELTA, sensitivity=1.0),
             sensitivity=float(np.linalg.norm(moved)),
-            own=own,
+            stated=own,
             coverage=f"one client with texts of {LABELS} labels",
         )
 

@@ -92,12 +92,12 @@ def attribute_inference(
     majority = np.empty_like(codes)
     answers = {name: _Answers(codes.size, kinds) for name in names}
     within = np.empty_like(codes)
-    for place, (trained, held) in enumerate(parts):
-        within[held] = place
-        majority[held] = np.bincount(codes[trained]).argmax()
+    for place, (trained, held_out) in enumerate(parts):
+        within[held_out] = place
+        majority[held_out] = np.bincount(codes[trained]).argmax()
         for name in names:
             model = Learner(name, random_state(bits)).fit(rows[trained], codes[trained])
-            answers[name].add(held, np.unique(codes[trained]), model, rows[held])
+            answers[name].add(held_out, np.unique(codes[trained]), model, rows[held_out])
     # the majority of the training rows may not be that of the people judged: a blind guess is at least as good as one
     # answer for everybody
     blind = max(float((majority == codes).mean()), float(np.bincount(codes).max() / codes.size))
@@ -137,34 +137,34 @@ class _Answers:
         self.balanced = np.empty(rows, dtype=np.int64)
         self.chances = np.zeros((rows, kinds))  # as if all classes were equally frequent
 
-    def add(self, held: Ids, seen: Ids, model: Learner, rows: Any) -> None:
+    def add(self, held_out: Ids, seen: Ids, model: Learner, rows: Any) -> None:
         """Answers about the rows of a fold, by a model that saw some of the classes."""
-        similar = model.confidences(rows, alike=True)
-        self.likeliest[held], self.balanced[held] = model.predict(rows), seen[similar.argmax(axis=1)]
-        self.chances[np.ix_(held, seen)] = similar
+        similar = model.confidences(rows, balanced=True)
+        self.likeliest[held_out], self.balanced[held_out] = model.predict(rows), seen[similar.argmax(axis=1)]
+        self.chances[np.ix_(held_out, seen)] = similar
 
 
 def _areas(
     scored: Callable[..., AttackScore],
     chances: npt.NDArray[np.float64],
     codes: Ids,
-    whose: Ids,
+    owners: Ids,
     within: Ids,
-    how: dict[str, float],
+    settings: dict[str, float],
 ) -> list[AttackScore]:
     """Models of two folds have scales of their own: rows are compared within a fold."""
     kinds = chances.shape[1]
     result = [
         scored(
             measure="AUC" if kinds == 2 else "AUC, mean of the classes",
-            score=area_of_classes(chances, codes, whose, parts=within, **how),
+            score=area_of_classes(chances, codes, owners, parts=within, **settings),
             detail="how often a row of a class looks more like it than a row of another",
         )
     ]
     if kinds > 2:
         # one of k intervals is shown because it is the best: they hold together (Bonferroni)
-        together = {**how, "confidence": 1 - (1 - how["confidence"]) / kinds}
-        entry = [area(chances[:, kind], codes == kind, whose, parts=within, **together) for kind in range(kinds)]
+        together = {**settings, "confidence": 1 - (1 - settings["confidence"]) / kinds}
+        entry = [area(chances[:, kind], codes == kind, owners, parts=within, **together) for kind in range(kinds)]
         result.append(
             scored(
                 measure="AUC, class told apart best",
@@ -175,13 +175,13 @@ def _areas(
     return result
 
 
-def _parts(codes: Ids, kinds: int, whose: Ids, folds: int, seed: int) -> Iterator[tuple[Ids, Ids]]:
+def _parts(codes: Ids, kinds: int, owners: Ids, folds: int, seed: int) -> Iterator[tuple[Ids, Ids]]:
     """(rows to train on, rows to judge), no person in both."""
     if kinds < 2:
         raise ParameterError(f"labels must be of at least two kinds, got {kinds}: there is nothing to tell apart")
     folds = check_int("folds", folds, minimum=2)
-    people = int(whose.max()) + 1
-    rarest = int(np.bincount(np.unique(codes * people + whose) // people, minlength=kinds).min())
+    people = int(owners.max()) + 1
+    rarest = int(np.bincount(np.unique(codes * people + owners) // people, minlength=kinds).min())
     if rarest < folds:
         raise ParameterError(
             f"labels: the rarest of {kinds} kinds comes from {rarest} people, fewer than {folds} folds: join it with "
@@ -192,7 +192,7 @@ def _parts(codes: Ids, kinds: int, whose: Ids, folds: int, seed: int) -> Iterato
         yield from selection.StratifiedKFold(folds, shuffle=True, random_state=seed).split(codes, codes)
         return
     cut = selection.StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-    for trained, held in cut.split(codes, codes, whose):
+    for trained, held_out in cut.split(codes, codes, owners):
         if len(np.unique(codes[trained])) < 2:
             raise ParameterError("people: too few of them have the other kinds of labels to train on: use fewer folds")
-        yield trained, held
+        yield trained, held_out

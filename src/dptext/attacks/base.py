@@ -183,17 +183,17 @@ def as_people(people: Iterable[Hashable] | None, rows: int) -> Ids:
     return np.arange(rows) if people is None else as_codes("people", people, rows)[0]
 
 
-def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *, least: int = 0) -> Ids:
+def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *, minimum: int = 0) -> Ids:
     """(n,) int64 from least to below - 1."""
     result = np.asarray(ids)
     if result.ndim != 1 or not result.size or result.dtype.kind not in "iu":
         raise ParameterError(f"{name} must be a row of at least one integer, got shape {result.shape}, {result.dtype}")
     if rows is not None and result.size != rows:
         raise ParameterError(f"{name} must hold one for each of {rows:,} rows, got {result.size:,}")
-    inside = (result >= least) & (result < below)
+    inside = (result >= minimum) & (result < below)
     if not inside.all():
         raise ParameterError(
-            f"{name} must lie between {least} and {below - 1:,}, entry {int(np.argmin(inside))} does not"
+            f"{name} must lie between {minimum} and {below - 1:,}, entry {int(np.argmin(inside))} does not"
         )
     return result.astype(np.int64)
 
@@ -281,11 +281,11 @@ class Learner:
         """(n,) the likeliest label of each row."""
         return np.asarray(self._model.classes_[self.confidences(rows).argmax(axis=1)], dtype=np.int64)
 
-    def confidences(self, rows: Any, *, alike: bool = False) -> npt.NDArray[np.float64]:
+    def confidences(self, rows: Any, *, balanced: bool = False) -> npt.NDArray[np.float64]:
         """(n, classes) how likely each label is, in ascending order of labels."""
         with _cores_for(rows):
             result = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
-        if alike:
+        if balanced:
             return result
         result *= self._shares
         return np.asarray(result / result.sum(axis=1, keepdims=True), dtype=np.float64)

@@ -54,10 +54,10 @@ def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Id
         block = np.asarray(pairs(start, stop))
         if block.shape != (stop - start, originals):
             raise ParameterError(f"scores must have shape {(stop - start, originals)} here, got {block.shape}")
-        own = block[np.arange(stop - start), true[start:stop], None]
-        ahead, similar = block > own, block == own
+        true_scores = block[np.arange(stop - start), true[start:stop], None]
+        ahead, similar = block > true_scores, block == true_scores
         # a NaN is neither above nor below nor equal: where there is one, these do not add up
-        if not (ahead | similar | (block < own)).all():
+        if not (ahead | similar | (block < true_scores)).all():
             raise ParameterError("scores must be numbers or minus infinity, got NaN")
         if isinstance(pairs, Similarity):
             pairs.settle(start, true[start:stop], block, ahead, similar)
@@ -125,28 +125,28 @@ class Similarity(ABC):
         """(k,) by how much the first candidate's score lies above the second's, and how far this may be off."""
 
     def settle(
-        self, start: int, true: Ids, scores: Floats, ahead: npt.NDArray[np.bool_], alike: npt.NDArray[np.bool_]
+        self, start: int, true: Ids, scores: Floats, ahead: npt.NDArray[np.bool_], tied: npt.NDArray[np.bool_]
     ) -> None:
         """Compare the true candidate with those within rounding of it by differences of rows; changes the last two."""
         places = np.arange(true.size)
         rounding, lengths = self.rounding(start, start + true.size)
-        own = places, true
-        close = np.abs(scores - scores[own][:, None]) <= rounding + rounding[own][:, None]
+        true_scores = places, true
+        close = np.abs(scores - scores[true_scores][:, None]) <= rounding + rounding[true_scores][:, None]
         # rows that share no column have a product of exactly 0, unless it was too small to be another number
         disjoint = (scores == 0) & (lengths > _LEAST)
-        close &= ~(disjoint & disjoint[own][:, None])
-        close[own] = False
+        close &= ~(disjoint & disjoint[true_scores][:, None])
+        close[true_scores] = False
         rows, columns = np.nonzero(close)
         if not rows.size:
             return
         same = self._kinds[columns] == self._kinds[true[rows]]
-        ahead[rows, columns], alike[rows, columns] = False, same
+        ahead[rows, columns], tied[rows, columns] = False, same
         rows, columns = rows[~same], columns[~same]
         step = max(1, _ENTRIES // self._left.shape[1])
         for first in range(0, rows.size, step):
             position = rows[first : first + step], columns[first : first + step]
             lead, doubt = self._leads(start + position[0], position[1], true[position[0]])
-            ahead[position], alike[position] = lead > doubt, np.abs(lead) <= doubt
+            ahead[position], tied[position] = lead > doubt, np.abs(lead) <= doubt
 
 
 class _Dense(Similarity):
@@ -162,10 +162,10 @@ class _Dense(Similarity):
         # both, a single huge row would push all others below the least float
         scale = max(float(np.abs(first).max()), np.finfo(np.float64).tiny)
         second = second / scale
-        own = np.maximum(np.abs(second).max(axis=1, keepdims=True), 1.0)
-        self._first, self._second = np.ascontiguousarray(first / scale), np.ascontiguousarray(second / own)
+        true_scores = np.maximum(np.abs(second).max(axis=1, keepdims=True), 1.0)
+        self._first, self._second = np.ascontiguousarray(first / scale), np.ascontiguousarray(second / true_scores)
         # -|a - b|^2 / 2 but for a term that every candidate of a row shares
-        self._weight = 1.0 / own if similarity == "euclidean" else np.zeros_like(own)
+        self._weight = 1.0 / true_scores if similarity == "euclidean" else np.zeros_like(true_scores)
         self._squares = (self._first**2).sum(axis=1)
         self._lengths = np.sqrt((self._second**2).sum(axis=1, keepdims=True)), np.sqrt(self._squares)
 

@@ -271,13 +271,13 @@ def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: s
     for side in (truth, ~truth):
         half[np.flatnonzero(side)[::2]] = True
     right = sum(
-        int(((values[there] >= _best_threshold(values[here], truth[here])) == truth[there]).sum())
-        for here, there in ((half, ~half), (~half, half))
+        int(((values[tested] >= _best_threshold(values[fitted], truth[fitted])) == truth[tested]).sum())
+        for fitted, tested in ((half, ~half), (~half, half))
     )
     return _measured(attack, values, truth, share(right, truth.size), "threshold chosen on the other half")
 
 
-def _measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, how: str) -> Membership:
+def _measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, method: str) -> Membership:
     """All measures of checked scores, beside an accuracy that was measured already."""
     inside, outside = scores[members], scores[~members]
     detail = f"{inside.size:,} members, {outside.size:,} others"
@@ -299,7 +299,7 @@ def _measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, ho
     return Membership(
         auc=scored(measure="AUC", score=auc, baseline=0.5, baseline_name="chance"),
         accuracy=scored(
-            measure="accuracy", score=accuracy, baseline=larger, baseline_name=blind, detail=f"{detail}; {how}"
+            measure="accuracy", score=accuracy, baseline=larger, baseline_name=blind, detail=f"{detail}; {method}"
         ),
         at_1_percent=few,
         at_01_percent=fewer,
@@ -504,7 +504,7 @@ def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
 
 
 def _network(
-    known: Floats, inside: Mask, asked: Floats, hidden: tuple[int, ...], epochs: int, bits: RandomBits
+    known: Floats, inside: Mask, queries: Floats, hidden: tuple[int, ...], epochs: int, bits: RandomBits
 ) -> Floats:
     network = optional("sklearn.neural_network").MLPClassifier(
         hidden_layer_sizes=hidden,
@@ -514,7 +514,7 @@ def _network(
     )
     scaler = optional("sklearn.preprocessing").StandardScaler()
     model = quiet_fit(optional("sklearn.pipeline").make_pipeline(scaler, network), known, inside)
-    result: Floats = model.predict_proba(asked)[:, 1]
+    result: Floats = model.predict_proba(queries)[:, 1]
     return result
 
 

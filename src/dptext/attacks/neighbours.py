@@ -59,14 +59,14 @@ def secret_ranks(
     """
     points = unit_rows(_dense(vectors))
     name, secret = (
-        as_ids(label, ids, len(points), least=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))
+        as_ids(label, ids, len(points), minimum=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))
     )
     if name.size != secret.size:
         raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
     kind = np.zeros(name.size, dtype=np.int64) if kinds is None else as_codes("kinds", kinds, name.size)[0]
     directed = points.any(axis=1)
-    there = (name != NO_ROW) & (secret != NO_ROW)
-    known = there & directed[name] & directed[secret]
+    present = (name != NO_ROW) & (secret != NO_ROW)
+    known = present & directed[name] & directed[secret]
     bits = RandomBits(seed)
     among_words, among_secrets, choices = (np.zeros(name.size, dtype=np.int64) for _ in range(3))
     out = np.array(sorted({*left_out}), dtype=np.int64)
@@ -81,14 +81,14 @@ def secret_ranks(
     if known.any():
         among_words[known] = 1 + rank_scores(of_words, secret[known], len(points), bits)
     for entry in np.unique(kind).tolist():
-        mine = np.flatnonzero(known & (kind == entry))
+        rows_of_kind = np.flatnonzero(known & (kind == entry))
         candidates = np.unique(secret[(kind == entry) & (secret != NO_ROW)])
         choices[kind == entry] = candidates.size
-        if mine.size:
-            true = np.searchsorted(candidates, secret[mine])
-            of_secrets = partial(_cosines, points[name[mine]], points[candidates])
+        if rows_of_kind.size:
+            true = np.searchsorted(candidates, secret[rows_of_kind])
+            of_secrets = partial(_cosines, points[name[rows_of_kind]], points[candidates])
             ranks = rank_scores(of_secrets, true, candidates.size, bits)
-            among_secrets[mine] = 1 + ranks
+            among_secrets[rows_of_kind] = 1 + ranks
     words = len(points) - 1 - out.size
     return SecretRanks(known, among_words, among_secrets, choices, words)
 
@@ -188,11 +188,11 @@ def with_secrets_told(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secret
     """
     points: Floats = np.array(unit_rows(_dense(vectors)))
     name, secret = (
-        as_ids(label, ids, len(points), least=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))
+        as_ids(label, ids, len(points), minimum=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))
     )
-    told = (name != NO_ROW) & (secret != NO_ROW)
-    moved = points[name[told]] + points[secret[told]] / 2
-    points[secret[told]] = unit_rows(moved)
+    present = (name != NO_ROW) & (secret != NO_ROW)
+    moved = points[name[present]] + points[secret[present]] / 2
+    points[secret[present]] = unit_rows(moved)
     return points
 
 

@@ -169,10 +169,10 @@ def nearest_recovery(
     )
 
 
-def _blind(given: Ids, frequencies: Floats, k: int) -> dict[str, Any]:
+def _blind(true_rows: Ids, frequencies: Floats, k: int) -> dict[str, Any]:
     """What naming the k most frequent words would have reached, and naming any k at least."""
     likeliest = np.argsort(-frequencies, kind="stable")[:k]
-    reached, chance = float(np.isin(given, likeliest).mean()), k / frequencies.size
+    reached, chance = float(np.isin(true_rows, likeliest).mean()), k / frequencies.size
     name = "most frequent word" if k == 1 else "most frequent words"
     if reached > chance and frequencies.max() > frequencies.min():
         return {"baseline": reached, "baseline_name": name}
@@ -235,10 +235,10 @@ def cross_corpus_recovery(
         "anchors", anchors, minimum=0, maximum=max(shared.size, 1) - 1
     )  # some shared word is to be recovered
     points, candidates = unit_rows(points), unit_rows(candidates)
-    there = np.array([row_of[words[row]] for row in shared], dtype=np.int64)
+    anchor_rows = np.array([row_of[words[row]] for row in shared], dtype=np.int64)
     if anchors:
-        points = points @ _alignment(points, candidates, shared[:anchors], there[:anchors])
-    requested, true = shared[anchors:], there[anchors:]
+        points = points @ _alignment(points, candidates, shared[:anchors], anchor_rows[:anchors])
+    requested, true = shared[anchors:], anchor_rows[anchors:]
     hits = 0
     if requested.size:
         pairs, _ = similarities(candidates, points[requested], similarity="cosine")
@@ -268,16 +268,16 @@ def _checked(name: str, space: Space) -> tuple[list[str], Floats]:
     return words, matrix
 
 
-def _alignment(points: Floats, candidates: Floats, known: Ids, there: Ids) -> Floats:
+def _alignment(points: Floats, candidates: Floats, known: Ids, anchor_rows: Ids) -> Floats:
     """The rotation that known pairs of rows (of length 1) suggest, refined by the pairs that it makes."""
-    rotation = _rotation(points[known], candidates[there])
+    rotation = _rotation(points[known], candidates[anchor_rows])
     before: tuple[Ids, Ids] | None = None
     for _ in range(_ROUNDS):
         pairs = _mutual(points[:_FREQUENT] @ rotation, candidates[:_FREQUENT])
         if before is not None and all(np.array_equal(one, other) for one, other in zip(pairs, before, strict=True)):
             break
-        ours, theirs = (np.concatenate(entry) for entry in zip((known, there), pairs, strict=True))
-        rotation, before = _rotation(points[ours], candidates[theirs]), pairs
+        mutual, targets = (np.concatenate(entry) for entry in zip((known, anchor_rows), pairs, strict=True))
+        rotation, before = _rotation(points[mutual], candidates[targets]), pairs
     return rotation
 
 
@@ -292,8 +292,8 @@ def _mutual(points: Floats, candidates: Floats) -> tuple[Ids, Ids]:
         value = cosines[rows, np.arange(len(candidates))]
         back[value > best] = start + rows[value > best]
         best = np.maximum(best, value)
-    ours = np.flatnonzero(back[nearest] == np.arange(len(points)))
-    return ours, nearest[ours]
+    mutual = np.flatnonzero(back[nearest] == np.arange(len(points)))
+    return mutual, nearest[mutual]
 
 
 def _rotation(points: Floats, targets: Floats) -> Floats:
@@ -404,32 +404,35 @@ def _bags(public: Rows, private: Rows, rows: tuple[int, int]) -> tuple[Any, Any,
     return visible, hidden, sizes
 
 
-def _ridge(learnt: Floats, shown: Any, private: Floats, top: int) -> Floats:
+def _ridge(learnt: Floats, features: Any, private: Floats, top: int) -> Floats:
     """(m, words) how likely each word is, linear in the vector; the penalty that does best on a fifth held back."""
-    held = np.arange(len(learnt)) % 5 == 4  # every fifth: the pairs may be sorted
+    validation = np.arange(len(learnt)) % 5 == 4  # every fifth: the pairs may be sorted
     precision = {
         penalty: float(
-            _hits(_likeliest(_linear(learnt[~held], shown[~held], learnt[held], penalty), top), shown[held]).mean()
+            _hits(
+                _likeliest(_linear(learnt[~validation], features[~validation], learnt[validation], penalty), top),
+                features[validation],
+            ).mean()
         )
         for penalty in _PENALTIES
     }
-    return _linear(learnt, shown, private, max(precision, key=lambda each: precision[each]))
+    return _linear(learnt, features, private, max(precision, key=lambda strength: precision[strength]))
 
 
-def _linear(learnt: Floats, shown: Any, asked: Floats, penalty: float) -> Floats:
+def _linear(learnt: Floats, features: Any, queries: Floats, penalty: float) -> Floats:
     """Least squares with an intercept: the frequencies of the words plus what the vector adds."""
-    frequency = np.asarray(shown.mean(axis=0)).ravel()
+    frequency = np.asarray(features.mean(axis=0)).ravel()
     gram = learnt.T @ learnt + penalty * len(learnt) * np.eye(learnt.shape[1])
-    across = np.asarray((shown.T @ learnt).T) - learnt.sum(axis=0)[:, None] * frequency
-    chances: Floats = asked @ np.linalg.solve(gram, across) + frequency
+    across = np.asarray((features.T @ learnt).T) - learnt.sum(axis=0)[:, None] * frequency
+    chances: Floats = queries @ np.linalg.solve(gram, across) + frequency
     return chances
 
 
-def _logistic(learnt: Floats, shown: Any, private: Floats, seed: int) -> Floats:
+def _logistic(learnt: Floats, features: Any, private: Floats, seed: int) -> Floats:
     network = optional("sklearn.neural_network").MLPClassifier
     # without a hidden layer it is one logistic regression a word, all trained together
     model = network(hidden_layer_sizes=(), max_iter=200, learning_rate_init=0.01, random_state=seed)
-    return np.asarray(quiet_fit(model, learnt, shown.toarray().astype(np.int64)).predict_proba(private))
+    return np.asarray(quiet_fit(model, learnt, features.toarray().astype(np.int64)).predict_proba(private))
 
 
 def _likeliest(chances: Floats, top: int) -> npt.NDArray[np.int64]:

@@ -130,18 +130,18 @@ class _Names:
         return f"output {output}" if self.outputs is None else f"the output {self.outputs[output]!r}"
 
 
-def _impossible(logs: Floats, inputs: Rows, drawn: Rows, called: _Names) -> str:
-    is_known = (drawn >= 0) & (drawn < logs.shape[1])
-    chances = np.zeros(drawn.size)
-    chances[is_known] = np.exp(logs[inputs[is_known], drawn[is_known]])
+def _impossible(logs: Floats, inputs: Rows, sample: Rows, called: _Names) -> str:
+    is_known = (sample >= 0) & (sample < logs.shape[1])
+    chances = np.zeros(sample.size)
+    chances[is_known] = np.exp(logs[inputs[is_known], sample[is_known]])
     places = np.flatnonzero(chances == 0.0)
     if not places.size:
         return ""
     first = places[0]
-    text = called.output(drawn[first]) if is_known[first] else "an output that it does not have"
+    text = called.output(sample[first]) if is_known[first] else "an output that it does not have"
     return (
         f"under {called.inputs[inputs[first]]!r} {text} was drawn, whose probability is 0; so it was for "
-        f"{places.size:,} of {drawn.size:,} draws"
+        f"{places.size:,} of {sample.size:,} draws"
     )
 
 
@@ -167,32 +167,32 @@ class _Compared:
     expected: float
 
 
-def _compared(logs: Floats, inputs: Rows, drawn: Rows) -> list[_Compared]:
+def _compared(logs: Floats, inputs: Rows, sample: Rows) -> list[_Compared]:
     order = np.argsort(inputs, kind="stable")
-    parts = np.split(drawn[order], np.searchsorted(inputs[order], np.arange(1, len(logs))))
+    parts = np.split(sample[order], np.searchsorted(inputs[order], np.arange(1, len(logs))))
     result: list[_Compared] = []
 
     def compare(row: int) -> None:
         result.append(_compared_row(row, logs[row], parts[row]))
 
     for_each_block(compare, range(len(logs)))
-    return sorted(result, key=lambda each: each.row)
+    return sorted(result, key=lambda comparison: comparison.row)
 
 
-def _compared_row(row: int, logs: Floats, drawn: Rows) -> _Compared:
+def _compared_row(row: int, logs: Floats, sample: Rows) -> _Compared:
     chances = np.exp(logs)
     chances /= chances.sum()
     order = np.argsort(-chances, kind="stable")
-    starts = _groups(chances[order], drawn.size)
-    expected = drawn.size * np.add.reduceat(chances[order], starts)
-    counts = np.add.reduceat(np.bincount(drawn, minlength=chances.size)[order], starts)
+    starts = _groups(chances[order], sample.size)
+    expected = sample.size * np.add.reduceat(chances[order], starts)
+    counts = np.add.reduceat(np.bincount(sample, minlength=chances.size)[order], starts)
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(counts > 0, counts * np.log(counts / expected), 0.0)
     worst = int(np.argmax(terms - counts + expected))
     return _Compared(
         row=row,
-        draws=drawn.size,
-        likeliest=int((drawn == order[0]).sum()),
+        draws=sample.size,
+        likeliest=int((sample == order[0]).sum()),
         highest=float(chances[order[0]]),
         distance=max(0.0, float(terms.sum())),
         freedom=starts.size - 1,
@@ -224,7 +224,7 @@ def _log_tail(distance: float, freedom: int) -> float:
 
 
 def _off(rows: Sequence[_Compared], log_error: float, called: _Names) -> str:
-    worst = min(rows, key=lambda each: _log_tail(each.distance, each.freedom))
+    worst = min(rows, key=lambda comparison: _log_tail(comparison.distance, comparison.freedom))
     alone = _log_tail(worst.distance, worst.freedom)
     together = _log_tail(sum(row.distance for row in rows), sum(row.freedom for row in rows))
     if alone > log_error - math.log(len(rows)) and together > log_error:
@@ -243,13 +243,13 @@ def _leaning(rows: Sequence[_Compared], log_error: float) -> str:
     return f"the likeliest output of its input was {share:.2%} of {draws:,} draws, where {mean:.2%} are expected"
 
 
-def _repeated(rows: Sequence[_Compared], inputs: Rows, once: Rows, again: Rows, log_error: float) -> str:
+def _repeated(rows: Sequence[_Compared], inputs: Rows, once: Rows, second: Rows, log_error: float) -> str:
     chances = np.array([row.equal for row in rows])
     order = np.argsort(inputs, kind="stable")
     place = np.arange(inputs.size) - np.searchsorted(inputs[order], inputs[order])
     first = np.flatnonzero((place[:-1] % 2 == 0) & (np.diff(inputs[order]) == 0))
     pairs = {
-        "of two calls for the same inputs": (inputs, once, again),
+        "of two calls for the same inputs": (inputs, once, second),
         "of one call for the same input": (inputs[order[first]], once[order[first]], once[order[first + 1]]),
     }
     for label, (which, one, other) in pairs.items():

@@ -94,7 +94,7 @@ def loss_bound(
         (*_best_threshold(one[:half], other[:half], error, delta), name, one, other)
         for name, one, other in (("first", first, second), ("second", -second, -first))
     ]
-    _, threshold, name, one, other = max(candidates, key=lambda each: each[0])
+    _, threshold, name, one, other = max(candidates, key=lambda candidate: candidate[0])
     counts = [int((side[half:] >= threshold).sum()) for side in (one, other)]
     low, high = clopper_pearson(counts, tested, error / 2)
     sign, visible = (">=", threshold) if name == "first" else ("<=", -threshold)
@@ -238,7 +238,7 @@ def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
     features = np.concatenate([_flat(first), _flat(second)])
     labels = np.repeat([1, 0], [len(first), len(second)])
     trained = np.concatenate([np.arange(half), len(first) + np.arange(half)])
-    held = np.setdiff1d(np.arange(len(labels)), trained)
+    held_out = np.setdiff1d(np.arange(len(labels)), trained)
     linear = _scikit_learn("linear_model").LogisticRegression(C=10.0, max_iter=200)
     models = [
         _scikit_learn("pipeline").make_pipeline(_scikit_learn("preprocessing").StandardScaler(), linear),
@@ -246,7 +246,7 @@ def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
     ]
     fitted = [model.fit(features[trained], labels[trained]) for model in models]
     log_loss = _scikit_learn("metrics").log_loss
-    best = min(fitted, key=lambda model: log_loss(labels[held], model.predict_proba(features[held])[:, 1]))
+    best = min(fitted, key=lambda model: log_loss(labels[held_out], model.predict_proba(features[held_out])[:, 1]))
     return lambda outputs: np.asarray(best.decision_function(_flat(outputs)), dtype=np.float64)
 
 

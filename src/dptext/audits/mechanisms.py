@@ -136,10 +136,10 @@ def audit(
         return audit_vectors(channel, claim, pair=pair, score=score, **fields)
 
 
-def _refuse(options: dict[str, Any], what: str) -> None:
+def _refuse(options: dict[str, Any], subject: str) -> None:
     foreign = [name for name, value in options.items() if value is not None]
     if foreign:
-        raise ParameterError(f"{', '.join(f'{name}=' for name in foreign)} means nothing for {what}: leave it out")
+        raise ParameterError(f"{', '.join(f'{name}=' for name in foreign)} means nothing for {subject}: leave it out")
 
 
 def _audit_words(
@@ -240,8 +240,8 @@ def _audit_texts(
 
     def sampler(inputs: npt.NDArray[np.int64], bits: RandomBits) -> npt.NDArray[np.int64]:
         order = np.argsort(inputs, kind="stable")  # equal ones together: what a text needs is found once
-        own = int(bits.integers(1)[0]) if seed is not None else None  # without a seed as it draws in use
-        sample = mechanism.sample([texts[place] for place in inputs[order]], seed=own)
+        draw_seed = int(bits.integers(1)[0]) if seed is not None else None  # without a seed as it draws in use
+        sample = mechanism.sample([texts[place] for place in inputs[order]], seed=draw_seed)
         result = np.empty(len(inputs), dtype=np.int64)
         result[order] = [place_of.get(entry, len(bank)) for entry in sample]  # of another origin: a category of its own
         return result
@@ -275,7 +275,7 @@ def _audit_texts(
         samples=max(_LEAST_SAMPLES, samples // 4),
         error=error / 3,
         delta=delta_of(claim),
-        score=lambda drawn: ratio[drawn],
+        score=lambda outputs: ratio[outputs],
         seed=seed,
     )
     visible = f"{names[0]} against {names[second]}, {bound.event}"
@@ -283,8 +283,8 @@ def _audit_texts(
         return judge_sample(
             claim, bound, allowed=allowed, error=error / 3, witness=visible, coverage="the two that differ most"
         )
-    beside = f"as a black box, draws of two of them show {bound.loss:.3g} nats at least"
-    return replace(verdict, error=error, coverage=f"{verdict.coverage}; {beside}")
+    bound_text = f"as a black box, draws of two of them show {bound.loss:.3g} nats at least"
+    return replace(verdict, error=error, coverage=f"{verdict.coverage}; {bound_text}")
 
 
 class _Allowed:
@@ -422,7 +422,7 @@ def _draw_of(sampler: Sampler, which: int) -> Draw:
 
 
 def distance_named(
-    metric: str, given: Distance | None, vocabulary: npt.NDArray[np.floating[Any]] | None = None
+    metric: str, distance: Distance | None, vocabulary: npt.NDArray[np.floating[Any]] | None = None
 ) -> Distance:
     """The distance of which a claim speaks: by its name, or ``given`` where it is a function of the caller."""
     name = metric.split(",")[0]
@@ -430,17 +430,17 @@ def distance_named(
     elliptical = _ELLIPTICAL.fullmatch(name)
     if elliptical is not None and vocabulary is not None:
         known = _mahalanobis(vocabulary, float(elliptical[1]))
-    if known is not None and given is not None:
+    if known is not None and distance is not None:
         raise ParameterError(f"the claim is in {name} distance, which is computed here: leave distance= out")
     if known is not None:
         return known
-    if given is None:
+    if distance is None:
         text = "is a function of its caller" if name.startswith(_CALLERS) else "is not known here"
         raise ParameterError(
             f"expected a claim in {', '.join(_KNOWN)} or regularized mahalanobis distance, got {name!r}, which {text}: "
             "give the function as distance="
         )
-    return given
+    return distance
 
 
 def _angular(rows: Points, matrix: Points) -> Points:
@@ -476,7 +476,7 @@ def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> D
     variance = np.diag(covariance).mean()
     identity = np.eye(points.shape[1])
     shape = lambda_ * (covariance / variance if variance > 0 else identity) + (1 - lambda_) * identity
-    return _by_rows(lambda apart: np.sqrt((apart.T * np.linalg.solve(shape, apart.T)).sum(axis=0)))
+    return _by_rows(lambda differences: np.sqrt((differences.T * np.linalg.solve(shape, differences.T)).sum(axis=0)))
 
 
 def _by_rows(of_row: Callable[[Points], Points]) -> Distance:
@@ -484,9 +484,9 @@ def _by_rows(of_row: Callable[[Points], Points]) -> Distance:
 
 
 _KNOWN: dict[str, Distance] = {
-    "euclidean": _by_rows(lambda apart: np.sqrt((apart**2).sum(axis=1))),
+    "euclidean": _by_rows(lambda differences: np.sqrt((differences**2).sum(axis=1))),
     "angular": _angular,
-    "manhattan": _by_rows(lambda apart: np.abs(apart).sum(axis=1)),
-    "chebyshev": _by_rows(lambda apart: np.abs(apart).max(axis=1)),
+    "manhattan": _by_rows(lambda differences: np.abs(differences).sum(axis=1)),
+    "chebyshev": _by_rows(lambda differences: np.abs(differences).max(axis=1)),
     "poincare": _poincare,
 }

@@ -223,7 +223,7 @@ def _most_telling(
         for place, (used, ranking) in enumerate(rankings.items()):
             first, second = (scores[:, place] for scores in ranked)
             result.append((loss_bound(first, second, error=error, delta=delta).loss, name, used, ranking))
-    return max(result, key=lambda each: each[0])[1:]
+    return max(result, key=lambda entry: entry[0])[1:]
 
 
 def _all(rankings: dict[str, Ranking], pair: tuple[Floats, Floats], outputs: Floats) -> Floats:

@@ -386,7 +386,7 @@ def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float,
 
 
 def judge_gaussian(
-    claim: PrivacyStatement, *, sigma: float, sensitivity: float, own: ApproxDP, coverage: str
+    claim: PrivacyStatement, *, sigma: float, sensitivity: float, stated: ApproxDP, coverage: str
 ) -> Verdict:
     """The verdict on one Gaussian release: its delta at the epsilon that it claims, exactly (Balle and Wang 2018,
     Theorem 8).
@@ -403,7 +403,7 @@ def judge_gaussian(
         ParameterError: a claim without a guarantee; a sigma or sensitivity that is not above 0; a delta of 0.
     """
     guarantee = as_approx(checked_claim(claim))
-    epsilon, delta = min(own.epsilon, guarantee.epsilon), min(own.delta, guarantee.delta)
+    epsilon, delta = min(stated.epsilon, guarantee.epsilon), min(stated.delta, guarantee.delta)
     sigma, sensitivity = check_float("sigma", sigma, above=0), check_float("sensitivity", sensitivity, above=0)
     needed = gaussian_delta(sigma, epsilon=epsilon, sensitivity=sensitivity)
     broken = needed > delta * (1 + 1e-9)
@@ -427,11 +427,11 @@ def judge_gaussian(
 
 
 def judge_sampled_gaussian(
-    claim: PrivacyStatement, *, account: SampledGaussian, own: ApproxDP, coverage: str
+    claim: PrivacyStatement, *, account: SampledGaussian, stated: ApproxDP, coverage: str
 ) -> Verdict:
     """The verdict on steps of Gaussian noise on sums over samples: the epsilon of their account, computed again."""
     guarantee = as_approx(checked_claim(claim))
-    epsilon, delta = min(own.epsilon, guarantee.epsilon), min(own.delta, guarantee.delta)
+    epsilon, delta = min(stated.epsilon, guarantee.epsilon), min(stated.delta, guarantee.delta)
     loss = account.epsilon(delta=check_float("delta", delta, above=0, below=1))
     broken = loss > epsilon * (1 + _ACCOUNTS_AGREE)
     return Verdict(

@@ -34,21 +34,21 @@ from dptext.words.registry import word_mechanism
 _BINS = 8
 
 
-def draw_keep(axes: Any, name: str, found: Sequence[Deniability]) -> None:
+def draw_keep(axes: Any, name: str, measured: Sequence[Deniability]) -> None:
     """The keep rate over epsilon: a line of means, and a band for most of text."""
-    style, epsilons = next_style(axes), [entry.epsilon for entry in found]
-    low, high = ([entry.quantile("keep", share) for entry in found] for share in (0.05, 0.95))
+    style, epsilons = next_style(axes), [entry.epsilon for entry in measured]
+    low, high = ([entry.quantile("keep", share) for entry in measured] for share in (0.05, 0.95))
     axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    axes.plot(epsilons, [entry.mean("keep") for entry in found], label=name, markersize=4, **style)
+    axes.plot(epsilons, [entry.mean("keep") for entry in measured], label=name, markersize=4, **style)
     label_axes(axes, "epsilon", "probability to stay\n(mean; band: 5% to 95% of text)", "How often a word stays")
     axes.set_ylim(-0.02, 1.02)
 
 
-def draw_support(axes: Any, name: str, found: Sequence[Deniability]) -> None:
+def draw_support(axes: Any, name: str, measured: Sequence[Deniability]) -> None:
     """How many words one could become, over epsilon."""
-    style, epsilons = next_style(axes), [entry.epsilon for entry in found]
-    low, middle, high = ([entry.quantile("support", share) for entry in found] for share in (0.25, 0.5, 0.75))
-    draws = found[0].draws if found else None
+    style, epsilons = next_style(axes), [entry.epsilon for entry in measured]
+    low, middle, high = ([entry.quantile("support", share) for entry in measured] for share in (0.25, 0.5, 0.75))
+    draws = measured[0].draws if measured else None
     label = name if draws is None else f"{name} (at least: {draws:,} draws a word)"
     axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
     axes.plot(epsilons, middle, label=label, markersize=4, **style)
@@ -56,23 +56,23 @@ def draw_support(axes: Any, name: str, found: Sequence[Deniability]) -> None:
     axes.set_yscale("log")
 
 
-def draw_density(axes: Any, found: Deniability) -> None:
+def draw_density(axes: Any, measured: Deniability) -> None:
     labels = axes.get_legend_handles_labels()[1]
     style = next_style(axes, len(labels) - (_DIAGONAL in labels))
-    x, y = found.neighbourhood, found.replacement_distance
+    x, y = measured.neighbourhood, measured.replacement_distance
     number = np.isfinite(y)
     x, y = x[number], y[number]
     axes.scatter(x, y, s=9, color=[style["color"]], marker=style["marker"], alpha=0.35, linewidths=0)
     groups = np.array_split(np.argsort(x, kind="stable"), _BINS if x.size >= 2 * _BINS else 1)
     means = [(x[group].mean(), y[group].mean()) for group in groups if group.size]
-    label = f"{found.mechanism}, epsilon {found.epsilon:.4g} (stays {found.mean('keep'):.0%})"
+    label = f"{measured.mechanism}, epsilon {measured.epsilon:.4g} (stays {measured.mean('keep'):.0%})"
     axes.plot(*np.array(means).reshape(-1, 2).T, label=label, markersize=6, linewidth=2, **style)
     for line in [entry for entry in axes.lines if entry.get_label() == _DIAGONAL]:
         line.remove()  # it stands last in the legend
     if x.size:
         axes.axline((x.mean(), x.mean()), slope=1, color=grey(axes, 0.3), linewidth=0.8, zorder=0, label=_DIAGONAL)
     axes.margins(y=0.2)  # words lie everywhere: room above them for the legend
-    neighbour = f"distance to the {_ordinal(found.neighbours)} neighbour (dense to sparse)"
+    neighbour = f"distance to the {_ordinal(measured.neighbours)} neighbour (dense to sparse)"
     label_axes(axes, neighbour, "mean distance of a replacement", "How far a replacement goes")
 
 
@@ -132,15 +132,15 @@ class WordSample:
         return float((self.strata**2).sum() / 8)
 
 
-def sample_words(weights: Floats, most: int) -> WordSample:
-    check_int("rows", most, minimum=2)
+def sample_words(weights: Floats, maximum: int) -> WordSample:
+    check_int("rows", maximum, minimum=2)
     possible = np.flatnonzero(weights > 0)
-    if possible.size <= most:
+    if possible.size <= maximum:
         nothing = np.empty((0, 2), dtype=np.int64)
         return WordSample(possible, weights[possible], nothing, np.empty(0))
-    sure = _sure_words(weights, most)
+    sure = _sure_words(weights, maximum)
     rest = np.where(sure, 0.0, weights)
-    count = (most - int(sure.sum())) // 2
+    count = (maximum - int(sure.sum())) // 2
     edges = np.cumsum(rest)
     mass = float(edges[-1])
     position = (np.arange(count)[:, None] + RandomBits(_PUBLIC_SEED).uniform(count, 2)) * (mass / count)
@@ -154,14 +154,14 @@ def sample_words(weights: Floats, most: int) -> WordSample:
     return WordSample(rows, shares, pairs, strata)
 
 
-def _sure_words(weights: Floats, most: int) -> npt.NDArray[np.bool_]:
+def _sure_words(weights: Floats, maximum: int) -> npt.NDArray[np.bool_]:
     """Words whose weight is at least an even share of what is left for the rest of the sample."""
     sure = np.zeros(weights.size, dtype=np.bool_)
     while True:
         left = float(weights[~sure].sum())
-        room = most - int(sure.sum())
+        room = maximum - int(sure.sum())
         more = ~sure & (weights * room >= left) if room > 2 else np.zeros_like(sure)
-        if not more.any() or int((sure | more).sum()) > most - 2:
+        if not more.any() or int((sure | more).sum()) > maximum - 2:
             return sure
         sure |= more
 
@@ -414,11 +414,11 @@ def kept_and_support(
         return kept, supports
     at_a_time = batch_for(len(words))
     for start in range(0, rows.size, at_a_time):
-        here = slice(start, start + at_a_time)
-        result = distributions([words[row] for row in rows[here]])
-        kept[here] = result[np.arange(len(result)), rows[here]]
+        rows_of_batch = slice(start, start + at_a_time)
+        result = distributions([words[row] for row in rows[rows_of_batch]])
+        kept[rows_of_batch] = result[np.arange(len(result)), rows[rows_of_batch]]
         if support:
-            supports[here] = [smallest_support(entry, eta) for entry in result]
+            supports[rows_of_batch] = [smallest_support(entry, eta) for entry in result]
     return kept, supports
 
 
@@ -434,11 +434,11 @@ def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
 
 
 def _words_to_look_at(
-    mechanism: WordMechanism, words: Iterable[str] | None, weights: Floats, most: int
+    mechanism: WordMechanism, words: Iterable[str] | None, weights: Floats, maximum: int
 ) -> tuple[tuple[str, ...], WordSample, Rows]:
     vectors = mechanism.vectors
     if words is None:
-        sample = sample_words(weights, most)
+        sample = sample_words(weights, maximum)
         return tuple(vectors.words[row] for row in sample.rows), sample, sample.rows
     if isinstance(words, str):
         raise ParameterError("words must be a list of strings, got one string")
@@ -482,7 +482,13 @@ class Replacements(ReprMixin):
 
 
 def replacements(
-    mechanism: WordMechanism, word: str, *, most: int = 5, eta: float = 0.05, draws: int = 2000, seed: int | None = None
+    mechanism: WordMechanism,
+    word: str,
+    *,
+    maximum: int = 5,
+    eta: float = 0.05,
+    draws: int = 2000,
+    seed: int | None = None,
 ) -> Replacements:
     """What a word becomes: exactly for mechanisms with ``distributions``, from ``draws`` draws for the others."""
     vocabulary = mechanism.vectors.vocabulary
@@ -496,7 +502,7 @@ def replacements(
     reach = 0.0 if distributions is not None else reach_of_masses(draws)
     support, support_low = (int(smallest_support(shares, left_out)) for left_out in (eta, eta + reach))
     keep, shares[row] = float(shares[row]), 0.0
-    order = [int(position) for position in np.argsort(-shares, kind="stable")[:most] if shares[position] > 0]
+    order = [int(position) for position in np.argsort(-shares, kind="stable")[:maximum] if shares[position] > 0]
     likeliest = tuple((vocabulary.words[position], float(shares[position])) for position in order)
     return Replacements(
         word=word,

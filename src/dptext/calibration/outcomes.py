@@ -78,8 +78,13 @@ def outcomes(
             seen = distributions([words[row] for row in batch])
         distance = distances_from(table, batch)
 
-        def look(at: int, start: int = start, batch: Rows = batch, seen: Any = seen, apart: Any = distance) -> None:
-            result.fill(start + at, **numbers(seen[at], apart[at], int(batch[at]), eta=eta, neighbours=neighbours))
+        def look(
+            index: int, start: int = start, batch: Rows = batch, seen: Any = seen, distances: Any = distance
+        ) -> None:
+            result.fill(
+                start + index,
+                **numbers(seen[index], distances[index], int(batch[index]), eta=eta, neighbours=neighbours),
+            )
 
         for_each_block(look, range(batch.size))
     if distributions is None:
@@ -137,18 +142,18 @@ def _relative_entropy(share: Floats, other: Floats) -> Floats:
     return np.where(np.isnan(total), np.inf, total)
 
 
-def _nearest_first(apart: npt.NDArray[np.float32], row: int) -> Rows:
+def _nearest_first(distances: npt.NDArray[np.float32], row: int) -> Rows:
     """All rows, the word itself before any other that lies on its point."""
-    apart = apart.copy()
-    apart[row] = -1.0
-    order: Rows = np.argsort(apart, kind="stable")
+    distances = distances.copy()
+    distances[row] = -1.0
+    order: Rows = np.argsort(distances, kind="stable")
     return order
 
 
 def _of_distribution(
-    shares: Floats, apart: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
+    shares: Floats, distances: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
 ) -> dict[str, float]:
-    order = _nearest_first(apart, row)
+    order = _nearest_first(distances, row)
     others = shares[order[1:]]
     summed = np.cumsum(others)
     leaves = float(summed[-1])
@@ -161,46 +166,46 @@ def _of_distribution(
         "support_low": support,
         "support_high": support,
         "likely": float((shares > eta).sum()),
-        "distance": float(shares @ apart),
+        "distance": float(shares @ distances),
         "rank": float(others @ np.arange(1.0, shares.size)) / leaves if leaves > 0 else math.nan,
         "median_rank": float(np.searchsorted(summed, leaves / 2) + 1) if leaves > 0 else math.nan,
-        "neighbourhood": float(apart[order[min(neighbours, shares.size - 1)]]),
+        "neighbourhood": float(distances[order[min(neighbours, shares.size - 1)]]),
     }
 
 
 def _of_draws(
-    drawn: Rows, apart: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
+    draws: Rows, distances: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
 ) -> dict[str, float]:
-    order = _nearest_first(apart, row)
+    order = _nearest_first(distances, row)
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
-    lengths = apart[drawn].astype(np.float64)
-    replaced = rank[drawn[drawn != row]]
-    counts = np.sort(np.unique(drawn, return_counts=True)[1])[::-1]
-    shares = counts / drawn.size
-    reach = reach_of_masses(drawn.size)
+    lengths = distances[draws].astype(np.float64)
+    replaced = rank[draws[draws != row]]
+    counts = np.sort(np.unique(draws, return_counts=True)[1])[::-1]
+    shares = counts / draws.size
+    reach = reach_of_masses(draws.size)
     return {
-        "keep": float((drawn == row).mean()),
+        "keep": float((draws == row).mean()),
         "support": smallest_support(shares, eta),
         "support_low": smallest_support(shares, eta + reach),
-        "support_high": _largest_support(drawn, rank, eta),
-        "likely": float((counts > eta * drawn.size).sum()),
+        "support_high": _largest_support(draws, rank, eta),
+        "likely": float((counts > eta * draws.size).sum()),
         "distance": float(lengths.mean()),
-        "distance_variance": float(lengths.var(ddof=1) / drawn.size) if drawn.size > 1 else math.inf,
+        "distance_variance": float(lengths.var(ddof=1) / draws.size) if draws.size > 1 else math.inf,
         "rank": float(replaced.mean()) if replaced.size else math.nan,
         "median_rank": float(np.sort(replaced)[(replaced.size - 1) // 2]) if replaced.size else math.nan,
-        "neighbourhood": float(apart[order[min(neighbours, order.size - 1)]]),
+        "neighbourhood": float(distances[order[min(neighbours, order.size - 1)]]),
     }
 
 
-def _largest_support(drawn: Rows, rank: Rows, eta: float) -> float:
+def _largest_support(draws: Rows, rank: Rows, eta: float) -> float:
     """The upper bound of the module's docstring; the whole vocabulary where the draws are too few for one."""
-    half = drawn.size // 2
-    tested = drawn[half:]
+    half = draws.size // 2
+    tested = draws[half:]
     needed = math.ceil((1 - eta + reach_of_masses(tested.size)) * tested.size)
     if half == 0 or needed > tested.size:
         return float(rank.size)
-    seen, counts = np.unique(drawn[:half], return_counts=True)
+    seen, counts = np.unique(draws[:half], return_counts=True)
     place = rank + seen.size  # after all that were seen
     place[seen[np.argsort(-counts, kind="stable")]] = np.arange(seen.size)
     last = int(np.sort(place[tested])[needed - 1])

@@ -205,7 +205,7 @@ def calibrate_bank(
         )
     family = _Family(bank, unit, max_sentences)
     pure = rounded_down(epsilon_at_most(number, people) / (family.parts if unit == "sentence" else 1), DIGITS)
-    epsilon, is_any = _largest(lambda each: family.at_most(each, people), number, start=pure)
+    epsilon, is_any = _largest(lambda candidate: family.at_most(candidate, people), number, start=pure)
     public = reached = None
     if texts is not None:
         among = _Public(family, texts, people, fresh_seed() if seed is None else seed)

@@ -238,14 +238,14 @@ class BudgetPolicy(ReprMixin):
             seeded=seeded,
         )
 
-    def _checked_concerns(self, given: Mapping[str, float] | None) -> dict[str, float]:
+    def _checked_concerns(self, concerns: Mapping[str, float] | None) -> dict[str, float]:
         count = len(self.levels)
-        if given is None:
+        if concerns is None:
             even = {name: (place + 1) / count for place, name in enumerate(self._strict_last)}
             return {name: even[name] for name in self.levels}
-        if not isinstance(given, Mapping) or given.keys() != self.levels.keys():
+        if not isinstance(concerns, Mapping) or concerns.keys() != self.levels.keys():
             raise ParameterError(f"concerns must hold one number for each of the {count} levels, and nothing else")
-        result = {name: check_float("a concern", given[name]) for name in self.levels}
+        result = {name: check_float("a concern", concerns[name]) for name in self.levels}
         ordered = [result[name] for name in self._strict_last]
         if ordered != sorted(ordered):
             raise ParameterError("concerns must not fall where epsilons do: less epsilon is enough for more concern")

@@ -55,12 +55,12 @@ class Sums(NamedTuple):
     used: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: int, most: int, dimension: int) -> Sums:
+    def of(cls, rows: int, limit: int, dimension: int) -> Sums:
         """Return empty sums of ``rows`` rows, at most ``most`` of which are touched in a step."""
         # large pages, as numpy asks for, where most of them are used: with small ones the processor looks up an address
         # for nearly every row, which was a fifth of a training
-        narrow = np.empty((most, dimension), dtype=np.int16)
-        wide = np.empty((most, dimension), dtype=np.int32)
+        narrow = np.empty((limit, dimension), dtype=np.int16)
+        wide = np.empty((limit, dimension), dtype=np.int32)
         return cls(np.full(rows, NOWHERE, dtype=np.int32), narrow, wide, np.zeros(2, dtype=np.int64))
 
     @property
@@ -247,22 +247,22 @@ class CellNoise:
         rows: Rows,
         factor: float,
         words: Words,
-        found: list[list[int]],
+        doubtful: list[list[int]],
         kept: Singles,
         bits: RandomBits,
     ) -> None:
         pairs: dict[int, list[int]] = {}
-        for number, (_, _, start, place, _) in enumerate(found):
+        for number, (_, _, start, place, _) in enumerate(doubtful):
             pairs.setdefault(start + place % _PAIRS, []).append(number)
         for position, numbers in pairs.items():
             leads = np.array([int(words[position]) >> 1, _angle_lead(int(words[position + _PAIRS]))])
             x = np.zeros(2)
             for number in numbers:
-                _, _, _, place, cell = found[number]
+                _, _, _, place, cell = doubtful[number]
                 x[place // _PAIRS] = cell
             exact = settle(bits, leads, x, normal_pair, self.sigma, self.step)
             for number in numbers:
-                slot, axis, _, place, _ = found[number]
+                slot, axis, _, place, _ = doubtful[number]
                 tables[rows[slot], axis] = kept[number] - np.float32(exact[place // _PAIRS] * factor)
 
 
@@ -292,7 +292,7 @@ def _descend(
     last: int,
     words: Words,
     grid: _Grid,
-    found: npt.NDArray[np.int64],
+    doubtful: npt.NDArray[np.int64],
     kept: Singles,
 ) -> int:
     """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt."""
@@ -330,8 +330,8 @@ def _descend(
             for i in range(run if sure < run else 0):
                 scaled = values[done + i]
                 if not abs(scaled - np.rint(scaled)) < 0.5 - doubt and missed < len(kept):  # also where it is NaN
-                    found[missed, 0], found[missed, 1], found[missed, 2] = slot, axis + i, start
-                    found[missed, 3], found[missed, 4], kept[missed] = done + i, cells[i], into[axis + i]
+                    doubtful[missed, 0], doubtful[missed, 1], doubtful[missed, 2] = slot, axis + i, start
+                    doubtful[missed, 3], doubtful[missed, 4], kept[missed] = done + i, cells[i], into[axis + i]
                     missed += 1
             for i in range(run):
                 into[axis + i] -= np.float32((np.rint(values[done + i]) + 0.0) * factor)  # -0.0 becomes 0

@@ -118,12 +118,12 @@ class Recipe:
     def contexts(self, words: int) -> tuple[Floats, Floats]:
         """(words,) shares of a word among words beside others, and among negative words, by its public rank."""
         frequencies = public_frequencies(words)
-        beside, negative = frequencies * self.kept(words), frequencies**0.75
-        return beside / beside.sum(), negative / negative.sum()
+        context, negative = frequencies * self.kept(words), frequencies**0.75
+        return context / context.sum(), negative / negative.sum()
 
     def offsets(self, words: int) -> npt.NDArray[np.float32]:
-        beside, negative = self.contexts(words)
-        return np.log(beside / (self.negatives * negative)).astype(np.float32)
+        context, negative = self.contexts(words)
+        return np.log(context / (self.negatives * negative)).astype(np.float32)
 
 
 EVERYONE = "everyone"

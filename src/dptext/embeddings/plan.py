@@ -264,10 +264,10 @@ def checked_source(
     return loaded, loaded.vocabulary
 
 
-def hidden_by_noise(said: npt.NDArray[np.bool_], *, public: bool) -> tuple[str, ...]:
+def hidden_by_noise(signal: npt.NDArray[np.bool_], *, public: bool) -> tuple[str, ...]:
     """What becomes of words of which nothing came through the noise, in sentences."""
-    share = float(said.mean()) if said.size else 0.0
-    if not said.any():
+    share = float(signal.mean()) if signal.size else 0.0
+    if not signal.any():
         left = "they are the public vectors again, prepared as always" if public else "they say nothing"
         return (
             "noise hides all that these texts could add to the vectors: there are too few people for this epsilon, and "

@@ -109,12 +109,12 @@ def _back(slope: Floats) -> Floats:
     return back
 
 
-def _new_words(rows: Floats, sigma: float, found: News, base: Floats) -> Floats:
+def _new_words(rows: Floats, sigma: float, news: News, base: Floats) -> Floats:
     """Equation (new). The strength of new words is that which explains their length; their S that of the last band."""
-    slope = found.slope
+    slope = news.slope
     spread = base.T @ base / len(base)
-    rows = rows - np.outer(rows @ found.common, found.common)
-    expected = slope.T @ spread @ slope + found.covariance
+    rows = rows - np.outer(rows @ news.common, news.common)
+    expected = slope.T @ spread @ slope + news.covariance
     excess = float((rows**2).sum(axis=1).mean()) - rows.shape[1] * sigma**2
     size = float(np.trace(expected))
     if excess <= 0 or size <= 0:

@@ -128,10 +128,10 @@ def save_release(
     files = statement_files(statements) if len(statements) > 1 else {}
     levels = {file: statements[level] for level, file in files.items()}
     copy, write = (None, None) if word2vec is None else _WORD2VEC[word2vec]
-    beside: dict[str, Content] = {_CARD: card_of(vectors, statements, files=files, word2vec=copy).encode()}
+    extra_files: dict[str, Content] = {_CARD: card_of(vectors, statements, files=files, word2vec=copy).encode()}
     if copy is not None and write is not None:
-        beside[copy] = partial(write, vectors)
-    write_folder(vectors, target, levels=levels, beside=beside, replace=replace)
+        extra_files[copy] = partial(write, vectors)
+    write_folder(vectors, target, levels=levels, extra_files=extra_files, replace=replace)
 
 
 def check_copies(folder: Path, vectors: WordVectors) -> Iterator[tuple[str, bool]]:
@@ -161,8 +161,8 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
 def _holds_a_release(folder: Path) -> bool:
     inside = list(folder.iterdir())
     names = {entry.name for entry in inside}
-    ours = names >= _ALWAYS and all(map(_is_ours, names)) and all(entry.is_file() for entry in inside)
-    return ours and FOLDER.announces(folder)
+    is_release = names >= _ALWAYS and all(map(_is_ours, names)) and all(entry.is_file() for entry in inside)
+    return is_release and FOLDER.announces(folder)
 
 
 def _is_ours(name: str) -> bool:

@@ -68,11 +68,11 @@ class PairDrawing(NamedTuple):
     def columns(self) -> int:
         return 2 + self.negatives
 
-    def of_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int) -> tuple[Rows, Offsets]:
+    def of_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, limit: int) -> tuple[Rows, Offsets]:
         """Pairs of several users, at most so many of each."""
-        pairs = np.empty((len(keys) * most, self.columns), dtype=np.int32)
+        pairs = np.empty((len(keys) * limit, self.columns), dtype=np.int32)
         ends = np.empty(len(keys), dtype=np.int64)
-        result = _draw_of_users(self, rows, starts, stops, keys, most, pairs, ends)
+        result = _draw_of_users(self, rows, starts, stops, keys, limit, pairs, ends)
         return pairs[:result], ends
 
     def of_slots(self, rows: Rows, slots: Offsets, keys: Keys) -> Rows:
@@ -85,19 +85,19 @@ class PairDrawing(NamedTuple):
 def _alias_table(weights: Floats) -> tuple[Chances, Rows]:
     """Chances (times 2^32) and aliases, so that a uniform column and one comparison draw word r by its weight."""
     left = weights * (len(weights) / weights.sum())
-    own, alias = np.full(len(weights), _SURE, dtype=np.uint32), np.arange(len(weights), dtype=np.int32)
+    thresholds, alias = np.full(len(weights), _SURE, dtype=np.uint32), np.arange(len(weights), dtype=np.int32)
     small, large = (np.flatnonzero(which) for which in (left < 1.0, left >= 1.0))  # stacks, without an object a word
     poorer, richer = len(small), len(large)
     small = np.concatenate([small, np.empty(len(left) - poorer, dtype=np.int64)])
     while poorer and richer:
         poorer -= 1
         poor, rich = small[poorer], large[richer - 1]
-        own[poor], alias[poor] = min(int(left[poor] * 2.0**32), _SURE), rich
+        thresholds[poor], alias[poor] = min(int(left[poor] * 2.0**32), _SURE), rich
         left[rich] -= 1.0 - left[poor]
         if left[rich] < 1.0:
             small[poorer] = rich
             poorer, richer = poorer + 1, richer - 1
-    return own, alias
+    return thresholds, alias
 
 
 @compiled
@@ -113,29 +113,36 @@ def _below(bits: np.uint64, count: int) -> int:
 
 
 @compiled
-def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -> np.uint64:
-    own, alias, unknown = drawing.own, drawing.alias, drawing.unknown
-    words = len(own)
+def _negatives(drawing: PairDrawing, state: np.uint64, context: int, row: Rows) -> np.uint64:
+    thresholds, alias, unknown = drawing.own, drawing.alias, drawing.unknown
+    words = len(thresholds)
     for place in range(2, len(row)):
         state += _GOLDEN
         bits = _mixed(state)
         draws = _below(bits, words)
-        if (bits & _LOW) >= np.uint64(own[draws]):
+        if (bits & _LOW) >= np.uint64(thresholds[draws]):
             draws = int(alias[draws])
-        row[place] = NONE if draws in (beside, unknown) else words + draws
+        row[place] = NONE if draws in (context, unknown) else words + draws
     return state
 
 
 @compiled
 def _draw_of_users(
-    drawing: PairDrawing, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int, pairs: Rows, ends: Offsets
+    drawing: PairDrawing,
+    rows: Rows,
+    starts: Offsets,
+    stops: Offsets,
+    keys: Keys,
+    limit: int,
+    pairs: Rows,
+    ends: Offsets,
 ) -> int:
     result = 0
     keep, distances = drawing.keep, drawing.distances
     words = len(keep)
     for user in range(len(keys)):
         state, start, stop = keys[user], starts[user], stops[user]
-        for _ in range(most if stop > start else 0):
+        for _ in range(limit if stop > start else 0):
             for _ in range(TRIES):
                 state += _GOLDEN
                 bits = _mixed(state)
@@ -221,11 +228,11 @@ class Scratch(NamedTuple):
     gradient: Singles
 
     @classmethod
-    def of(cls, rows: int, most: int, dimension: int) -> Scratch:
+    def of(cls, rows: int, limit: int, dimension: int) -> Scratch:
         """For units that touch at most so many of so many rows."""
-        most = min(rows, most)
-        slots, touched = np.full(rows, -1, dtype=np.int32), np.empty(most, dtype=np.int32)
-        return cls(slots, touched, np.empty((most + 1, dimension), dtype=np.float32))
+        limit = min(rows, limit)
+        slots, touched = np.full(rows, -1, dtype=np.int32), np.empty(limit, dtype=np.int32)
+        return cls(slots, touched, np.empty((limit + 1, dimension), dtype=np.float32))
 
 
 @compiled

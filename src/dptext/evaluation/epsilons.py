@@ -193,7 +193,7 @@ def _answers(
     codes: npt.NDArray[np.int64],
     parts: Sequence[Fold],
     randomizer: Randomizer | None,
-    how: dict[str, Any],
+    settings: dict[str, Any],
     bits: RandomBits,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
     result, learned = np.empty_like(codes), np.empty_like(codes)
@@ -201,8 +201,8 @@ def _answers(
     for part in parts:
         sent = arrived = vectors - vectors[part.train].mean(axis=0)
         if randomizer is not None:
-            labels = codes[part.train] if how["projection"] == "supervised" else None
-            bound = fit_bound(vectors[part.train], labels=labels, **how)
+            labels = codes[part.train] if settings["projection"] == "supervised" else None
+            bound = fit_bound(vectors[part.train], labels=labels, **settings)
             sent = bound.apply(vectors)
             arrived = randomizer.randomize(sent, seed=_drawn(bits))
         server = NoisyClassifier(channel=randomizer).fit(arrived[part.train], codes[part.train])

@@ -102,7 +102,7 @@ def checked_numbers(name: str, values: npt.ArrayLike) -> Floats:
     return numbers
 
 
-def _of_numbers(name: str, true: Floats, predicted: Floats, whose: Rows, options: dict[str, Any]) -> Measured:
+def _of_numbers(name: str, true: Floats, predicted: Floats, owners: Rows, options: dict[str, Any]) -> Measured:
     _check_lengths(true, predicted)
     power = 2 if name == "RMSE" else 1
     middle, guess = (true.mean(), "mean") if name == "RMSE" else (np.median(true), "median")
@@ -113,10 +113,10 @@ def _of_numbers(name: str, true: Floats, predicted: Floats, whose: Rows, options
 
     return Measured(
         measure=name,
-        score=over_people(lambda rows: of(errors, rows), whose, **options),
+        score=over_people(lambda rows: of(errors, rows), owners, **options),
         baseline=of(blind, np.arange(true.size)),
         baseline_name=guess,
-        gain=over_people(lambda rows: of(blind, rows) - of(errors, rows), whose, **options),
+        gain=over_people(lambda rows: of(blind, rows) - of(errors, rows), owners, **options),
     )
 
 
@@ -151,7 +151,7 @@ def make_folds(
     codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
     owners = people_of(people, codes.size)
     text = "rows" if people is None else "people"
-    _check_counts(codes, owners, count, what=text, classes=classes)
+    _check_counts(codes, owners, count, unit_name=text, classes=classes)
     bits = RandomBits(seed)
     if people is not None:
         place = _deal_people(codes, owners, count, bits)[owners]
@@ -225,19 +225,19 @@ def _array(name: str, values: Any) -> npt.NDArray[Any]:
     return np.asarray(entries)
 
 
-def _check_counts(codes: Rows, whose: Rows, count: int, *, what: str, classes: bool) -> None:
-    everybody = np.unique(whose).size
+def _check_counts(codes: Rows, owners: Rows, count: int, *, unit_name: str, classes: bool) -> None:
+    everybody = np.unique(owners).size
     if everybody < count:
-        raise ParameterError(f"folds must be at most the number of {what}, {everybody}, got {count}")
+        raise ParameterError(f"folds must be at most the number of {unit_name}, {everybody}, got {count}")
     if not classes:
         return
     if codes.max() == 0:
         raise ParameterError("targets must hold at least two classes, all rows have the same")
-    pairs = np.unique(np.stack([codes, whose]), axis=1)[0]
+    pairs = np.unique(np.stack([codes, owners]), axis=1)[0]
     rarest = int(np.bincount(pairs).min())
     if rarest < count:
         raise ParameterError(
-            f"targets: the rarest class has {rarest} {what}, fewer than {count} folds: use fewer folds, or leave the "
+            f"targets: the rarest class has {rarest} {unit_name}, fewer than {count} folds: use fewer, or leave the "
             "class out"
         )
 
@@ -256,18 +256,18 @@ def _ranks(values: npt.NDArray[Any], bits: RandomBits) -> Rows:
     return ranks
 
 
-def _deal_people(codes: Rows, whose: Rows, count: int, bits: RandomBits) -> Rows:
-    everybody, classes = int(whose.max()) + 1, int(codes.max()) + 1
-    held = np.zeros((everybody, classes))
-    np.add.at(held, (whose, codes), 1.0)
-    held /= held.sum(axis=0)  # shares, so that a rare class weighs as much as a frequent one
-    order = np.lexsort((bits.integers(everybody), -held.sum(axis=1)))
+def _deal_people(codes: Rows, owners: Rows, count: int, bits: RandomBits) -> Rows:
+    everybody, classes = int(owners.max()) + 1, int(codes.max()) + 1
+    counts_held = np.zeros((everybody, classes))
+    np.add.at(counts_held, (owners, codes), 1.0)
+    counts_held /= counts_held.sum(axis=0)  # shares, so that a rare class weighs as much as a frequent one
+    order = np.lexsort((bits.integers(everybody), -counts_held.sum(axis=1)))
     filled = np.zeros((count, classes))
     place = np.empty(everybody, dtype=np.int64)
     for person in order:
         # sum over folds of (filled + held)^2 grows least where held . filled is least: shares stay even
-        fullness = filled @ held[person]
+        fullness = filled @ counts_held[person]
         best = np.flatnonzero(fullness == fullness.min())
         place[person] = best[np.argmin(filled[best].sum(axis=1))]
-        filled[place[person]] += held[person]
+        filled[place[person]] += counts_held[person]
     return place

@@ -218,7 +218,7 @@ def predictions(
 def trained_answers(
     rows: Any,
     targets: npt.ArrayLike,
-    asked: Any,
+    questions: Any,
     *,
     features: Features | None = None,
     model: str | Builder = "linear",
@@ -230,7 +230,7 @@ def trained_answers(
     ['+', '-']
     """
     output = features or _features_for(rows)
-    seen, tested = output.of(rows), output.of(asked)
+    seen, tested = output.of(rows), output.of(questions)
     target, codes = _targets_of(seen, targets), codes_of("targets", targets)
     labels = target[np.unique(codes, return_index=True)[1]]
     if labels.size == 1:
@@ -260,14 +260,14 @@ def _targets_of(rows: Any, targets: npt.ArrayLike) -> npt.NDArray[Any]:
 def _split(
     codes: npt.NDArray[Any],
     folds: int | Sequence[Fold],
-    whose: npt.NDArray[np.int64] | None,
+    owners: npt.NDArray[np.int64] | None,
     *,
     classes: bool,
     seed: int,
 ) -> list[Fold]:
     if isinstance(folds, int | np.integer):
-        return make_folds(codes, count=folds, people=whose, classes=classes, seed=seed)
-    checked = checked_folds(folds, codes.size, people=whose)
+        return make_folds(codes, count=folds, people=owners, classes=classes, seed=seed)
+    checked = checked_folds(folds, codes.size, people=owners)
     if classes and any(np.unique(codes[part.train]).size <= codes.max() for part in checked):
         raise ParameterError("folds: the rows that train must hold every class")
     return checked
@@ -517,8 +517,8 @@ def fairness(
     pairs = list(combinations(range(len(names)), 2))
     scores, spreads = [], []
     for group, name in enumerate(names):
-        here = codes == group
-        rows = right[here], answer[here], None if people is None else owners[here]
+        in_group = codes == group
+        rows = right[in_group], answer[in_group], None if people is None else owners[in_group]
         result = measured(measure, rows[0], rows[1], people=rows[2], confidence=confidence)
         blind: dict[str, Any] = {"baseline": result.baseline, "baseline_name": result.baseline_name}
         scores.append(GroupScore(group=name, score=result.score, **blind, people=int(sizes[group])))
@@ -530,11 +530,11 @@ def fairness(
     return Fairness(measure=measure, groups=tuple(scores), gaps=tuple(sorted(gaps, key=lambda each: -each.gap.value)))
 
 
-def _sizes(codes: Rows, whose: Rows, smallest: int) -> Rows:
+def _sizes(codes: Rows, owners: Rows, smallest: int) -> Rows:
     if codes.max() == 0:
         raise ParameterError("groups must be at least two, all rows have the same")
-    pairs = np.unique(np.stack([codes, whose]), axis=1)
-    if pairs.shape[1] > np.unique(whose).size:
+    pairs = np.unique(np.stack([codes, owners]), axis=1)
+    if pairs.shape[1] > np.unique(owners).size:
         raise ParameterError("groups: somebody has rows in two groups; give each person one group")
     sizes: Rows = np.bincount(pairs[0])
     if sizes.min() < smallest:
@@ -545,6 +545,6 @@ def _sizes(codes: Rows, whose: Rows, smallest: int) -> Rows:
 
 
 def _check_classes(which: str, classes: Rows, codes: Rows) -> None:
-    held = np.unique(np.stack([codes, classes]), axis=1)
-    if which == "macro-F1" and held.shape[1] < (codes.max() + 1) * np.unique(classes).size:
+    pairs_present = np.unique(np.stack([codes, classes]), axis=1)
+    if which == "macro-F1" and pairs_present.shape[1] < (codes.max() + 1) * np.unique(classes).size:
         raise ParameterError("groups: macro-F1 compares groups that hold every class, and one lacks a class")

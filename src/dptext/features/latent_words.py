@@ -79,7 +79,7 @@ class PublicWords:
             holding += np.bincount(result, minlength=len(ids))
             first += int(lengths.sum())
         words = list(ids)
-        order = sorted(range(len(words)), key=lambda each: (-int(holding[each]), words[each]))
+        order = sorted(range(len(words)), key=lambda index: (-int(holding[index]), words[index]))
         self.words = tuple(words[entry] for entry in order)
         self.holding = holding[order]
         place = np.empty(len(order), dtype=np.int32)

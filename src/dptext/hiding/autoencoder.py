@@ -245,15 +245,15 @@ class GruBody:
         inside = torch.arange(target.shape[1]) < (lengths + 1)[:, None]
         return self._choice(parts["project"](states[inside]), target[inside])
 
-    def _choice(self, queries: Any, wanted: Any) -> Any:
+    def _choice(self, queries: Any, targets: Any) -> Any:
         """Cross-entropy of the right word, eq. (sampled)."""
         torch, parts = self._torch, self.module.parts
         draws = torch.empty(_SAMPLED, dtype=torch.float64).uniform_()
         others = (torch.exp(draws * math.log(self._table.size + 1)).long() - 1).clamp(0, self._table.size - 1)
-        right = (queries * parts["embedding"](wanted)).sum(dim=1)
-        right = right + parts["words_bias"](wanted)[:, 0]
+        right = (queries * parts["embedding"](targets)).sum(dim=1)
+        right = right + parts["words_bias"](targets)[:, 0]
         scores = queries @ parts["embedding"](others).T + parts["words_bias"](others)[:, 0] - self._corrections[others]
-        scores = scores.masked_fill(wanted[:, None] == others, _NEVER)
+        scores = scores.masked_fill(targets[:, None] == others, _NEVER)
         return (torch.logsumexp(torch.cat([right[:, None], scores], dim=1), dim=1) - right).mean()
 
     def encoder(self, provenance: Provenance) -> GruEncoder:

@@ -342,9 +342,9 @@ class HidingEncoder(ReprMixin):
     def _underneath(self) -> tuple[TextEncoder | None, AutoEncoder | None]:
         source, options = self.encoder, self.options
         if isinstance(source, str) and source == "gru":
-            beside = None if options.checkpoint is None else f"{os.fspath(options.checkpoint)}.gru"
+            text_checkpoint = None if options.checkpoint is None else f"{os.fspath(options.checkpoint)}.gru"
             names = ("dimension", "public", "public_name", "progress", "seed")
-            source = AutoEncoder(checkpoint=beside, **{name: getattr(options, name) for name in names})
+            source = AutoEncoder(checkpoint=text_checkpoint, **{name: getattr(options, name) for name in names})
         if not isinstance(source, AutoEncoder):
             return None if source is None else encoder_of(source), None
         if source.options.dimension != options.dimension:

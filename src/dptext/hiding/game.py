@@ -69,14 +69,14 @@ class Game:
         ]
         self._priors = [torch.from_numpy(attribute.priors) for attribute in attributes]
         self.module = torch.nn.ModuleDict({"body": body.module, "task": self._task, "adversaries": self._adversaries})
-        ours = [*body.module.parameters(), *self._task.parameters()]
+        encoder_parameters = [*body.module.parameters(), *self._task.parameters()]
         if noise.theta is not None:
             self.module.register_parameter("theta", noise.theta)
-            ours.append(noise.theta)
+            encoder_parameters.append(noise.theta)
         fields = {"weight_decay": 2 * options.lambda_, "fused": True}
-        self._ours = torch.optim.Adam(ours, lr=options.learning_rate, **fields)
-        theirs = options.learning_rate * options.adversary_haste
-        self._theirs = torch.optim.Adam(self._adversaries.parameters(), lr=theirs, **fields)
+        self._ours = torch.optim.Adam(encoder_parameters, lr=options.learning_rate, **fields)
+        adversary_loss = options.learning_rate * options.adversary_haste
+        self._theirs = torch.optim.Adam(self._adversaries.parameters(), lr=adversary_loss, **fields)
         self.optimisers = {"ours": self._ours, "theirs": self._theirs}
         self._slopes: list[tuple[float, float]] = []
 
@@ -84,10 +84,10 @@ class Game:
         v = self._noise.bound(self._body.module(batch))
         if self._options.game == "reversal":
             return self._reversed(batch, v, rows)
-        theirs = 0.0
+        adversary_loss = 0.0
         if self._options.alpha and self._options.aim != "decluster":
             for _ in range(self._options.adversary_steps):
-                theirs = self._adversaries_move(self._noise.add(v.detach()).detach(), rows)
+                adversary_loss = self._adversaries_move(self._noise.add(v.detach()).detach(), rows)
         z = self._noise.add(v)
         task = self._loss(0, self._task(z), rows)
         loss = task + self._rebuilt(batch, z)
@@ -100,7 +100,7 @@ class Game:
         self._ours.zero_grad()
         loss.backward()
         self._ours.step()
-        return float(task.detach()), theirs
+        return float(task.detach()), adversary_loss
 
     def begin(self, bits: RandomBits) -> None:
         self._noise.begin(bits)
@@ -161,15 +161,15 @@ class Game:
         z = self._noise.add(v)
         turned = z.detach() - (z - z.detach()) * (self._options.alpha / len(self._adversaries))
         task = self._loss(0, self._task(z), rows)
-        theirs = sum(self._loss(place, head(turned), rows) for place, head in enumerate(self._adversaries, 1))
-        loss = task + self._rebuilt(batch, z) + theirs
-        self._note_slopes(task, theirs)
+        adversary_loss = sum(self._loss(place, head(turned), rows) for place, head in enumerate(self._adversaries, 1))
+        loss = task + self._rebuilt(batch, z) + adversary_loss
+        self._note_slopes(task, adversary_loss)
         self._ours.zero_grad()
         self._theirs.zero_grad()
         loss.backward()
         self._ours.step()
         self._theirs.step()
-        return float(task.detach()), float(theirs.detach()) / len(self._adversaries)
+        return float(task.detach()), float(adversary_loss.detach()) / len(self._adversaries)
 
     def _rebuilt(self, batch: Any, z: Any) -> Any:
         return self._options.rebuild * self._body.rebuilt(batch, z) if self._options.rebuild else 0.0

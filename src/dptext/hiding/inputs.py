@@ -28,18 +28,18 @@ def parted(
     rows: int, users: Sequence[Any] | None, task: Target, others: Sequence[Target], fraction: float, start: int
 ) -> tuple[Rows, Rows]:
     """(kept, held out) rows: people are held out as a whole, and without users the same share of each class."""
-    held = np.zeros(rows, dtype=bool)
+    held_out = np.zeros(rows, dtype=bool)
     if fraction:
         order = shuffled(np.arange(rows), stream_of(start, b"held out"))
         codes = task.codes if users is None else _numbers(users)
         for code in np.unique(codes) if users is None else ():
             of_class = order[codes[order] == code]
-            held[of_class[: min(round(fraction * len(of_class)), len(of_class) - 1)]] = True
+            held_out[of_class[: min(round(fraction * len(of_class)), len(of_class) - 1)]] = True
         if users is not None:
             _, first = np.unique(codes[order], return_index=True)
             by_chance = codes[order][np.sort(first)]
-            held = np.isin(codes, by_chance[: round(fraction * len(by_chance))])
-    kept = np.flatnonzero(~held)
+            held_out = np.isin(codes, by_chance[: round(fraction * len(by_chance))])
+    kept = np.flatnonzero(~held_out)
     for target in (task, *others):
         left = target.codes[kept]
         if len(np.unique(left[left >= 0])) < 2:
@@ -47,7 +47,7 @@ def parted(
                 f"{target.name!r} has one class only in the rows that are left to train on, without those held out: "
                 "give more rows (or people), or validation_fraction=0"
             )
-    return kept, np.flatnonzero(held)
+    return kept, np.flatnonzero(held_out)
 
 
 def _numbers(users: Sequence[Any]) -> Rows:
@@ -74,8 +74,8 @@ class Reader:
     def look(self, arrived: Callable[[Any], Floats]) -> TradeOff | None:
         if not self._held.size:
             return None
-        read, held = ((self._vectors(arrived, rows), rows) for rows in (self._shown, self._held))
-        return measured(read, held, *self._targets, self._alpha)
+        read, held_out = ((self._vectors(arrived, rows), rows) for rows in (self._shown, self._held))
+        return measured(read, held_out, *self._targets, self._alpha)
 
     def _vectors(self, arrived: Callable[[Any], Floats], rows: Rows) -> Floats:
         batches = list(self._source.batches(rows, _TOGETHER))
@@ -99,7 +99,7 @@ class TradeOff:
 
 def measured(
     read: tuple[Floats, npt.NDArray[np.intp]],
-    held: tuple[Floats, npt.NDArray[np.intp]],
+    held_out: tuple[Floats, npt.NDArray[np.intp]],
     task: Target,
     attributes: Sequence[Target],
     alpha: float,
@@ -108,18 +108,18 @@ def measured(
     fit, fit_rows = read[0][:_MOST_ROWS], read[1][:_MOST_ROWS]
     scale = float(np.sqrt(np.mean(fit**2))) or 1.0
     projection = _projection(fit.shape[1])
-    known, requested = _features(fit / scale, projection), _features(held[0] / scale, projection)
+    known, requested = _features(fit / scale, projection), _features(held_out[0] / scale, projection)
     numbers = {
-        target.name: advantage(known, target.codes[fit_rows], requested, target.codes[held[1]], len(target.classes))
+        target.name: advantage(known, target.codes[fit_rows], requested, target.codes[held_out[1]], len(target.classes))
         for target in attributes
     }
-    useful = advantage(known, task.codes[fit_rows], requested, task.codes[held[1]], len(task.classes))
+    useful = advantage(known, task.codes[fit_rows], requested, task.codes[held_out[1]], len(task.classes))
     known_ones = [max(number, 0.0) for number in numbers.values() if not math.isnan(number)]
     leaked = float(np.mean(known_ones)) if known_ones else math.nan
     return TradeOff(useful, numbers, useful - alpha * leaked if alpha else useful)
 
 
-def advantage(known: Floats, labels: Rows, asked: Floats, truth: Rows, classes: int) -> float:
+def advantage(known: Floats, labels: Rows, queries: Floats, truth: Rows, classes: int) -> float:
     """Of a least-squares reader that counts each class the same; rows without a label (-1) are left out."""
     kept, judged = labels >= 0, truth >= 0
     labels, truth = labels[kept], truth[judged]
@@ -133,7 +133,7 @@ def advantage(known: Floats, labels: Rows, asked: Floats, truth: Rows, classes: 
     gram = (inputs.T * weights) @ inputs
     gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
     weighted = np.linalg.solve(gram, (inputs.T * weights) @ target)
-    result = present[(asked[judged] @ weighted)[:, present].argmax(axis=1)]
+    result = present[(queries[judged] @ weighted)[:, present].argmax(axis=1)]
     shares = [float(np.mean(result[truth == entry] == entry)) for entry in present]
     return (float(np.mean(shares)) - 1 / len(present)) / (1 - 1 / len(present))
 

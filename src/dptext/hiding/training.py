@@ -170,9 +170,9 @@ class HidingOptions(RunOptions):
 
 def with_options(constructor: Callable[..., None], options: type[RunOptions]) -> Signature:
     """The signature of a constructor whose ``**options`` become ``options``: for ``help`` and editors."""
-    _, *own = signature(constructor).parameters.values()
-    own = [entry for entry in own if entry.kind is not Parameter.VAR_KEYWORD]
-    return Signature([*own, *signature(options).parameters.values()])
+    _, *parameters = signature(constructor).parameters.values()
+    parameters = [entry for entry in parameters if entry.kind is not Parameter.VAR_KEYWORD]
+    return Signature([*parameters, *signature(options).parameters.values()])
 
 
 _FORMAT = "dptext hiding training 2"
@@ -260,13 +260,15 @@ class Run:
             losses = np.zeros(2)
             for rows in source.batches(order, options.batch_size):
                 losses += np.array(player.step(source.take(rows), torch.from_numpy(rows))) * len(rows)
-            loss, theirs = (losses / len(order)).tolist()
-            if not (math.isfinite(loss) and math.isfinite(theirs)):
+            loss, adversary_loss = (losses / len(order)).tolist()
+            if not (math.isfinite(loss) and math.isfinite(adversary_loss)):
                 raise ParameterError(
                     f"training diverged in epoch {epoch} (the loss is not finite): lower learning_rate"
                 )
             seen = player.look()
-            history.append(HidingEpoch(epoch, options.epochs, player.phase, loss, theirs, seen, player.budget()))
+            history.append(
+                HidingEpoch(epoch, options.epochs, player.phase, loss, adversary_loss, seen, player.budget())
+            )
             score = -np.inf if seen is None or math.isnan(seen.score) else seen.score
             if score > highest or score == -np.inf:  # where nothing can be said of an epoch, the last one is kept
                 best, highest = epoch, score

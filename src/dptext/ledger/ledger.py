@@ -179,7 +179,7 @@ class Ledger(ReprMixin):
             # unless the promise is for users, or one whose distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
             most_texts = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
-            documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, most=most_texts)
+            documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, maximum=most_texts)
             with store.writing(connection):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()

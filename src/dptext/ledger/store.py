@@ -36,8 +36,8 @@ TOLERANCE = 1e-9
 _LARGEST = 1e300  # what is near the largest float would limit nothing
 
 
-def refusal(problem: str, what: str = "") -> RefusedError:
-    return RefusedError(f"the ledger refuses{what}: {problem}; nothing was released")
+def refusal(problem: str, remedy: str = "") -> RefusedError:
+    return RefusedError(f"the ledger refuses{remedy}: {problem}; nothing was released")
 
 
 class Currency(StrEnum):
@@ -363,7 +363,7 @@ def writing(connection: Connection) -> Iterator[None]:
         _roll_back(connection)
 
 
-def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool, most: int | None = None) -> int:
+def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool, maximum: int | None = None) -> int:
     """Sort the keys of a release into ``temp.fresh (unit, documents)`` on disk, and return how many there were."""
     connection.execute("PRAGMA temp.journal_mode = OFF")
     connection.execute("CREATE TEMP TABLE arrived (unit BLOB)")
@@ -374,13 +374,13 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
     documents = "count(*)" if counted else "1"
     connection.execute(f"INSERT INTO fresh SELECT unit, {documents} FROM arrived GROUP BY unit")  # noqa: S608
     (arrived,) = connection.execute("SELECT count(*) FROM arrived").fetchone()
-    if most is not None:
+    if maximum is not None:
         (over,) = connection.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM arrived GROUP BY unit HAVING count(*) > ?)", (most,)
+            "SELECT count(*) FROM (SELECT 1 FROM arrived GROUP BY unit HAVING count(*) > ?)", (maximum,)
         ).fetchone()
         if over:
             raise refusal(
-                f"the promise is for people with at most {most:,} texts in the release, and {over:,} of them have "
+                f"the promise is for people with at most {maximum:,} texts in the release, and {over:,} of them have "
                 "more; take the statement for as many as they have"
             )
     connection.execute("DROP TABLE arrived")

@@ -340,7 +340,7 @@ class CorpusExamination(Examination):
                 code=labels.code,
                 unit="user" if is_user else "document",
                 most_documents=limit if isinstance(limit, int) else None,
-                again=again,
+                reread=again,
             ) as people,
         ):
             yield people

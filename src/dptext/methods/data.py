@@ -130,7 +130,7 @@ def look(
         result = files_of(source, suffix=suffix)
         if any(map(is_pipe, result)):
             raise ParameterError("advice reads the rows twice, and what went through a pipe is gone: name a file")
-        columns = tuple(columns_of(result, suffix=suffix, most=_LOOKED_AT))
+        columns = tuple(columns_of(result, suffix=suffix, limit=_LOOKED_AT))
         if not columns:
             raise DataError(
                 f"no row of {', '.join(entry.name for entry in result[:3])} could be read: expected at least one"

@@ -146,12 +146,12 @@ def log_ratio(above: int, below: int) -> float:
 
 def losses_of_a_bit(one: int, zero: int) -> tuple[float, float]:
     """What a bit loses at most when it is 1 in place of 0, and when it is 0 in place of 1."""
-    sent, held = log_ratio(one, zero), log_ratio(FINE_SCALE - one, FINE_SCALE - zero)
-    return max(sent, held), max(-sent, -held)
+    sent, withheld = log_ratio(one, zero), log_ratio(FINE_SCALE - one, FINE_SCALE - zero)
+    return max(sent, withheld), max(-sent, -withheld)
 
 
-def uneven_bits(bits: RandomBits, given: Bytes, one: FineThresholds, zero: FineThresholds) -> Bytes:
-    rows, width = len(given), one.size
+def uneven_bits(bits: RandomBits, values: Bytes, one: FineThresholds, zero: FineThresholds) -> Bytes:
+    rows, width = len(values), one.size
     words = np.frombuffer(bits.take(2 * rows * width), dtype="<u2").reshape(rows, width)
     coarse = [(entry >> _COARSE).astype(np.uint16) for entry in (one, zero)]
     heads = [words < entry for entry in coarse]
@@ -164,7 +164,7 @@ def uneven_bits(bits: RandomBits, given: Bytes, one: FineThresholds, zero: FineT
         entry.reshape(-1)[places] = draws < thresholds[columns]
     # the same coin for a 1 and for a 0: only one of the two is used
     if_one, if_zero = (np.packbits(head, axis=1) for head in heads)
-    sent: Bytes = (given & if_one) | (~given & if_zero)
+    sent: Bytes = (values & if_one) | (~values & if_zero)
     return sent
 
 

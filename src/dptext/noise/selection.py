@@ -116,7 +116,7 @@ class DistanceTable(Protocol):
         """Right factor for the columns start .. stop - 1; start is a multiple of 512."""
         ...
 
-    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+    def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
         """(n, m) min(distance, most) in steps, for left and right factors; in ``out`` where that is given."""
         ...
 
@@ -201,10 +201,10 @@ class TruncatedExponential:
         rows = np.asarray(rows, dtype=np.int64)
         draws = np.empty(rows.size, dtype=np.int64)
         for part in self._kept.parts(rows, self._find_bounds):
-            here = part
-            while here.size:
-                draws[here] = self._draw(rows[here], bits)
-                here = here[draws[here] < 0]
+            rows_of_part = part
+            while rows_of_part.size:
+                draws[rows_of_part] = self._draw(rows[rows_of_part], bits)
+                rows_of_part = rows_of_part[draws[rows_of_part] < 0]
         return draws
 
     def _weigh(self, rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -284,9 +284,9 @@ class TruncatedExponential:
             columns = self._distances.columns(first, min(first + _BLOCK, len(self)))
             weights = self._weigh(self._distances.rows(pair_row[start:stop]), columns)
             cumulative = np.cumsum(weights, axis=1, dtype=np.float64)
-            here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
-            place = count_at_most(cumulative, pair[here] - start, rest[here])
-            draws[here] = np.where(place < cumulative.shape[1], first + place, -1)
+            rows_of_part = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
+            place = count_at_most(cumulative, pair[rows_of_part] - start, rest[rows_of_part])
+            draws[rows_of_part] = np.where(place < cumulative.shape[1], first + place, -1)
 
         # blocks with few occurrences are too small for threads to gain anything
         groups = 1 if rows.size < _OCCURRENCES_FOR_THREADS * len(tasks) else 4 * available_cores()

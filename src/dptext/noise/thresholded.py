@@ -46,20 +46,20 @@ def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> Thresholde
     delta = check_float("delta", delta, minimum=1e-100, below=1)
     keys = check_int("the counts that a user may be in", keys, minimum=1, maximum=1 << 20)
     result = [_laplace(epsilon, delta, keys), *(_gaussian(epsilon, delta, keys, share) for share in _SHARES)]
-    return min(result, key=lambda each: each.threshold)
+    return min(result, key=lambda option: option.threshold)
 
 
-def gaussian_tail(scale: float, least: int) -> float:
+def gaussian_tail(scale: float, cutoff: int) -> float:
     """At least P(Z >= least) for the discrete Gaussian."""
-    near = least - 0.5
+    near = cutoff - 0.5
     if near < scale:
         return 1.0
     return _MARGIN * math.erfc(near / scale / math.sqrt(2)) / 2
 
 
-def laplace_tail(scale: float, least: int) -> float:
+def laplace_tail(scale: float, cutoff: int) -> float:
     """P(Z >= least) for the discrete Laplace distribution, least >= 1: with q = exp(-1 / scale), q^least / (1 + q)."""
-    return _MARGIN * math.exp(-least / scale) / (1 + math.exp(-1 / scale))
+    return _MARGIN * math.exp(-cutoff / scale) / (1 + math.exp(-1 / scale))
 
 
 def _laplace(epsilon: float, delta: float, keys: int) -> ThresholdedCounts:
@@ -67,7 +67,7 @@ def _laplace(epsilon: float, delta: float, keys: int) -> ThresholdedCounts:
     with _opendp() as opendp:
         while _measurement(opendp, "laplace", scale, 2).map((keys, keys, 1))[0] > epsilon:
             scale *= 1 + 1e-12  # its map rounds upwards
-    threshold = _threshold(lambda least: laplace_tail(scale, least), delta / keys)
+    threshold = _threshold(lambda cutoff: laplace_tail(scale, cutoff), delta / keys)
     return ThresholdedCounts(epsilon, delta, keys, "laplace", scale, threshold, delta)
 
 
@@ -89,19 +89,19 @@ def _gaussian(epsilon: float, delta: float, keys: int, share: float) -> Threshol
         while high - low > 1e-4 * high:
             middle = (low + high) / 2
             low, high = (low, middle) if is_enough(middle) else (middle, high)
-    threshold = _threshold(lambda least: gaussian_tail(high, least), names / keys)
+    threshold = _threshold(lambda cutoff: gaussian_tail(high, cutoff), names / keys)
     return ThresholdedCounts(epsilon, delta, keys, "gaussian", high, threshold, names)
 
 
-def _threshold(tail: Callable[[int], float], most: float) -> int:
+def _threshold(tail: Callable[[int], float], limit: float) -> int:
     """The least T with P(Z >= T - 1) <= most.  (1)"""
     high = 1
-    while tail(high) > most:
+    while tail(high) > limit:
         high *= 2
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if tail(middle) <= most else (middle, high)
+        low, high = (low, middle) if tail(middle) <= limit else (middle, high)
     return high + 1
 
 

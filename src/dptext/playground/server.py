@@ -241,8 +241,8 @@ class _Guard:
 
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": [*message["headers"], *own]}
+                fixed_headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *fixed_headers]}
             await send(message)
 
         refused = self._refused(scope)

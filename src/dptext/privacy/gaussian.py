@@ -276,7 +276,7 @@ def tighter_approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
         return simple
     log_inverse = -math.log(delta)
 
-    def at(log_excess: float) -> float:
+    def release_for(log_excess: float) -> float:
         excess = math.exp(log_excess)  # a - 1
         log_order = math.log1p(excess)
         return rho * (1 + excess) + log_excess - log_order + (log_inverse - log_order) / excess  # Proposition 12
@@ -285,13 +285,13 @@ def tighter_approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
     # nothing says that there is one valley only, then golden sections around its best point.
     centre = (math.log(log_inverse) - math.log(rho)) / 2
     step = 0.25
-    best = min((centre + step * place for place in range(-40, 41)), key=at)
+    best = min((centre + step * place for place in range(-40, 41)), key=release_for)
     low, high = best - step, best + step
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(60):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, right) if at(left) <= at(right) else (left, high)
-    epsilon = min(at(low), at(high), at(best))
+        low, high = (low, right) if release_for(left) <= release_for(right) else (left, high)
+    epsilon = min(release_for(low), release_for(high), release_for(best))
     return ApproxDP(min(simple.epsilon, max(0.0, epsilon + 1e-12 * (1 + abs(epsilon)))), delta)
 
 
@@ -341,14 +341,14 @@ def least_noise_multiplier(
     gaussian = SampledGaussian(noise_multiplier=1.0, sampling_rate=sampling_rate, steps=steps, relation=relation)
     epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
 
-    def at(weakness: float) -> SampledGaussian:
+    def release_for(weakness: float) -> SampledGaussian:
         return replace(gaussian, noise_multiplier=rounded_up(1 / weakness, _DIGITS))
 
     # log1p(..) is 1 / z^2 in the central limit, mu = q sqrt(T (e^(1/z^2) - 1)) (Bu, Dong, Long and Su 2020): a guess
     guess = math.sqrt(
         math.log1p(_mu(epsilon, delta, gaussian.relation) ** 2 / (gaussian.sampling_rate**2 * gaussian.steps))
     )
-    return _greatest(at, guess, (1e-9, 1 / _LEAST_NOISE), epsilon, delta)
+    return _greatest(release_for, guess, (1e-9, 1 / _LEAST_NOISE), epsilon, delta)
 
 
 def greatest_sampling_rate(
@@ -358,12 +358,12 @@ def greatest_sampling_rate(
     everybody = SampledGaussian(noise_multiplier=noise_multiplier, sampling_rate=1.0, steps=steps, relation=relation)
     epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
 
-    def at(rate: float) -> SampledGaussian:
+    def release_for(rate: float) -> SampledGaussian:
         return replace(everybody, sampling_rate=rounded_down(min(1.0, rate), _DIGITS))
 
     # mu / q (Bu, Dong, Long and Su 2020)
     limit = math.sqrt(everybody.steps * math.expm1(1 / everybody.noise_multiplier**2))
-    return _greatest(at, _mu(epsilon, delta, everybody.relation) / limit, (_LEAST_RATE, 1.0), epsilon, delta)
+    return _greatest(release_for, _mu(epsilon, delta, everybody.relation) / limit, (_LEAST_RATE, 1.0), epsilon, delta)
 
 
 def _mu(epsilon: float, delta: float, relation: Relation) -> float:
@@ -372,7 +372,11 @@ def _mu(epsilon: float, delta: float, relation: Relation) -> float:
 
 
 def _greatest(
-    at: Callable[[float], SampledGaussian], guess: float, between: tuple[float, float], epsilon: float, delta: float
+    release_for: Callable[[float], SampledGaussian],
+    guess: float,
+    between: tuple[float, float],
+    epsilon: float,
+    delta: float,
 ) -> SampledGaussian:
     """The least private of a family that keeps epsilon; ``at`` rounds to the safe side."""
     minimum, maximum = between
@@ -380,7 +384,7 @@ def _greatest(
 
     def searched(start: float, target: float, factor: float) -> float:
         def excess(value: float) -> float:
-            return math.log(max(_epsilon(at(value), delta, coarse), 1e-300) / target)
+            return math.log(max(_epsilon(release_for(value), delta, coarse), 1e-300) / target)
 
         low = high = min(maximum, max(minimum, start))
         under = over = excess(low)
@@ -413,12 +417,12 @@ def _greatest(
         return low
 
     value = searched(guess, epsilon, factor=1.05)
-    exaggerated = _epsilon(at(value), delta, coarse) - _epsilon(at(value), delta)
+    exaggerated = _epsilon(release_for(value), delta, coarse) - _epsilon(release_for(value), delta)
     if exaggerated > 0:
         value = searched(value, epsilon + exaggerated, factor=1.0005)
     retreat = 10.0**-_DIGITS
     while value >= minimum:
-        result = at(value)
+        result = release_for(value)
         if _epsilon(result, delta) <= epsilon:
             return result
         value, retreat = value * (1 - retreat), min(0.5, 1.5 * retreat)

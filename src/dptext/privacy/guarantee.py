@@ -89,14 +89,14 @@ def canonical_id(value: object) -> str | None:
 _UP = 1 + 2.0**-49  # covers the rounding of a few float operations
 
 
-def check_amount(made: object, name: str, *, most: float | None = None, infinite: bool = True) -> None:
+def check_amount(guarantee: object, name: str, *, maximum: float | None = None, infinite: bool = True) -> None:
     """Check an amount that a frozen dataclass holds, and keep it as Python has it.
 
     A whole number stays one: a statement shows it as it was given.
     """
-    value = getattr(made, name)
-    number = check_float(name, value, minimum=0, maximum=most, infinite=infinite)
-    object.__setattr__(made, name, value if type(value) is int and value == number else number)
+    value = getattr(guarantee, name)
+    number = check_float(name, value, minimum=0, maximum=maximum, infinite=infinite)
+    object.__setattr__(guarantee, name, value if type(value) is int and value == number else number)
 
 
 def rounded_up(value: float, digits: int) -> float:
@@ -160,7 +160,7 @@ class ApproxDP:
 
     def __post_init__(self) -> None:
         check_amount(self, "epsilon")
-        check_amount(self, "delta", most=1, infinite=False)
+        check_amount(self, "delta", maximum=1, infinite=False)
 
     def __str__(self) -> str:
         return f"({at_most(self.epsilon, 4)}, {at_most(self.delta, 3)})-differential privacy"

@@ -141,8 +141,8 @@ class AfterRedaction(Requirement):
     def implies(self, other: Requirement) -> bool:
         if not isinstance(other, AfterRedaction):
             return False
-        mine, theirs = self.inner, other.inner
-        return self == other or (mine is not None and theirs is not None and mine.implies(theirs))
+        first, second = self.inner, other.inner
+        return self == other or (first is not None and second is not None and first.implies(second))
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class Condition:
         if self._differs_once_redacted != other._differs_once_redacted:
             return False
         required = (other.of_unit(unit) if self.has(WordsChanged) else other).requirements
-        return all(any(mine.implies(entry) for mine in self.requirements) for entry in required)
+        return all(any(first.implies(entry) for first in self.requirements) for entry in required)
 
     def of_unit(self, unit: Unit) -> Condition:
         """With what the unit requires by itself: neighbours of the unit word differ in one, unless more are named."""
@@ -413,11 +413,11 @@ def _requirement(data: Any) -> Requirement:
         raise ParameterError(f"the requirement {kind!r} of a condition has other fields than those given") from None
 
 
-def _strongest(given: Iterable[Requirement]) -> tuple[Requirement, ...]:
+def _strongest(conditions: Iterable[Requirement]) -> tuple[Requirement, ...]:
     """Each requirement once, without those that follow from another one, in one order."""
-    distinct = list(dict.fromkeys(given))
+    distinct = list(dict.fromkeys(conditions))
     kept = [entry for entry in distinct if not any(other is not entry and other.implies(entry) for other in distinct)]
-    return tuple(sorted(kept, key=lambda each: (_ORDER[each.kind], str(each))))
+    return tuple(sorted(kept, key=lambda requirement: (_ORDER[requirement.kind], str(requirement))))
 
 
 ANY_TWO = Condition()

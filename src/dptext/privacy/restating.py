@@ -250,12 +250,12 @@ def with_word_dropout(
     )
 
 
-def _dropout(epsilon: float, shown: float) -> float:
+def _dropout(epsilon: float, visible_share: float) -> float:
     """Equation (dropout) with 1 - a = ``shown``, rounded up."""
-    if shown == 0.0 or epsilon == 0.0:
+    if visible_share == 0.0 or epsilon == 0.0:
         return 0.0
     large = epsilon > 700  # a / e^epsilon counts for nothing beside 1 - a
-    lowered = epsilon + math.log(shown) if large else math.log1p(shown * math.expm1(epsilon))
+    lowered = epsilon + math.log(visible_share) if large else math.log1p(visible_share * math.expm1(epsilon))
     return min(epsilon, lowered * (1 + 2.0**-48))
 
 

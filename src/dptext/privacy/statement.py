@@ -196,10 +196,10 @@ class PrivacyStatement(ReprMixin):
             RefusedError: when unit or relation differ (convert one of them first), or the guarantees do not add.
         """
         for name in ("unit", "relation"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine is not theirs:
+            first, second = getattr(self, name), getattr(other, name)
+            if first is not second:
                 raise RefusedError(
-                    f"composition needs one {name}, got {mine} and {theirs}: convert one statement before adding"
+                    f"composition needs one {name}, got {first} and {second}: convert one statement before adding"
                 )
         return PrivacyStatement(
             guarantee=compose(self.guarantee, other.guarantee),
@@ -267,8 +267,8 @@ class PrivacyStatement(ReprMixin):
         try:
             if not isinstance(data["guarantee"], dict):
                 raise ParameterError("guarantee must be an object with its kind and its numbers")
-            spelled = data["guarantee"]
-            numbers = {key: _read(value) if key in _MAY_BE_INFINITE else value for key, value in spelled.items()}
+            encoded = data["guarantee"]
+            numbers = {key: _read(value) if key in _MAY_BE_INFINITE else value for key, value in encoded.items()}
             data["guarantee"] = guarantee_from_dict(numbers)
             condition = dict(data["condition"]) if isinstance(data["condition"], Mapping) else {}
             in_words = condition.pop("in_words", None)
@@ -390,27 +390,31 @@ _ONLY_MORE = ("assumptions", "exposed")
 
 
 def disagreements(
-    said: PrivacyStatement, follows: PrivacyStatement, *, of_a_release: bool = False, apart_from: tuple[str, ...] = ()
+    stated_statement: PrivacyStatement,
+    follows: PrivacyStatement,
+    *,
+    of_a_release: bool = False,
+    apart_from: tuple[str, ...] = (),
 ) -> list[str]:
     result = []
     for name in (entry.name for entry in fields(PrivacyStatement)):
         if name == "software" or name in apart_from or (of_a_release and name in _OF_A_RELEASE):
             continue
-        mine, theirs = getattr(said, name), getattr(follows, name)
+        first, second = getattr(stated_statement, name), getattr(follows, name)
         if name == "parameters":
-            names = [*theirs, *(() if of_a_release else (key for key in mine if key not in theirs))]
-            result += [key for key in names if key not in apart_from and not same_value(mine, theirs, key, NEAR)]
+            names = [*second, *(() if of_a_release else (key for key in first if key not in second))]
+            result += [key for key in names if key not in apart_from and not same_value(first, second, key, NEAR)]
         elif name == "guarantee":
-            one, two = asdict(mine), asdict(theirs)
-            agree = type(mine) is type(theirs) and all(_same(one[key], two[key], 1e-12) for key in one)
+            one, two = asdict(first), asdict(second)
+            agree = type(first) is type(second) and all(_same(one[key], two[key], 1e-12) for key in one)
             result += [] if agree else [name]
         elif of_a_release and name in _ONLY_MORE:
-            result += [] if set(theirs) <= set(mine) else [name]
+            result += [] if set(second) <= set(first) else [name]
         elif of_a_release and name == "condition":
-            result += [] if mine.narrows(theirs, said.unit) else [name]
+            result += [] if first.narrows(second, stated_statement.unit) else [name]
         elif of_a_release and name == "slack":
-            result += [] if mine >= theirs * (1 - NEAR) else [name]
-        elif not _same(mine, theirs, NEAR):
+            result += [] if first >= second * (1 - NEAR) else [name]
+        elif not _same(first, second, NEAR):
             result.append(name)
     return result
 
@@ -420,12 +424,12 @@ def same_value(one: Mapping[str, Any], other: Mapping[str, Any], name: str, near
     return name in one and name in other and _same(one[name], other[name], near)
 
 
-def _same(mine: Any, theirs: Any, near: float) -> bool:
-    if isinstance(mine, float) and isinstance(theirs, float):
-        return math.isclose(mine, theirs, rel_tol=near, abs_tol=1e-12 if near else 0.0)
-    if isinstance(mine, str) and isinstance(theirs, str):
-        return mine == theirs  # one of an enumeration is the string that it is written as
-    return type(mine) is type(theirs) and bool(mine == theirs)
+def _same(first: Any, second: Any, near: float) -> bool:
+    if isinstance(first, float) and isinstance(second, float):
+        return math.isclose(first, second, rel_tol=near, abs_tol=1e-12 if near else 0.0)
+    if isinstance(first, str) and isinstance(second, str):
+        return first == second  # one of an enumeration is the string that it is written as
+    return type(first) is type(second) and bool(first == second)
 
 
 _SAME = 1e-9  # relatively: chances are rounded by less

@@ -232,14 +232,14 @@ Test = Literal["refuted", "exact", "compared", "stated", "evidence", "untestable
 draw; not refuted by samples; too few samples to refute; no audit."""
 
 
-def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
+def held_in_brief(statement: PrivacyStatement, test: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
     """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other."""
     bounded, strength = is_bounded(statement), Strength.of_promise(statement)
-    words = filled("privacy/templates/held.txt", statement=statement, how=how, looked_at=looked_at, bounded=bounded)
+    words = filled("privacy/templates/held.txt", statement=statement, how=test, looked_at=looked_at, bounded=bounded)
     words = " ".join(words.split()).replace(" ,", ",")
-    if how == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
+    if test == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
         return words, False
-    return words, True if strength is Strength.PROTECTS and how in ("exact", "compared", "evidence") else None
+    return words, True if strength is Strength.PROTECTS and test in ("exact", "compared", "evidence") else None
 
 
 def in_a_table(
@@ -350,9 +350,9 @@ def unprotected_from(mechanism: Any) -> int | None:
 _LONG = 10_000  # parts
 
 
-def in_running_text(found: Any) -> str:
+def in_running_text(measured: Any) -> str:
     """What a mechanism does to words of running text, before it starts (`dptext.calibration.deniability.InShort`)."""
-    return _block("in_running_text", found=found)
+    return _block("in_running_text", found=measured)
 
 
 def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) -> str:
@@ -387,9 +387,9 @@ def before_people(user: str) -> str:
     return _block("before_people", user=user)
 
 
-def for_person(person: PrivacyStatement | None, most: Any, *, user: str, uncounted: int = 0) -> str:
+def for_person(person: PrivacyStatement | None, maximum: Any, *, user: str, uncounted: int = 0) -> str:
     """What the person with the most texts is promised for all of them: for the owner of the texts alone."""
-    values = {"person": person, "most": most, "user": user, "uncounted": uncounted}
+    values = {"person": person, "most": maximum, "user": user, "uncounted": uncounted}
     strength = "" if person is None else strength_sentence(person)
     bounded = person is not None and math.isfinite(person.epsilon)
     return _for_a_terminal(_block("for_person", strength=strength, bounded=bounded, **values))
@@ -422,9 +422,9 @@ def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str
     return paragraphs("privacy/templates/audited.txt", **values)
 
 
-def calibrated_bank(found: Any) -> list[str]:
+def calibrated_bank(measured: Any) -> list[str]:
     """At which epsilon texts of a bank are traced back rarely enough, and what that is not."""
-    return paragraphs("privacy/templates/calibrated_bank.txt", found=found)
+    return paragraphs("privacy/templates/calibrated_bank.txt", found=measured)
 
 
 def measured(epsilon: float, statement: PrivacyStatement) -> str:

@@ -180,12 +180,12 @@ class TextMechanism(ReprMixin, ABC):
         return facts_of(self.statement)
 
 
-def refuse_beside(given: object, **options: object) -> None:
+def refuse_beside(mechanism: object, **options: object) -> None:
     """Refuse options beside an object that was built with its own."""
     foreign = " and ".join(name for name, value in options.items() if value is not None)
     if foreign:
         raise ParameterError(
-            f"the {type(given).__name__} that was given has its own {foreign}: leave {foreign} out, or give a name in "
+            f"{type(mechanism).__name__} has its own {foreign}: leave {foreign} out, or pass a name in "
             "place of the object"
         )
 
@@ -249,9 +249,9 @@ class Rewriter:
     def rewrite_block(self, place: int, block: Batch) -> tuple[list[str | None], Tally]:
         """The private texts of one block, and its counts: the same ones whenever and wherever it is done."""
         bits = self.key.stream(self._parameters, place, block.digest())
-        there = [text for text in block.texts if text is not None]
-        replaced, tally = self._replacing(there, bits)
-        missing = len(block.texts) - len(there)
+        present = [text for text in block.texts if text is not None]
+        replaced, tally = self._replacing(present, bits)
+        missing = len(block.texts) - len(present)
         if not missing:
             return [*replaced], tally
         left = iter(replaced)

@@ -102,8 +102,8 @@ class Terms:
 
     def digest(self) -> str:
         """SHA-256 of the terms. It lets anybody test guesses: it is for their owner alone."""
-        spelled = "\n".join(sorted("\t".join(words) for words in self._known))
-        return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
+        terms_text = "\n".join(sorted("\t".join(words) for words in self._known))
+        return hashlib.sha256(terms_text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _words_of_term(term: str) -> tuple[str, ...]:
@@ -393,8 +393,8 @@ class Redacted(TextMechanism):
 
     def settings_of_owner(self) -> dict[str, Parameter]:
         """See `TextMechanism`: which list it is."""
-        own = {"redact-list": self.redaction.terms.digest()} if self.redaction.terms else {}
-        return {**self.mechanism.settings_of_owner(), **own}
+        secrets = {"redact-list": self.redaction.terms.digest()} if self.redaction.terms else {}
+        return {**self.mechanism.settings_of_owner(), **secrets}
 
     @property
     def longest_document(self) -> int | None:

@@ -56,8 +56,10 @@ class TextsOfPeople:
 
     def add(self, people: Iterable[object], texts: Sequence[str | None]) -> None:
         """Count rows: who wrote each, and its text."""
-        there = (who for who, text in zip(people, texts, strict=True) if text is not None or self._missing is not None)
-        names = [canonical_id(who) for who in there]
+        authors = (
+            who for who, text in zip(people, texts, strict=True) if text is not None or self._missing is not None
+        )
+        names = [canonical_id(who) for who in authors]
         results = [user_digest(name, _key()) for name in names if name is not None]
         self._unnamed += len(names) - len(results)
         self._waiting += b"".join(results)
@@ -100,13 +102,13 @@ def user_digest(name: str, key: bytes) -> bytes:
     return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
 
 
-def promise_to(most: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
+def promise_to(maximum: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
     """What the person with the most texts is promised for all of them, for the owner of the texts alone."""
-    if not most.texts:
+    if not maximum.texts:
         return None
-    weakest = max(statements, key=lambda each: each.epsilon)
+    weakest = max(statements, key=lambda candidate: candidate.epsilon)
     try:
-        return statement_for_user(weakest, most.texts)
+        return statement_for_user(weakest, maximum.texts)
     except DptextError:
         return None
 

@@ -389,7 +389,7 @@ def check_output(
     *,
     force: bool,
     resume: bool = False,
-    beside: bool | None = None,
+    statement_file: bool | None = None,
     ledger: PathLike | None = None,
     makes_folder: bool = False,
     by: str = "add --force (--resume where a run over several files was interrupted)",
@@ -405,7 +405,7 @@ def check_output(
     if not replace and Job.is_open(out) and any(map(os.path.lexists, _written(out))):
         raise interrupted(out)
     for target in _written(out):
-        may_go = replace if beside is None or target == out else beside
+        may_go = replace if statement_file is None or target == out else statement_file
         check_target(target, replace=may_go, apart_from=never, by=by, makes_folder=makes_folder)
     for target in Job.files(out):
         check_target(target, replace=True, apart_from=never, makes_folder=makes_folder)
@@ -419,8 +419,8 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
     """Whether this very release is there: the private file, whole, and its statement."""
     if not out.exists() or Job.is_open(out):
         return False
-    beside = statement_path(out)
-    text = beside.read_text(encoding="utf-8") if beside.exists() else ""
+    statement_file = statement_path(out)
+    text = statement_file.read_text(encoding="utf-8") if statement_file.exists() else ""
     with contextlib.suppress(DataError):
         statement = PrivacyStatement.from_json(text)
         # what follows from the guarantee of a document differs from that of its parts

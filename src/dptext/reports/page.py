@@ -268,9 +268,9 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
 def _shown(report: Report, recommended: Recommendation) -> dict[str, Any]:
     """Return what page and card show alike."""
     result = answers(report)
-    held = next(entry.good for entry in result["guarantee"] if entry.topic == "held")
+    kept = next(entry.good for entry in result["guarantee"] if entry.topic == "held")
     levels = {
-        "guarantee": held if recommended.level in (Level.PROTECTS, Level.NONE, Level.TOO_LARGE) else None,
+        "guarantee": kept if recommended.level in (Level.PROTECTS, Level.NONE, Level.TOO_LARGE) else None,
         "attack": next(
             (entry for entry in result["attacks"] if entry.topic == (recommended.attack or "membership")), None
         ),

@@ -29,7 +29,7 @@ def report(
     command: str = "",
     say: Callable[[str], None] = lambda _line: None,
     progress: bool | None = None,
-    **asked: Any,
+    **options: Any,
 ) -> Report:
     """Look at a release, and put what was found on one page: its promise, audits, attacks, utility and fairness.
 
@@ -62,19 +62,19 @@ def report(
             "dptext.privatize_file, and give its path"
         )
     if isinstance(private, ReportConfig):
-        private = replace(private, **asked)
+        private = replace(private, **options)
     else:
         for name in ("original", "distribution", "held_out", "bank"):
-            if asked.get(name) is not None:
-                asked[name] = Path(asked[name])
-        private = ReportConfig(private=Path(private), **asked)
+            if options.get(name) is not None:
+                options[name] = Path(options[name])
+        private = ReportConfig(private=Path(private), **options)
     if private.private.is_dir():
         folder = private.private if private.private.name else private.private.resolve()
         why_not = other_than_reported(folder, folder_kind(folder))
         if why_not is not None:
             raise ParameterError(why_not)
-    data, beside = data_and_statement(private.private)
-    statement = read_statement(beside)
+    data, statement_file = data_and_statement(private.private)
+    statement = read_statement(statement_file)
     needed = [("matplotlib.figure", "report"), ("scipy.stats", "report"), ("sklearn", "report")]
     if (private.vectors or statement.parameters.get("vectors")) == GLOVE:
         needed.append((GLOVE_PACKAGE, "glove"))
@@ -117,8 +117,8 @@ def _picture_of_promise(verdict: Verdict) -> Picture | None:
     )
 
 
-def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
-    accuracies = [entry for entry in found if entry.measure == "accuracy"]
+def _picture_of_use(measurements: Sequence[Measurement]) -> Picture | None:
+    accuracies = [entry for entry in measurements if entry.measure == "accuracy"]
     draws = [(accuracy.what.replace(", ", ",\n"), accuracy.score, accuracy.baseline) for accuracy in accuracies]
     caption = "How often each model was right (dot), beside the best blind guess (grey bar)"
     return (caption, scores_figure(draws, measure="accuracy")) if len(draws) > 1 else None

@@ -113,12 +113,12 @@ def _guarantee(report: Report) -> list[Answer]:
     elif any(verdict.refutable for verdict in report.verdicts):
         test = "evidence"
     pairs = f"the audited pairs of {'texts' if of_bank(statement) else 'words'}"
-    held, good = held_in_brief(statement, test, looked_at=pairs)
+    kept, good = held_in_brief(statement, test, looked_at=pairs)
     return [
         *result,
         _answer("guarantee", "done", None, **values),
         _answer("guarantee", "strength", strong, words=strength),
-        _answer("guarantee", "held", good, words=held, owner_only=test == "compared"),
+        _answer("guarantee", "held", good, words=kept, owner_only=test == "compared"),
     ]
 
 
@@ -126,8 +126,8 @@ def _attacks(report: Report) -> list[Answer]:
     scores, result = [*report.owner_attacks, *report.attacks], []
     owners = {kind_of(score) for score in report.owner_attacks}
     for kind in dict.fromkeys(map(kind_of, scores)):
-        ours = [score for score in scores if kind_of(score) == kind]
-        result.append(_attack(report, kind, ours, owner_only=kind in owners))
+        own_scores = [score for score in scores if kind_of(score) == kind]
+        result.append(_attack(report, kind, own_scores, owner_only=kind in owners))
     bank, protects = of_bank(report.statement), Strength.of_promise(report.statement) is Strength.PROTECTS
     unchanged = report.unchanged[0] if report.unchanged else 0
     still = sum(entry.whole + entry.part for entry in report.stayed)
@@ -157,15 +157,20 @@ def _attack(report: Report, kind: str, scores: Sequence[AttackScore], *, owner_o
 def _utility(report: Report) -> list[Answer]:
     result = []
     if report.utility:
-        ours, *others = report.utility
+        own_scores, *others = report.utility
         owner = any(entry.owner_only for entry in report.utility)
         rivals = sorted((entry for entry in others if entry.is_rival), key=lambda each: -each.score.value)
         original = [entry for entry in others if entry.what.startswith("trained on original")]
         learned = [entry for entry in report.utility if entry.what.startswith("trained on the corpus")]
-        pairs = ((mine, other) for mine in learned for other in original if mine.texts == other.texts)
-        values: dict[str, Any] = {"ours": ours, "rivals": rivals, "original": original, "corpus": report.corpus}
+        pairs = (
+            (learned_score, other)
+            for learned_score in learned
+            for other in original
+            if learned_score.texts == other.texts
+        )
+        values: dict[str, Any] = {"ours": own_scores, "rivals": rivals, "original": original, "corpus": report.corpus}
         values["pair"] = next(pairs, None)
-        result.append(_answer("utility", "use", sign(ours.grade, "model"), owner_only=owner, **values))
+        result.append(_answer("utility", "use", sign(own_scores.grade, "model"), owner_only=owner, **values))
         for pool in rivals:
             if pool.lead is not None and pool.texts is not None:
                 equal = [rival for rival in rivals if rival.lead is not None and rival.lead.low <= 0]

@@ -144,9 +144,9 @@ _REST = 0.5
 """How long the rest of a vector is beside its discriminant part, in the root of the mean square."""
 
 
-def random_directions(given: int, dimension: int) -> Floats:
+def random_directions(inputs: int, dimension: int) -> Floats:
     """(given, dimension) orthonormal columns, uniform among all such, from a fixed public seed."""
-    normal = RandomBits(seed=_SEED).normal(given, dimension)  # public: there is nothing to hide
+    normal = RandomBits(seed=_SEED).normal(inputs, dimension)  # public: there is nothing to hide
     columns, triangle = np.linalg.qr(normal)
     return columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)
 

@@ -403,16 +403,16 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             self.training, self.channel_, randomizer, schedule=self.schedule, epochs=self.epochs, seed=self.seed
         )
 
-    def _fit_linear(self, given: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> None:
+    def _fit_linear(self, inputs: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> None:
         classes = len(self.classes_)
         prior = None if public is None else linear_prior(*public, classes)
-        linear = fit_linear(given, codes, classes, channel=self.channel_, prior=prior)
+        linear = fit_linear(inputs, codes, classes, channel=self.channel_, prior=prior)
         self.strength_, self.intensity_ = linear.strength, linear.intensity
         self._store((linear.noisy,), (linear.clean,))
 
     def _fit_mlp(
         self,
-        given: Floats,
+        inputs: Floats,
         codes: Labels,
         options: TrainingOptions,
         noise: TrainingNoise,
@@ -420,13 +420,13 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         fresh: Callable[[int], tuple[Floats, Labels]] | None,
     ) -> None:
         result = train_mlp(
-            given,
+            inputs,
             codes,
             len(self.classes_),
             options,
             seen=seen,
             fresh=fresh,
-            scale=noise.pooled(seen, given) if noise.epsilons else None,
+            scale=noise.pooled(seen, inputs) if noise.epsilons else None,
             progress=self.progress,
             seed=self.seed,
         )
@@ -458,19 +458,19 @@ def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool =
     return checked
 
 
-def _noise(given: object, dimension: int, width: int | None) -> tuple[Channel | None, Randomizer | None]:
+def _noise(inputs: object, dimension: int, width: int | None) -> tuple[Channel | None, Randomizer | None]:
     randomizer: Randomizer | None = None
     channel: Channel | None = None
-    if isinstance(given, PrivacyStatement):
-        randomizer, expected = _stated(given)
+    if isinstance(inputs, PrivacyStatement):
+        randomizer, expected = _stated(inputs)
         channel = randomizer.channel(expected)
-    elif isinstance(given, Randomizer):
-        randomizer, channel = given, given.channel(dimension)
-    elif given is None or isinstance(given, Channel):
-        channel = given
+    elif isinstance(inputs, Randomizer):
+        randomizer, channel = inputs, inputs.channel(dimension)
+    elif inputs is None or isinstance(inputs, Channel):
+        channel = inputs
     else:
         raise ParameterError(
-            f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(given).__name__}"
+            f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(inputs).__name__}"
         )
     if channel is not None and width not in (None, channel.width):
         raise ParameterError(

@@ -146,8 +146,8 @@ def _plan(epsilon: float, dimension: int, steps: int, *, hybrid: bool) -> Plan:
         errors, shares = _errors(numbers[:, None], epsilons[:, None], grid, dimension, steps, hybrid=hybrid)
         row, column = np.unravel_index(int(errors.argmin()), errors.shape)
         plan = Plan(int(numbers[row]), int(grid[row, column]), float(shares[row, column]))
-        here = (float(errors[row, column]), plan)
-        best = here if best is None else min(best, here, key=itemgetter(0))
+        candidate = (float(errors[row, column]), plan)
+        best = candidate if best is None else min(best, candidate, key=itemgetter(0))
         middle = grid[np.arange(numbers.size), errors.argmin(axis=1)]
         halves = np.clip(np.rint(middle[:, None] * np.geomspace(1 / 1.05, 1.05, 60)), 0, 2 * steps).astype(np.int64)
     assert best is not None

@@ -127,8 +127,8 @@ def rebuilt(
         return MeanOfWords(vectors, weighting=config["weighting"])
     if kind == EmbeddingBag.name:
         ngrams = NGrams(most=config["most"], buckets=len(tensors["vectors"]))
-        told = {name: config[name] for name in ("trained_on", "trained_texts")}
-        return EmbeddingBag(tensors["vectors"], ngrams, **told)
+        provenance = {name: config[name] for name in ("trained_on", "trained_texts")}
+        return EmbeddingBag(tensors["vectors"], ngrams, **provenance)
     if kind == GruEncoder.name:
         arrays = {name.removeprefix(_GRU): array for name, array in tensors.items() if name.startswith(_GRU)}
         table = WordTable(tuple(_words_of(tensors["words"])), config["longest"])

@@ -121,7 +121,7 @@ def train_mlp(
     others = [] if device == "cpu" else [torch.device(device).index or 0]
     with torch.random.fork_rng(devices=others), one_torch_thread(torch):  # the caller's generators stay as they were
         torch.manual_seed(start)
-        held, kept = _parted(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
+        validation, kept = _parted(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
         network = perceptron(torch, begin.shape[1], classes, options).to(device)
         optimiser = torch.optim.SGD(
             network.parameters(),
@@ -130,7 +130,7 @@ def train_mlp(
             weight_decay=options.weight_decay,
             fused=True,  # one pass over weights that may be larger than the cache, in place of seven
         )
-        aside = _as_tensors(torch, begin[held] / divisor, labels[held], device)
+        aside = _as_tensors(torch, begin[validation] / divisor, labels[validation], device)
         base = None if seen is not None else _as_tensors(torch, vectors[kept] / divisor, labels[kept], device)
         history: list[Epoch] = []
         best, minimum, layers = 0, np.inf, layers_of(network, divisor)
@@ -145,7 +145,7 @@ def train_mlp(
                 added = _as_tensors(torch, more / divisor, their, device)
                 visible = tuple(torch.cat(pair) for pair in zip(visible, added, strict=True))
             loss = _one_epoch(torch, network, optimiser, visible, options)
-            held_out = _loss(torch, network, aside) if len(held) else None
+            held_out = _loss(torch, network, aside) if len(validation) else None
             history.append(Epoch(number, options.epochs, loss, held_out))
             if progress is not None:
                 progress(history[-1])
@@ -183,11 +183,11 @@ def one_torch_thread(torch: Any) -> Iterator[None]:
 
 def _parted(order: Labels, labels: Labels, fraction: float) -> tuple[Labels, Labels]:
     """(held out, kept) rows in a random order; the same share of each class is held out, and none loses all."""
-    held = np.zeros(len(labels), dtype=bool)
+    validation = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         rows = order[labels[order] == label]
-        held[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
-    return order[held[order]], order[~held[order]]
+        validation[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
+    return order[validation[order]], order[~validation[order]]
 
 
 def _one_epoch(torch: Any, network: Any, optimiser: Any, rows: tuple[Any, Any], options: TrainingOptions) -> float:

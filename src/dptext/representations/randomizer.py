@@ -212,8 +212,8 @@ def in_blocks(
     """Call ``work`` on blocks of so many rows, on all cores; a task of so many blocks has random bits of its own."""
     starts = range(0, count, rows * blocks)
 
-    def task(given: tuple[int, RandomBits]) -> None:
-        first, stream = given
+    def task(block: tuple[int, RandomBits]) -> None:
+        first, stream = block
         last = min(first + rows * blocks, count)
         for start in range(first, last, rows):
             work(slice(start, min(start + rows, last)), stream)

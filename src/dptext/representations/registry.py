@@ -63,16 +63,16 @@ def is_randomizer(name: str) -> bool:
     return name in RANDOMIZERS or name in PUBLISHED_ONLY or name in ADDED
 
 
-def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> Randomizer:
+def randomizer_of(randomizer: str | Randomizer, *, epsilon: float | None = None) -> Randomizer:
     """The randomizer that an argument means: every function that takes one goes by this."""
-    if isinstance(given, Randomizer):
-        refuse_beside(given, epsilon=epsilon)
-        return given
-    build: Any = kind_named(given) if isinstance(given, str) else None
+    if isinstance(randomizer, Randomizer):
+        refuse_beside(randomizer, epsilon=epsilon)
+        return randomizer
+    build: Any = kind_named(randomizer) if isinstance(randomizer, str) else None
     if build is None:
-        names, hint = ", ".join(map(repr, RANDOMIZERS)), did_you_mean(given, RANDOMIZERS)
+        names, hint = ", ".join(map(repr, RANDOMIZERS)), did_you_mean(randomizer, RANDOMIZERS)
         raise ParameterError(
-            f"randomizer must be one of {names}, or one such as PrivUnit(epsilon=...), got {display_value(given)}{hint}"
+            f"randomizer must be one of {names}, or a randomizer, got {display_value(randomizer)}{hint}"
         )
     name = build.__name__
     if build.name in PUBLISHED_ONLY:
@@ -82,8 +82,8 @@ def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> R
         )
     needs = [field.name for field in fields(build) if field.init and field.default is field.default_factory is MISSING]
     if needs != ["epsilon"]:
-        spelled = ", ".join(f"{need}=..." for need in needs)
-        raise ParameterError(f"{name} needs more than epsilon: build it, {name}({spelled})")
+        arguments = ", ".join(f"{need}=..." for need in needs)
+        raise ParameterError(f"{name} needs more than epsilon: build it, {name}({arguments})")
     output: Randomizer = build(epsilon=require_epsilon(epsilon, name))
     return output
 

@@ -286,8 +286,8 @@ class WordTable:
 
     @cached_property
     def sha256(self) -> str:
-        told = "\n".join([str(self.longest), *self.words])
-        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+        content = "\n".join([str(self.longest), *self.words])
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return WordTable, (self.words, self.longest)
@@ -359,10 +359,10 @@ class GruEncoder(FrozenEncoder):
         state = np.zeros((_TEXTS_AT_ONCE, arrays["state"].shape[0]))
         total = np.zeros_like(state)
         for place in range(rows.shape[1] if lengths.any() else 0):
-            there = (place < lengths)[:, None]
+            present = (place < lengths)[:, None]
             moved = _step(self._inputs[rows[:, place]], state, arrays["state"], arrays["state_bias"])
-            state = np.where(there, moved, state)
-            total += np.where(there, moved, 0.0)
+            state = np.where(present, moved, state)
+            total += np.where(present, moved, 0.0)
         pooled = state if self.pooling == "last" else total / np.maximum(lengths, 1)[:, None]
         return finite((pooled @ arrays["out"] + arrays["out_bias"])[: len(texts)])
 

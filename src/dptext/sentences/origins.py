@@ -103,12 +103,12 @@ def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequ
     for place, (original, out) in enumerate(zip(originals, private, strict=True)):
         if original is None or out is None:
             continue
-        mine = rewriter.parts(original)
-        way = next(iter(parting.ways(out, len(mine))), None)
+        owned = rewriter.parts(original)
+        way = next(iter(parting.ways(out, len(owned))), None)
         if way is not None:
-            parts.extend(mine)
+            parts.extend(owned)
             rows.extend(way)
-            owners.extend([place] * len(mine))
+            owners.extend([place] * len(owned))
     if not parts:
         return Alike(np.empty(0, dtype=np.int64), *(np.empty(0) for _ in range(3)))
     distinct = {part: position for position, part in enumerate(dict.fromkeys(parts))}
@@ -193,11 +193,11 @@ class Likelihoods:
         parts[self._missing & (self._counts == -1)] = 0
         for count, rows, owners, hits in self._hits:
             position = np.searchsorted(owners, rows)
-            mine = np.flatnonzero(owners[np.minimum(position, len(owners) - 1)] == rows)
-            inside = hits[mine, position[mine]].astype(np.int64)
-            parts[rows[mine]] = count
-            np.minimum.at(minimum, rows[mine], inside)
-            np.maximum.at(maximum, rows[mine], inside)
+            owned = np.flatnonzero(owners[np.minimum(position, len(owners) - 1)] == rows)
+            inside = hits[owned, position[owned]].astype(np.int64)
+            parts[rows[owned]] = count
+            np.minimum.at(minimum, rows[owned], inside)
+            np.maximum.at(maximum, rows[owned], inside)
         return parts, np.minimum(minimum, maximum), maximum
 
     def posteriors(self) -> Floats:

@@ -216,11 +216,11 @@ class BankRewriter(TextMechanism):
             raise ParameterError(
                 f"texts give the exact chance of one part, got parts={parts}: say parts=1, or leave texts out"
             )
-        theirs = checked_texts(texts)
-        if len(theirs) != check_int("people", people, minimum=1):
-            raise ParameterError(f"expected a text of each of {people:,} people, got {len(theirs):,}: give one each")
+        originals = checked_texts(texts)
+        if len(originals) != check_int("people", people, minimum=1):
+            raise ParameterError(f"expected a text of each of {people:,} people, got {len(originals):,}: give one each")
         is_in_one = np.zeros(len(self.bank), dtype=np.bool_)
-        for _, _, sets in self._sets(theirs):
+        for _, _, sets in self._sets(originals):
             is_in_one[sets] = True
         return self.selection.relinking(people, int(np.count_nonzero(is_in_one)))
 
@@ -265,9 +265,9 @@ class BankRewriter(TextMechanism):
         """Of the parts from a place on: which of the sets is that of each, and the sets of those that differ."""
         at_once = max(1, min(_AT_ONCE, _MEMBERS // self.size))
         for start in range(0, len(parts), at_once):
-            mine = parts[start : start + at_once]
-            distinct = {part: place for place, part in enumerate(dict.fromkeys(mine))}
-            which = np.fromiter((distinct[part] for part in mine), dtype=np.int64, count=len(mine))
+            part_block = parts[start : start + at_once]
+            distinct = {part: place for place, part in enumerate(dict.fromkeys(part_block))}
+            which = np.fromiter((distinct[part] for part in part_block), dtype=np.int64, count=len(part_block))
             yield start, which, self.bank.nearest(self.bank.features.vectors([*distinct]), self.size)
 
     def _drawn(self, parts: Sequence[str], bits: RandomBits) -> list[str]:

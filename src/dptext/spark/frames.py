@@ -585,7 +585,7 @@ def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
     return frame.fillna("", subset=[quoted(name) for name in frame.columns])  # no cell is an empty one, not null
 
 
-def look_at_columns(df: Any, names: Sequence[str], *, most: int = LOOKED_AT) -> list[Column]:
+def look_at_columns(df: Any, names: Sequence[str], *, limit: int = LOOKED_AT) -> list[Column]:
     """Some columns by their first rows: whether they look like identifiers (`dptext.text.identifiers`).
 
     Args:
@@ -594,5 +594,5 @@ def look_at_columns(df: Any, names: Sequence[str], *, most: int = LOOKED_AT) -> 
         most: how many rows come to the driver.
     """
     with plain_errors():
-        rows = df.select(*map(quoted, names)).limit(most).collect() if names else []
+        rows = df.select(*map(quoted, names)).limit(limit).collect() if names else []
     return [look_at(name, (row[index] for row in rows)) for index, name in enumerate(names)]

@@ -237,9 +237,9 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
 
 
 def _in_words(message: str, classes: list[str]) -> DptextError:
-    ours = _OURS.search(message)
-    if ours is not None:
-        error: DptextError = getattr(dptext.errors, ours[1], DataError)(ours[2].strip())
+    match = _OURS.search(message)
+    if match is not None:
+        error: DptextError = getattr(dptext.errors, match[1], DataError)(match[2].strip())
         return error
     for signs, kind, remedy in _REMEDIES:
         if any(sign in message or sign in classes for sign in signs.split("|")):

@@ -220,9 +220,9 @@ class ChatEndpoint:
 
     # -- calls ------------------------------------------------------------------------------------------------
 
-    def _texts(self, asked: Sequence[tuple[Messages, int]]) -> list[str]:
+    def _texts(self, queries: Sequence[tuple[Messages, int]]) -> list[str]:
         calls = []
-        for messages, count in asked:
+        for messages, count in queries:
             body = self._body(messages)
             digest = _digest(body)
             turn = self._asked[digest]  # the same request again is another call
@@ -383,14 +383,14 @@ def _retry_after(value: str) -> float | None:
     return None
 
 
-def _read_answer(answer: bytes, most: int) -> list[str]:
+def _read_answer(answer: bytes, limit: int) -> list[str]:
     try:
         choice = json.loads(answer)["choices"][0]
         content = choice["message"]["content"]
         is_cut = choice.get("finish_reason") == "length"
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         raise _CallError("an answer that is no chat completion") from None
-    texts = texts_of(content, most, is_cut=is_cut) if isinstance(content, str) else []
+    texts = texts_of(content, limit, is_cut=is_cut) if isinstance(content, str) else []
     if not texts:
         raise _CallError("an answer without a text")
     return texts

@@ -257,7 +257,7 @@ def choose(
     closest = near(close)
     eligible = np.zeros(len(table), dtype=bool)
     eligible[closest if len(closest) >= _ROOM * n else slice(None)] = True
-    closest = near(close, least=_ROOM * n)
+    closest = near(close, minimum=_ROOM * n)
     table = table + _offsets(table[closest], requested / requested.sum(), target)
     classes = table.argmax(axis=1)
     margins = _margins(table)
@@ -285,19 +285,19 @@ def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     return result
 
 
-def near(nearness: Floats, *, least: float = 1.0) -> Indices:
+def near(nearness: Floats, *, minimum: float = 1.0) -> Indices:
     order = np.argsort(-nearness, kind="stable")
     means = np.cumsum(nearness[order]) / np.arange(1, len(order) + 1)
     enough = int((means >= -1e-12).sum())  # means of ever less near texts only fall
-    nearest: Indices = order[: min(len(order), max(enough, int(np.ceil(least))))]
+    nearest: Indices = order[: min(len(order), max(enough, int(np.ceil(minimum))))]
     return nearest
 
 
-def _offsets(table: Floats, shares: Floats, wanted: npt.NDArray[np.int64]) -> Floats:
+def _offsets(table: Floats, shares: Floats, targets: npt.NDArray[np.int64]) -> Floats:
     """(K,) to be added to scores so that each class has candidates enough, as small as that allows."""
     if table.shape[1] == 1:
         return np.zeros(1)
-    enough = np.minimum(_SPARE * wanted, shares * len(table))
+    enough = np.minimum(_SPARE * targets, shares * len(table))
     goal: Floats | None = None
     for step in range(_STEPS + 1):
         offsets = np.zeros(len(shares)) if goal is None else goal * (step / _STEPS)
@@ -347,12 +347,12 @@ def _shuffled(count: int, bits: RandomBits) -> Indices:
     return order
 
 
-def _make_up(picked: list[Indices], wanted: npt.NDArray[np.int64], table: Floats) -> None:
+def _make_up(picked: list[Indices], targets: npt.NDArray[np.int64], table: Floats) -> None:
     """Fill classes that lack texts with those that nobody took."""
     taken = np.zeros(len(table), dtype=bool)
     taken[np.concatenate(picked)] = True
     others = table - table.max(axis=1, keepdims=True)
-    for code, size in enumerate(wanted.tolist()):
+    for code, size in enumerate(targets.tolist()):
         lacking = size - len(picked[code])
         if lacking > 0:
             free = np.flatnonzero(~taken)

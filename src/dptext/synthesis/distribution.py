@@ -566,10 +566,10 @@ def _counts_in(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement
     try:
         for before in prior.values():
             total = compose(total, before.whole_guarantee)
-        mine, minimum = as_approx(statement.guarantee), as_approx(total)
+        spent, minimum = as_approx(statement.guarantee), as_approx(total)
     except RefusedError:  # no release counts such a promise in
         return False
-    return mine.epsilon >= minimum.epsilon * (1 - 1e-12) and mine.delta >= minimum.delta * (1 - 1e-12)
+    return spent.epsilon >= minimum.epsilon * (1 - 1e-12) and spent.delta >= minimum.delta * (1 - 1e-12)
 
 
 def noise_is_enough(statement: PrivacyStatement) -> bool:

@@ -189,31 +189,31 @@ class LocalModel:
                     "whole folder of a causal language model, and does it do without code of its own?"
                 ) from None
 
-    def _written(self, asked: Sequence[list[int]]) -> list[str]:
+    def _written(self, queries: Sequence[list[int]]) -> list[str]:
         """One text for each prompt, where the model wrote one."""
-        order = sorted(range(len(asked)), key=lambda at: len(asked[at]))  # so that little is padded
-        output = [""] * len(asked)
+        order = sorted(range(len(queries)), key=lambda place: len(queries[place]))  # so that little is padded
+        output = [""] * len(queries)
         for start in range(0, len(order), self.batch_size):
             part = order[start : start + self.batch_size]
-            for position, answer in zip(part, self._answers([asked[index] for index in part]), strict=True):
+            for position, answer in zip(part, self._answers([queries[index] for index in part]), strict=True):
                 output[position] = answer
         if self._speaks:
             return [text for answer in output for text in texts_of(answer, 1)]
         lines = (cleaned(answer.strip().partition("\n")[0]) for answer in output)
         return [line for line in lines if line]
 
-    def _answers(self, asked: Sequence[list[int]]) -> list[str]:
+    def _answers(self, queries: Sequence[list[int]]) -> list[str]:
         torch, transformers = (extra(entry, "local-models", "LocalModel") for entry in ("torch", "transformers"))
         tokenizer, model = self._loaded
-        asked = self._shortened(asked, model)
-        width = max(map(len, asked))
+        queries = self._shortened(queries, model)
+        width = max(map(len, queries))
         ends = _ends(tokenizer, model)
         padding = tokenizer.pad_token_id
         if padding is None:
             padding = ends[0] if ends else 0
-        tokens = np.full((len(asked), width), padding, dtype=np.int64)
-        present = np.zeros((len(asked), width), dtype=np.int64)
-        for row, prompt in enumerate(asked):  # on the left, so that all go on at the same place
+        tokens = np.full((len(queries), width), padding, dtype=np.int64)
+        present = np.zeros((len(queries), width), dtype=np.int64)
+        for row, prompt in enumerate(queries):  # on the left, so that all go on at the same place
             tokens[row, width - len(prompt) :], present[row, width - len(prompt) :] = prompt, 1
         config = transformers.GenerationConfig(
             max_new_tokens=self.max_tokens, do_sample=False, eos_token_id=ends or None, pad_token_id=padding
@@ -233,19 +233,19 @@ class LocalModel:
                 return answers
             except (RuntimeError, ValueError, IndexError, TypeError) as error:  # out of memory, mostly
                 raise SourceError(
-                    f"the model {self.folder.name!r} failed on {len(asked)} prompts at one time "
+                    f"the model {self.folder.name!r} failed on {len(queries)} prompts at one time "
                     f"({type(error).__name__}): try a smaller batch_size or max_tokens"
                 ) from None
 
-    def _shortened(self, asked: Sequence[list[int]], model: Any) -> list[list[int]]:
+    def _shortened(self, queries: Sequence[list[int]], model: Any) -> list[list[int]]:
         value = getattr(model.config, "max_position_embeddings", None)
         if not isinstance(value, int):
-            return [list(prompt) for prompt in asked]
+            return [list(prompt) for prompt in queries]
         if value <= self.max_tokens:
             raise ParameterError(
                 f"max_tokens must leave room for a prompt: the model knows {value:,} places, got {self.max_tokens:,}"
             )
-        return [list(prompt[-(value - self.max_tokens) :]) for prompt in asked]
+        return [list(prompt[-(value - self.max_tokens) :]) for prompt in queries]
 
     def _drawn(self, _: Any, scores: Any) -> Any:
         """Scores that leave one token of each row, drawn by our own random bits: torch's generator is shared by all."""

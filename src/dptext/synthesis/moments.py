@@ -67,29 +67,29 @@ class Labels:
             )
 
     @classmethod
-    def of(cls, given: object, *, column: str = "label") -> Labels:
+    def of(cls, labels: object, *, column: str = "label") -> Labels:
         """The classes that a caller means."""
-        if given is None:
+        if labels is None:
             return cls()
-        if isinstance(given, Labels):
-            return given
-        if isinstance(given, PrivateLabels):
-            return cls((given.column,), (_names_of(given),), (("labels", given.statement),))
-        if isinstance(given, Mapping):
-            if not given:
+        if isinstance(labels, Labels):
+            return labels
+        if isinstance(labels, PrivateLabels):
+            return cls((labels.column,), (_names_of(labels),), (("labels", labels.statement),))
+        if isinstance(labels, Mapping):
+            if not labels:
                 raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
-            if all(isinstance(text, str) for text in given.values()):  # one column, each label with its description
-                return cls.of({as_text("column", column): given})
-            result = {name: entry.statement for name, entry in given.items() if isinstance(entry, PrivateLabels)}
+            if all(isinstance(text, str) for text in labels.values()):  # one column, each label with its description
+                return cls.of({as_text("column", column): labels})
+            result = {name: entry.statement for name, entry in labels.items() if isinstance(entry, PrivateLabels)}
             learned = tuple((f"labels of {name}", entry) for name, entry in result.items())
-            texts = tuple(tuple(entry.values()) if isinstance(entry, Mapping) else () for entry in given.values())
-            return cls(tuple(given), tuple(map(_names_of, given.values())), learned, texts)
-        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            texts = tuple(tuple(entry.values()) if isinstance(entry, Mapping) else () for entry in labels.values())
+            return cls(tuple(labels), tuple(map(_names_of, labels.values())), learned, texts)
+        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise ParameterError(
                 "labels must be a list of labels, or a mapping from columns to lists of labels, got "
-                f"{'one text' if isinstance(given, str | bytes) else display_value(given)}"
+                f"{'one text' if isinstance(labels, str | bytes) else display_value(labels)}"
             )
-        return cls((as_text("column", column),), (given,))  # type: ignore[arg-type]  # made a tuple at birth
+        return cls((as_text("column", column),), (labels,))  # type: ignore[arg-type]  # made a tuple at birth
 
     def __len__(self) -> int:
         return math.prod(map(len, self.values))
@@ -141,15 +141,15 @@ def _check_descriptions(column: str, texts: tuple[str, ...]) -> None:
             )
 
 
-def _names_of(given: object) -> Any:
-    if not isinstance(given, PrivateLabels):
-        return given
-    if not given.names:
+def _names_of(labels: object) -> Any:
+    if not isinstance(labels, PrivateLabels):
+        return labels
+    if not labels.names:
         raise ParameterError(
             "dptext.private_labels found no label that enough people have: describe the texts without labels, or name "
             "labels that are public"
         )
-    return given.names
+    return labels.names
 
 
 def _checked_labels(column: str, values: Any) -> tuple[str, ...]:
@@ -160,17 +160,17 @@ def _checked_labels(column: str, values: Any) -> tuple[str, ...]:
     if None in labels or not labels:
         kind = f"one that is none of these, at place {labels.index(None) + 1}" if labels else "an empty list"
         raise ParameterError(f"the labels of {column!r} must be texts, numbers or truth values, got {kind}")
-    spelled = [label for label in labels if label is not None and is_encodable(label)]
-    if len(spelled) < len(labels):
+    encodable = [label for label in labels if label is not None and is_encodable(label)]
+    if len(encodable) < len(labels):
         raise ParameterError(
             f"the labels of {column!r} must be texts that UTF-8 can hold, got one with half a surrogate pair"
         )
-    if len(set(spelled)) < len(spelled):
-        place = next(place for place, label in enumerate(spelled, 1) if label in spelled[: place - 1])
+    if len(set(encodable)) < len(encodable):
+        place = next(place for place, label in enumerate(encodable, 1) if label in encodable[: place - 1])
         raise ParameterError(
             f"the labels of {column!r} must differ, got the one at place {place} before: 1, 1.0 and '1' are one label"
         )
-    return tuple(sorted(spelled) if isinstance(values, AbstractSet) else spelled)
+    return tuple(sorted(encodable) if isinstance(values, AbstractSet) else encodable)
 
 
 COUNT_WEIGHT = 0.2
@@ -207,8 +207,8 @@ class MomentSum:
             if second is not None or len(first[0]) >= TEXTS_AT_ONCE:
                 self._add_prolific(chain((first,), () if second is None else (second,), chunks))
                 continue
-            mine, codes = _of_classes(first)
-            texts += mine
+            selected, codes = _of_classes(first)
+            texts += selected
             keys.append(codes + waiting * self.classes)
             waiting += 1
             if len(texts) >= TEXTS_AT_ONCE:

@@ -233,10 +233,10 @@ def _described(vectors: Floats, label: npt.NDArray[np.intp], classes: int, peopl
     """The sum over so many people, of the classes as the pool has them."""
     matrix = np.zeros((classes, 1 + vectors.shape[1]))
     for index in range(classes):
-        own = vectors[label == index]
-        if len(own):
-            mean = math.sqrt(1 - COUNT_WEIGHT**2) * own.mean(axis=0)
-            matrix[index] = people * len(own) / len(vectors) * np.r_[COUNT_WEIGHT, mean]
+        class_vectors = vectors[label == index]
+        if len(class_vectors):
+            mean = math.sqrt(1 - COUNT_WEIGHT**2) * class_vectors.mean(axis=0)
+            matrix[index] = people * len(class_vectors) / len(vectors) * np.r_[COUNT_WEIGHT, mean]
     return matrix
 
 

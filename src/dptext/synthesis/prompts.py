@@ -188,10 +188,10 @@ def label_in_words(label: Mapping[str, str]) -> str:
     return "; ".join(f"{column}: {value}" for column, value in label.items())
 
 
-def turned(values: Sequence[str], turn: int, most: int) -> tuple[str, ...]:
+def turned(values: Sequence[str], turn: int, limit: int) -> tuple[str, ...]:
     """So many of the values; in the next turn, the next ones."""
-    start = turn * most % len(values) if len(values) > most else 0
-    return tuple([*values[start:], *values[:start]][:most])
+    start = turn * limit % len(values) if len(values) > limit else 0
+    return tuple([*values[start:], *values[:start]][:limit])
 
 
 def _as_list(texts: Sequence[str]) -> str:
@@ -214,7 +214,7 @@ _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'"}
 _OF_A_TEXT = ("text", "content")  # what an object that holds one text may call it
 
 
-def texts_of(answer: str, most: int, *, is_cut: bool = False) -> list[str]:
+def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
     """The texts in an answer, at most so many: a JSON list, numbered lines, or lines."""
     body = answer.rpartition(_THOUGHT_ENDS)[2].strip()
     fenced = _FENCE.search(body)
@@ -225,7 +225,7 @@ def texts_of(answer: str, most: int, *, is_cut: bool = False) -> list[str]:
         result = [_unquoted(line.strip()) for line in _of_lines(body)]
         if is_cut and len(result) > 1:
             result.pop()
-    return list(islice(filter(None, map(cleaned, result)), most))
+    return list(islice(filter(None, map(cleaned, result)), limit))
 
 
 _LIST = re.compile(r"[\[{]\s*[\[{\"\]}]")
@@ -410,7 +410,7 @@ class _Written:
         rows, classes = choose(self.scores, self.nearness, count, shares=shares, variety=0.0, bits=bits)
         result = []
         for code in range(self.classes):
-            own = np.sort(rows[classes == code])
-            own = own[np.argsort(-self.scores[own, code], kind="stable")]
-            result.append([self.texts[row] for row in own.tolist()])
+            members = np.sort(rows[classes == code])
+            members = members[np.argsort(-self.scores[members, code], kind="stable")]
+            result.append([self.texts[row] for row in members.tolist()])
         return result

@@ -228,7 +228,7 @@ def draw_file(
         # a run that was stopped leaves a statement without texts: the same release may replace it
         left = not os.path.lexists(out) and _is_of(statement_path(out), folder)
         distance = {"the public texts": draw.files}
-        check_output([], out, force=force, beside=force or left, by="add --force", apart_from=distance)
+        check_output([], out, force=force, statement_file=force or left, by="add --force", apart_from=distance)
 
     check()
     described = TextDistribution.load(folder)
@@ -286,7 +286,7 @@ def check_places(
             "texts from it at no further cost, or --force for a new one, which costs again"
         )
     # without an output, the files beside it are of the run that is resumed
-    check(force=force, beside=force or (resume and is_there))
+    check(force=force, statement_file=force or (resume and is_there))
     for hidden in (sibling(out, "lock"), sibling(folder, "lock")):
         check_target(hidden, replace=True, apart_from={"IN": inputs, **distance})
 

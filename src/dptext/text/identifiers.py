@@ -50,11 +50,11 @@ class Column:
 
 
 def columns_of(
-    paths: Sequence[Path], *, most: int = LOOKED_AT, only: Collection[str] | None = None, **layout: str | None
+    paths: Sequence[Path], *, limit: int = LOOKED_AT, only: Collection[str] | None = None, **layout: str | None
 ) -> list[Column]:
     """Return the columns of files, from their first rows; ``layout``: suffix, encoding and separator."""
     samples = {} if only is None else {name: _Sample(name) for name in only}
-    for row in islice(first_rows(paths, only=only, **layout), most):
+    for row in islice(first_rows(paths, only=only, **layout), limit):
         for name, value in row.items():
             if only is None and name not in samples and len(samples) < _MAX_COLUMNS:
                 samples[name] = _Sample(name)

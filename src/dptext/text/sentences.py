@@ -43,9 +43,9 @@ def _ends(text: str, stop: regex.Match[str]) -> bool:
     return mark is None or mark.strip(".…") != "" or not text[stop.end() : stop.end() + 1].islower()
 
 
-def _add(found: list[list[str]], part: str) -> None:
+def _add(groups: list[list[str]], part: str) -> None:
     sentence = " ".join(part.split())
-    if found and sentence and not any(map(str.isalnum, sentence)):
-        found[-1].append(sentence)
+    if groups and sentence and not any(map(str.isalnum, sentence)):
+        groups[-1].append(sentence)
     elif sentence:
-        found.append([sentence])
+        groups.append([sentence])

@@ -89,15 +89,15 @@ def pieces(text: str) -> list[str]:
     return result
 
 
-def _parted(found: list[str], apostrophe: str) -> list[str]:
+def _parted(pieces: list[str], apostrophe: str) -> list[str]:
     """The pieces, those with an apostrophe split further."""
     parted: list[str] = []
     done = 0
-    for place in [place for place, piece in enumerate(found) if apostrophe in piece and len(piece) > 1]:
-        parted += found[done:place]
-        parted += _split_apostrophe(found[place])
+    for place in [place for place, piece in enumerate(pieces) if apostrophe in piece and len(piece) > 1]:
+        parted += pieces[done:place]
+        parted += _split_apostrophe(pieces[place])
         done = place + 1
-    return parted + found[done:]
+    return parted + pieces[done:]
 
 
 def _words_of(text: str) -> list[str]:

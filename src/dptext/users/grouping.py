@@ -163,7 +163,7 @@ def texts_of(
     code: Callable[[tuple[str | None, ...]], int] | None = None,
     unit: UserUnit = "user",
     most_documents: int | None = None,
-    again: bool = False,
+    reread: bool = False,
     folder: str | Path | None = None,
     seed: int | None = None,
 ) -> Iterator[Iterable[UserTexts]]:
@@ -176,7 +176,7 @@ def texts_of(
         raise ParameterError("columns need a code: a function from their values to the number of a class")
     class_of, digests = _class_function(code), _UserDigests(seed)
     parts = _parts_of(documents, unit, class_columns)
-    if unit == "document" and not again:
+    if unit == "document" and not reread:
         with closing(parts):
             stream = iter([_single_texts(parts, class_of)])
             yield _Repeatable(lambda: next(stream, None) or _refuse_second_pass())

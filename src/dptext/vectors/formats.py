@@ -92,13 +92,13 @@ def _parsed_header(line: bytes, name: str) -> tuple[int, int]:
     return rows, dimension
 
 
-def _check_row_count(promised: int | None, found: int, name: str, *, at_end: bool) -> None:
-    if promised is not None and at_end and found < promised:
+def _check_row_count(promised: int | None, count: int, name: str, *, at_end: bool) -> None:
+    if promised is not None and at_end and count < promised:
         raise DataError(
-            f"{name}: expected {promised:,} rows, as the header says, the file ends after row {found:,}; it was cut: "
+            f"{name}: expected {promised:,} rows, as the header says, the file ends after row {count:,}; it was cut: "
             "copy it again"
         )
-    if promised is not None and found > promised:
+    if promised is not None and count > promised:
         raise DataError(
             f"{name}: expected {promised:,} rows, as the header says, the file holds more; correct the header or "
             "get the file again"
@@ -321,12 +321,12 @@ def _split_header(blocks: Iterator[bytes], name: str) -> tuple[int, int, bytes]:
     return (*_parsed_header(line, name), rest)
 
 
-def _whole_rows(data: bytes, dimension: int, most: int) -> tuple[list[bytes], Floats, int]:
+def _whole_rows(data: bytes, dimension: int, upper: int) -> tuple[list[bytes], Floats, int]:
     size = 4 * dimension
     heads: list[bytes] = []
     numbers: list[bytes] = []
     start = 0
-    while len(heads) < most:
+    while len(heads) < upper:
         space = data.find(b" ", start, start + _LONGEST_WORD)
         end = space + 1 + size
         if space < 0 or end > len(data):
@@ -364,7 +364,7 @@ def write_folder(
     target: Path,
     *,
     levels: Mapping[str, PrivacyStatement] = MappingProxyType({}),
-    beside: Mapping[str, Content] = MappingProxyType({}),
+    extra_files: Mapping[str, Content] = MappingProxyType({}),
     replace: bool = False,
 ) -> None:
     """Write a folder of vectors; ``levels`` are further statements by the name of their file."""
@@ -378,7 +378,7 @@ def write_folder(
         **{name: (statement.to_json() + "\n").encode() for name, statement in statements.items()},
     }
     software = None if vectors.statement is None else vectors.statement.software
-    FOLDER.write(target, {"source": vectors.source}, files, software=software, replace=replace, beside=beside)
+    FOLDER.write(target, {"source": vectors.source}, files, software=software, replace=replace, beside=extra_files)
 
 
 def statements_in(folder: Path) -> dict[str, PrivacyStatement]:
@@ -515,16 +515,16 @@ def load_vectors_once(source: Source, *, limit: int | None = None) -> WordVector
     return load_vectors(source, limit=limit)
 
 
-def word_vectors(given: VectorsLike) -> WordVectors:
+def word_vectors(source: VectorsLike) -> WordVectors:
     """Word vectors as they are; by a known name or a path, their `USUAL_LIMIT` most frequent words."""
-    if isinstance(given, str | os.PathLike):
-        return load_vectors_once(given, limit=USUAL_LIMIT)
-    if not isinstance(given, WordVectors):
+    if isinstance(source, str | os.PathLike):
+        return load_vectors_once(source, limit=USUAL_LIMIT)
+    if not isinstance(source, WordVectors):
         raise ParameterError(
-            f"vectors must be WordVectors, or their name or path, got {type(given).__name__}: use "
+            f"vectors must be WordVectors, or their name or path, got {type(source).__name__}: use "
             "dptext.load_vectors(...)"
         )
-    return given
+    return source
 
 
 def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
@@ -592,11 +592,11 @@ def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVector
         pair = _packaged_glove() if source == GLOVE else _packaged_minilm()
         return _words_of_pair(*pair, limit=limit, source=str(source))
     path = validation.check_path("source", source)
-    there = _exists(path)
-    if isinstance(source, str) and not path.suffix and not there:
+    exists = _exists(path)
+    if isinstance(source, str) and not path.suffix and not exists:
         raise ParameterError(f"expected a known name ({', '.join(KNOWN_VECTORS)}) or a file, got {source!r}")
     name = path.name or path.resolve().name
-    if there and path.is_dir():
+    if exists and path.is_dir():
         return load_folder(path, limit=limit, source=name)
     if format_suffix(path) == ".bin":
         return select_words(binary_rows(path), place=f"{name}, row", source=name, limit=limit)

@@ -125,7 +125,7 @@ class MetricSpace:
 def metric_space(vectors: WordVectors, metric: Metric, *, rate: float, threshold: float) -> MetricSpace:
     """The words of a vocabulary under a metric."""
     if callable(metric):
-        return _of_function(vectors, metric, most=threshold)
+        return _of_function(vectors, metric, limit=threshold)
     if not isinstance(metric, str) or metric not in METRICS:
         raise ParameterError(_not_offered(metric))
     exact, coarse = _tables(vectors, metric, rate)
@@ -175,20 +175,20 @@ def _is_tight(table: Any, rate: float) -> bool:
     return bool(loss <= _TIGHT and len(table) * math.exp(loss) < _LARGEST_SUM)
 
 
-def _of_function(vectors: WordVectors, function: Distance, *, most: float) -> MetricSpace:
+def _of_function(vectors: WordVectors, function: Distance, *, limit: float) -> MetricSpace:
     name = getattr(function, "__name__", "")
     if not name.isidentifier():
         raise ParameterError(
             f"a metric needs a name for the statement, got a {type(function).__name__} without one: use a function "
             "defined with def"
         )
-    triples, values = refute_metric(vectors.matrix, function, unknown=vectors.vocabulary.unknown_row, most=most)
+    triples, values = refute_metric(vectors.matrix, function, unknown=vectors.vocabulary.unknown_row, limit=limit)
     # two functions of one name are two metrics: their guarantees must not add up as one
     digest = hashlib.sha256(f"{vectors.fingerprint}/{values}".encode()).hexdigest()
     return MetricSpace(
         f"{CALLERS}{name}",
         digest,
-        exact=CallerDistances(vectors.matrix, function, most=most),
+        exact=CallerDistances(vectors.matrix, function, limit=limit),
         coarse=None,
         assumptions=(
             f"the caller's function {name} is a metric on the words, up to rounding, and gives the same values each "
@@ -203,10 +203,10 @@ class CallerDistances:
     step = 1.0
     units = 1.0  # a conversion to float32
 
-    def __init__(self, matrix: npt.NDArray[np.float32], function: Distance, *, most: float) -> None:
+    def __init__(self, matrix: npt.NDArray[np.float32], function: Distance, *, limit: float) -> None:
         self._matrix = matrix
         self._function = function
-        self.rounding = TOLERANCE * most
+        self.rounding = TOLERANCE * limit
         self.row_rounding = np.full(len(matrix), self.rounding)
 
     def __len__(self) -> int:
@@ -220,7 +220,7 @@ class CallerDistances:
         """(n, d): points."""
         return self._matrix[rows].astype(np.float64)
 
-    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+    def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
         """(n, m) distances, at most ``most``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
@@ -228,13 +228,15 @@ class CallerDistances:
             block = np.ascontiguousarray(columns[:, first : first + _BLOCK].T)
             for place in range(len(rows)):
                 result = _ask(self._function, rows[place : place + 1], block)
-                out[place, first : first + _BLOCK] = np.clip(np.nan_to_num(result[0], nan=most), 0.0, most)
+                out[place, first : first + _BLOCK] = np.clip(np.nan_to_num(result[0], nan=limit), 0.0, limit)
         return out
 
 
-def refute_metric(matrix: npt.NDArray[np.float32], function: Distance, *, unknown: int, most: float) -> tuple[int, str]:
+def refute_metric(
+    matrix: npt.NDArray[np.float32], function: Distance, *, unknown: int, limit: float
+) -> tuple[int, str]:
     """Look for a violation of the axioms on a public sample: how many triples held, and a fingerprint of the values."""
-    table = CallerDistances(matrix, function, most=most)
+    table = CallerDistances(matrix, function, limit=limit)
     spread = np.unique(np.append(np.linspace(0, len(matrix) - 1, _SAMPLE).astype(np.int64), unknown))
     rows: dict[int, Floats] = {}
     for row in spread.tolist():
@@ -246,7 +248,7 @@ def refute_metric(matrix: npt.NDArray[np.float32], function: Distance, *, unknow
         rows.setdefault(near, _whole_row(table, near))
     names = np.array(sorted(rows))
     between = np.stack([rows[row][names] for row in names.tolist()])
-    scale = TOLERANCE * min(float(between.max()), most)
+    scale = TOLERANCE * min(float(between.max()), limit)
     _refute_identity(between, names, scale)
     _refute_symmetry(between, names, scale)
     _refute_triangles(between, names, scale)
@@ -278,11 +280,11 @@ def _ask(function: Distance, rows: Floats, block: Floats) -> Floats:
 
 
 def _refute_identity(between: Floats, names: Rows, scale: float) -> None:
-    own = np.diagonal(between)
-    worst = int(np.argmax(own))
-    if own[worst] > scale:
+    self_distances = np.diagonal(between)
+    worst = int(np.argmax(self_distances))
+    if self_distances[worst] > scale:
         raise ParameterError(
-            f"this is no metric: row {names[worst]} lies {own[worst]:.6g} from itself, expected 0 (at most {scale:.1g})"
+            f"not a metric: row {names[worst]} has distance {self_distances[worst]:.6g} to itself, not 0"
         )
 
 
@@ -291,7 +293,7 @@ def _refute_symmetry(between: Floats, names: Rows, scale: float) -> None:
     i, j = np.unravel_index(int(np.argmax(gap - TOLERANCE * between)), gap.shape)
     if gap[i, j] > scale + TOLERANCE * between[i, j]:
         raise ParameterError(
-            f"this is no metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, {between[j, i]:.6g} back"
+            f"not a metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, {between[j, i]:.6g} back"
         )
 
 
@@ -302,7 +304,7 @@ def _refute_triangles(between: Floats, names: Rows, scale: float) -> None:
         i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
         if excess[i, j] > scale:
             raise ParameterError(
-                f"this is no metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, but "
+                f"not a metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, but "
                 f"{around[i, j]:.6g} by way of row {names[middle]} (the triangle inequality)"
             )
 
@@ -351,7 +353,7 @@ class LatticeDistances:
         """(n, d + 1): the given rows and, last, the sum of each."""
         return np.concatenate([self._points[:, rows].T, self._sums[rows, None]], axis=1)
 
-    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+    def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
         """(n, m) float32 distances in grid steps, at most ``most``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
@@ -359,7 +361,7 @@ class LatticeDistances:
         measure = _manhattan if self._kind == "manhattan" else _chebyshev
         for start in range(0, len(rows), height):
             np.copyto(out[start : start + height], measure(rows[start : start + height], columns), casting="same_kind")
-        return np.minimum(out, np.float32(most), out=out)
+        return np.minimum(out, np.float32(limit), out=out)
 
 
 def _manhattan(rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -437,7 +439,7 @@ class AngularDistances:
         """(n, d + 2), as those of the grid."""
         return self._grid.rows(rows)
 
-    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+    def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
         """(n, m) halves of angles, at most ``most``."""
         place: Any = out if rows.dtype == np.float32 else None
         distance = self._grid.squared(rows, columns, place)  # |p - q|^2
@@ -448,7 +450,7 @@ class AngularDistances:
         np.sqrt(halves, out=halves)
         np.sqrt(sums, out=sums)
         np.arctan2(halves, sums, out=halves)
-        return np.minimum(halves, np.float32(most), out=halves)
+        return np.minimum(halves, np.float32(limit), out=halves)
 
 
 _LEAST = 2.0**-40  # of 1 - |x|^2: closer to the border the distances leave the range of float32
@@ -506,14 +508,14 @@ class PoincareDistances:
         """(n, d + 1): the given rows and their factors."""
         return np.concatenate([self._matrix[:, rows].T, self._factors[rows, None]], axis=1)
 
-    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+    def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
         """(n, m) halves of distances, at most ``most``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
         height = max(1, _TILE_BYTES // (8 * columns.shape[1]))
         for start in range(0, len(rows), height):
             out[start : start + height] = _stretched_squares(rows[start : start + height], columns)
-        return _arsinh_of_roots(out, most)
+        return _arsinh_of_roots(out, limit)
 
 
 class PoincareBounds:
@@ -546,14 +548,14 @@ class PoincareBounds:
         factors = self._factors[rows] * self._grid.step**2
         return np.concatenate([left, factors[:, None].astype(left.dtype)], axis=1)
 
-    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+    def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
         """(n, m) halves of distances, at most ``most``."""
         place: Any = out if rows.dtype == np.float32 else None
         squared = self._grid.squared(rows[:, :-1], columns[:-1], place)
         stretched = squared.astype(np.float32, copy=False)
         stretched *= rows[:, -1:].astype(np.float32)
         stretched *= columns[-1].astype(np.float32)
-        return _arsinh_of_roots(stretched, most)
+        return _arsinh_of_roots(stretched, limit)
 
 
 def _stretched_squares(rows: Floats, columns: Floats) -> Floats:
@@ -569,7 +571,7 @@ def _stretched_squares(rows: Floats, columns: Floats) -> Floats:
     return total
 
 
-def _arsinh_of_roots(squared: npt.NDArray[np.float32], most: float) -> npt.NDArray[np.float32]:
+def _arsinh_of_roots(squared: npt.NDArray[np.float32], limit: float) -> npt.NDArray[np.float32]:
     np.sqrt(squared, out=squared)
     np.arcsinh(squared, out=squared)
-    return np.minimum(squared, np.float32(most), out=squared)
+    return np.minimum(squared, np.float32(limit), out=squared)

@@ -132,13 +132,13 @@ class NearestSets:
         sums = [0] * len(ranks)  # of integers of any length
         lock = Lock()
 
-        def add(steps: Steps, first: int, at: int) -> None:
-            mine = steps[at]
+        def add(steps: Steps, first: int, index: int) -> None:
+            selected = steps[index]
             if omitted is not None:
-                mine[omitted[first + at]] = mine[-1]
-            mine = mine[:candidates]
-            mine.sort()
-            largest = np.cumsum(mine[::-1], dtype=np.int64)[ranks - 1].tolist()
+                selected[omitted[first + index]] = selected[-1]
+            selected = selected[:candidates]
+            selected.sort()
+            largest = np.cumsum(selected[::-1], dtype=np.int64)[ranks - 1].tolist()
             with lock:
                 sums[:] = map(int.__add__, sums, largest)
 
@@ -198,25 +198,27 @@ class NearestSets:
             kept[unsure[equal[len(equal) - (over - len(smaller)) :]]] = False  # the higher rows
         return np.flatnonzero(kept) if rows is None else rows[kept]
 
-    def _find_by_all_scores(self, queries: Tile, errors: Floats, found: Rows, places: Rows) -> None:
+    def _find_by_all_scores(self, queries: Tile, errors: Floats, found_rows: Rows, places: Rows) -> None:
         """Fill in the sets of these queries at these places."""
-        count = found.shape[1]
+        count = found_rows.shape[1]
         scores = np.empty((len(queries), len(self)), dtype=np.float32)
         many = _rows_of_a_tile(len(queries))
 
         def score(start: int) -> None:
             np.matmul(queries, self._matrix[start : start + many].T, out=scores[:, start : start + many])
 
-        def decide(at: int) -> None:
-            border = _Border.of(scores[at], errors[at], count)
-            found[places[at]] = self._decide(queries[at], None, scores[at], count, border)
+        def decide(index: int) -> None:
+            border = _Border.of(scores[index], errors[index], count)
+            found_rows[places[index]] = self._decide(queries[index], None, scores[index], count, border)
 
         for_each_block(score, range(0, len(self), many))
         for_each_block(decide, range(len(queries)))
 
-    def _find_by_sample(self, queries: Tile, errors: Floats, found: Rows, places: Rows, ranks: tuple[int, int]) -> Rows:
+    def _find_by_sample(
+        self, queries: Tile, errors: Floats, found_rows: Rows, places: Rows, ranks: tuple[int, int]
+    ) -> Rows:
         """The same by what lies between thresholds; returns the places of the queries that it does not decide."""
-        count = found.shape[1]
+        count = found_rows.shape[1]
         maximum = 2 * self._expected(ranks) + _SPARE
         between = _Between(self._matrix, queries, *self._thresholds(queries, *ranks), maximum)
         for_each_block(between.collect, between.tiles)
@@ -233,7 +235,7 @@ class NearestSets:
                 if above is not None:
                     above[chosen] = True
                     chosen = np.flatnonzero(above)
-                found[places[position]] = chosen
+                found_rows[places[position]] = chosen
 
         many = max(1, min(64, _DECIDED // self._expected(ranks)))
         for_each_block(decide, (range(len(queries))[start : start + many] for start in range(0, len(queries), many)))
@@ -293,10 +295,10 @@ class _Border:
 class _Between:
     """Of each query the rows whose scores lie between two thresholds, with their scores, and bits for those above."""
 
-    def __init__(self, matrix: Tile, queries: Tile, lows: Tile, highs: Tile, most: int) -> None:
+    def __init__(self, matrix: Tile, queries: Tile, lows: Tile, highs: Tile, limit: int) -> None:
         self._matrix, self._queries, self._lows, self._highs = matrix, queries, lows, highs
         self.tiles = range(0, len(matrix), _rows_of_a_tile(len(queries)))
-        self._most = most
+        self._most = limit
         self._counts = np.zeros(len(queries), dtype=np.int64)
         self._kept: dict[int, tuple[Places, Places, Tile]] = {}
         self._bits: npt.NDArray[np.uint8] | None = None
@@ -328,10 +330,10 @@ class _Between:
         """For each of these queries: marks of the rows above; those between, ascending; their scores; thresholds."""
         which, rows, scores = [], [], []
         for first, (queries, row, score) in sorted(self._kept.items()):
-            mine = slice(*np.searchsorted(queries, (group.start, group.stop)))
-            which.append(queries[mine])
-            rows.append(row[mine].astype(np.int64) + first)
-            scores.append(score[mine])
+            selected = slice(*np.searchsorted(queries, (group.start, group.stop)))
+            which.append(queries[selected])
+            rows.append(row[selected].astype(np.int64) + first)
+            scores.append(score[selected])
         order = np.argsort(np.concatenate(which), kind="stable")
         bounds = np.cumsum(self._counts[group.start : group.stop])[:-1]
         for place, its_rows, its_scores in zip(

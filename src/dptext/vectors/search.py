@@ -76,13 +76,13 @@ class ExactDistances:
         """(n, m) squared distances in squared grid steps: exact integers."""
         return np.matmul(rows, columns, out=out)  # -2 x.y + |x|^2 + |y|^2
 
-    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+    def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
         """(n, m) distances in grid steps, at most ``most``."""
         # only a float32 product can be written to the place of the result
         place: Any = out if self._dtype is np.float32 else None
         squared = self.squared(rows, columns, place)
         # never negative; minimum() would take three times as long
-        np.clip(squared, 0.0, self._dtype(most**2), out=squared)
+        np.clip(squared, 0.0, self._dtype(limit**2), out=squared)
         roots = squared.astype(np.float32, copy=False)
         return np.sqrt(roots, out=roots)
 

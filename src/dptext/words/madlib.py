@@ -114,8 +114,8 @@ class Mahalanobis(NoisyVectors):
         )
 
     def parameters(self) -> dict[str, Parameter]:
-        own: dict[str, Parameter] = {"lambda": self.lambda_, "euclidean_epsilon": self.euclidean_epsilon}
-        return {**super().parameters(), **own}
+        options: dict[str, Parameter] = {"lambda": self.lambda_, "euclidean_epsilon": self.euclidean_epsilon}
+        return {**super().parameters(), **options}
 
     def _noise(self, bits: RandomBits, count: int) -> Floats:
         return elliptical_laplace(bits, count, self._ellipsoid.root, 1.0 / self.epsilon)  # r A^(1/2) u
@@ -208,11 +208,11 @@ class Vickrey(NoisyVectors):
         return self._promise() if self.unsafe_as_published else super().document_guarantee(longest)
 
     def parameters(self) -> dict[str, Parameter]:
-        own: dict[str, Parameter] = {"t": self.t}
+        options: dict[str, Parameter] = {"t": self.t}
         if self.unsafe_as_published:
             pair = " and ".join(map(repr, self.vectors.words[:2]))
-            own |= {"unsafe_as_published": True, "witness": f"the inputs {pair}, and either of them as output"}
-        return {**super().parameters(), **own}
+            options |= {"unsafe_as_published": True, "witness": f"the inputs {pair}, and either of them as output"}
+        return {**super().parameters(), **options}
 
     def _choose(self, near: Rows, noisy: Floats, rows: Rows, bits: RandomBits) -> Rows:
         if self.unsafe_as_published:
@@ -326,8 +326,8 @@ class TruncatedGumbel(WordMechanism):
         return self.epsilon
 
     def parameters(self) -> dict[str, Parameter]:
-        own = {"scale": self.scale, "farthest": self.farthest, "unsafe_as_published": True}
-        return {**own, **super().parameters()}
+        options = {"scale": self.scale, "farthest": self.farthest, "unsafe_as_published": True}
+        return {**options, **super().parameters()}
 
     def least_loss(self, word: str) -> npt.NDArray[np.float64]:
         """(V,) what the pairs of ``word`` with each word lose at least (witness); 0 for itself."""
@@ -390,12 +390,12 @@ class TruncatedGumbel(WordMechanism):
         for start in range(0, distinct.size, _AT_A_TIME):
             part = distinct[start : start + _AT_A_TIME]
             for position, (row, far) in enumerate(zip(part, self._far(part), strict=True), start):
-                here = order[edges[position] : edges[position + 1]]
+                rows_of_block = order[edges[position] : edges[position + 1]]
                 nearest = self._list_of(far, int(row), maximum)
-                uniform = low + (high - low) * bits.uniform(here.size, maximum)
+                uniform = low + (high - low) * bits.uniform(rows_of_block.size, maximum)
                 noisy = far[nearest] - self.scale * np.log(-np.log(np.clip(uniform, 1e-300, 1 - 2.0**-53)))
-                noisy[np.arange(maximum) >= counts[here, None]] = np.inf
-                draws[here] = nearest[np.argmin(noisy, axis=1)]
+                noisy[np.arange(maximum) >= counts[rows_of_block, None]] = np.inf
+                draws[rows_of_block] = nearest[np.argmin(noisy, axis=1)]
         return draws
 
 
@@ -419,9 +419,9 @@ def _lambert(x: float) -> float:
     return w
 
 
-def _log_poisson(mean: float, most: int) -> npt.NDArray[np.float64]:
+def _log_poisson(mean: float, limit: int) -> npt.NDArray[np.float64]:
     """(most,) logs of the probabilities of 1 .. most under a Poisson law truncated to them."""
-    counts = np.arange(1, most + 1)
+    counts = np.arange(1, limit + 1)
     logs = counts * math.log(mean) - np.cumsum(np.log(counts))
     normalised: npt.NDArray[np.float64] = logs - np.logaddexp.reduce(logs)
     return normalised

@@ -129,8 +129,10 @@ def statement_with_training(
     )
     text = "one document is replaced in the training of the vectors and in the release"
     if training.unit is Unit.USER:
-        theirs = "one document" if documents == 1 else f"{documents} documents"
-        text = f"the texts of one user are replaced: all in the training of the vectors, {theirs} in the release"
+        documents_text = "one document" if documents == 1 else f"{documents} documents"
+        text = (
+            f"the texts of one user are replaced: all in the training of the vectors, {documents_text} in the release"
+        )
     both = learned.compose(replaced)
     return both.replace(
         condition=Condition(requirements=both.condition.requirements, note=text),

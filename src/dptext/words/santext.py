@@ -348,11 +348,11 @@ class CusText(ShownMechanism):
             part = slice(start, start + _AT_A_TIME)
             distance = matrix[self._members[part]] - matrix[part, None]
             far = np.sqrt(np.einsum("ijk,ijk->ij", distance, distance))
-            there = np.arange(widest) < self._sizes[part, None]
-            farthest = np.where(there, far, 0.0).max(axis=1, keepdims=True)
+            present = np.arange(widest) < self._sizes[part, None]
+            farthest = np.where(present, far, 0.0).max(axis=1, keepdims=True)
             score = np.divide(far, farthest, out=np.zeros_like(far), where=farthest > 0)  # -u, from 0 to 1
             weights = np.clip(np.rint(scale * np.exp(-self.epsilon / 2 * score)), minimum, scale)
-            sums[part] = np.cumsum(np.where(there, weights, 0.0).astype(np.uint64), axis=1)
+            sums[part] = np.cumsum(np.where(present, weights, 0.0).astype(np.uint64), axis=1)
         return sums
 
     def word_guarantee(self) -> Guarantee:

@@ -219,18 +219,18 @@ class _Sets:
     def member(self, rows: Rows, places: Rows) -> Rows:
         """(n,) the members with the given numbers (from 0, in the order of rows) of the sets of (n,) rows."""
         result = np.empty(rows.size, dtype=np.int64)
-        for here in self._kept.parts(rows, self._find_all):
-            result[here] = self._members_at(rows[here], places[here])
+        for part in self._kept.parts(rows, self._find_all):
+            result[part] = self._members_at(rows[part], places[part])
         return result
 
     def members(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """(n, V) whether each row is in the sets of (n,) rows."""
         result = np.empty((rows.size, len(self._table)), dtype=np.bool_)
-        for here in self._kept.parts(rows, self._find_all):
-            left = self._table.rows(rows[here])
+        for part in self._kept.parts(rows, self._find_all):
+            left = self._table.rows(rows[part])
             for start in range(0, len(self._table), _TILE):
                 stop = min(start + _TILE, len(self._table))
-                result[here, start:stop] = self._is_member(rows[here], left, start, stop)
+                result[part, start:stop] = self._is_member(rows[part], left, start, stop)
         return result
 
     def _is_member(self, rows: Rows, left: Any, start: int, stop: int) -> npt.NDArray[np.bool_]:
@@ -239,16 +239,16 @@ class _Sets:
         farthest, last = self._kept["farthest"][slots, None], self._kept["last"][slots, None]
         # distances are whole numbers, so before the last row a set ends at its farthest, after it one step below
         inside: npt.NDArray[np.bool_] = distance <= (farthest - (last < start)).astype(distance.dtype)
-        here = np.flatnonzero((last >= start) & (last < stop - 1))
-        inside[here] &= (distance[here] < farthest[here]) | (np.arange(start, stop) <= last[here])
+        part = np.flatnonzero((last >= start) & (last < stop - 1))
+        inside[part] &= (distance[part] < farthest[part]) | (np.arange(start, stop) <= last[part])
         return inside
 
     def _apart(self, rows: Rows, left: Any, start: int, stop: int, room: Any = None) -> npt.NDArray[Any]:
         """(n, stop - start) squared distances in squared steps; a row's own is -1, before all others."""
         out = None if room is None else room.reshape(rows.size, stop - start)
         distance = self._table.squared(left, self._table.columns(start, stop), out)
-        own = np.flatnonzero((rows >= start) & (rows < stop))
-        distance[own, rows[own] - start] = -1.0
+        candidates = np.flatnonzero((rows >= start) & (rows < stop))
+        distance[candidates, rows[candidates] - start] = -1.0
         return distance
 
     def _find_all(self, rows: Rows, slots: Rows) -> None:
@@ -290,11 +290,11 @@ class _Sets:
         farthest, last = np.full(rows.size, -np.inf, dtype=distance.dtype), np.full(rows.size, -1)
         sound = (target > 0) & (target <= np.diff(ends))
         for position in np.flatnonzero(sound):
-            own = distance[ends[position] : ends[position + 1]]
-            farthest[position] = np.partition(own, target[position] - 1)[target[position] - 1]
-            ties = np.flatnonzero(own == farthest[position])
+            candidates = distance[ends[position] : ends[position + 1]]
+            farthest[position] = np.partition(candidates, target[position] - 1)[target[position] - 1]
+            ties = np.flatnonzero(candidates == farthest[position])
             last[position] = columns[
-                ends[position] + ties[target[position] - np.count_nonzero(own < farthest[position]) - 1]
+                ends[position] + ties[target[position] - np.count_nonzero(candidates < farthest[position]) - 1]
             ]
         edge = farthest[which]
         inside = (distance < edge) | ((distance == edge) & (columns <= last[which]))
@@ -339,13 +339,13 @@ class _Sets:
         def find(task: tuple[int, int]) -> None:
             start, stop = task
             first = int(pair_block[start]) * _BLOCK
-            own = pair_row[start:stop]
-            left = self._table.rows(own)
-            inside = self._is_member(own, left, first, min(first + _BLOCK, len(self._table)))
+            candidates = pair_row[start:stop]
+            left = self._table.rows(candidates)
+            inside = self._is_member(candidates, left, first, min(first + _BLOCK, len(self._table)))
             members = np.flatnonzero(inside)
             begins = np.searchsorted(members, np.arange(len(inside)) * inside.shape[1])
-            here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
-            result[here] = first + members[begins[pair[here] - start] + rest[here]] % inside.shape[1]
+            part = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
+            result[part] = first + members[begins[pair[part] - start] + rest[part]] % inside.shape[1]
 
         for_each_block(find, tasks)
         return result

@@ -157,8 +157,8 @@ class TEM(SelectingMechanism):
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
         budget = ("document_epsilon", "max_words", *(["beyond"] * ("beyond" in parameters)))
-        own = budget if "document_epsilon" in parameters else ("threshold",)
-        return {name: parameters[name] for name in ("epsilon", "unknown", "metric", *own)}
+        options = budget if "document_epsilon" in parameters else ("threshold",)
+        return {name: parameters[name] for name in ("epsilon", "unknown", "metric", *options)}
 
     def distance_table(self) -> DistanceTable:
         table: DistanceTable = self._space.exact
