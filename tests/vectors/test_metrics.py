@@ -271,7 +271,7 @@ def flat(rows, matrix):
         (cosine, r"but .* by way of row \d+ \(the triangle inequality\)"),
         (squared, "the triangle inequality"),
         (one_way, "from row .* back"),
-        (shifted, "from itself, expected 0"),
+        (shifted, "to itself, not 0"),
         (negative, "finite and not negative"),
         (broken, "gives nan between rows"),
         (transposed, "one distance for each of 1 x "),
