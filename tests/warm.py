@@ -19,8 +19,8 @@ from importlib import import_module
 from pathlib import Path
 
 _BEFOREHAND = (
-    *("dptext.cli." + name for name in ("attack", "audit", "bank", "choose", "classify", "demo", "embed")),
-    *("dptext.cli." + name for name in ("encode", "explain", "ledger", "privatize", "report", "synthesize")),
+    *("dptext.cli." + name for name in ("attack", "demo", "embed", "labels", "prepare")),
+    *("dptext.cli." + name for name in ("encode", "ledger", "privatize", "releases", "synthesize")),
     *("dptext.embeddings", "dptext.reports", "dptext.representations", "dptext.sentences", "dptext.synthesis"),
     *("pyarrow.parquet", "scipy.stats", "sklearn.feature_extraction.text", "sklearn.linear_model", "sklearn.metrics"),
 )

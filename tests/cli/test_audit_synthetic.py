@@ -31,7 +31,7 @@ def copy(made, tmp_path, monkeypatch):
 
 
 def checks_of(text):
-    return {each["check"]: each["held"] for each in json.loads(text)["checks"]}
+    return {each["name"]: each["held"] for each in json.loads(text)["checks"]}
 
 
 def test_a_corpus_is_kept_by_exact_computation(copy, run):

@@ -33,7 +33,7 @@ def test_it_says_what_epsilon_does_and_which_one_to_use(run):
     assert code == 0
     assert max(map(len, (out + err).splitlines())) <= 80
     assert "Measuring TEM on small.txt (501 words)" in err
-    assert re.search(r"Use --epsilon [\d.]+: words of running text stay 0\.(40|39[5-9])", out)
+    assert re.search(r"Use --epsilon [\d.]+: on average 0\.(40|39[5-9])", out)
     assert "no promise" in out
     for part in ("government", "zebulon", "(unknown)", "[bold]", "stays", "95%"):
         assert part in out

@@ -12,7 +12,7 @@ from rich.console import Console
 import dptext
 from dptext.cli import demo as module
 
-PARTS = ("Synthetic texts", "What the description says", "What they are good for", "What is promised", "word by word")
+PARTS = ("Synthetic texts", "The released distribution", "Utility", "Guarantee")
 INTENTS = 7
 
 
@@ -28,15 +28,15 @@ def work(tmp_path, monkeypatch):
 
 def test_half_of_the_sample_is_private_and_half_is_a_pool(tmp_path):
     sample = module._Sample(tmp_path / "demo")
-    assert (len(sample.people), len(sample.public), len(sample.test)) == (6542, 6542, 700)
-    assert all(len({each.intent for each in part}) == INTENTS for part in (sample.people, sample.public, sample.test))
-    sample.place()
+    assert (len(sample.private), len(sample.public), len(sample.test)) == (6542, 6542, 700)
+    assert all(len({each.intent for each in part}) == INTENTS for part in (sample.private, sample.public, sample.test))
+    sample.save()
     assert len({row["user"] for row in rows(sample.private_file)}) == 6542
     assert {name for row in rows(sample.pool_file) for name in row} == {"text"}
     held_out, private = rows(sample.test_file), rows(sample.private_file)
     assert list(held_out[0]) == list(private[0])  # so that a report takes it as --held-out with --user
     assert len({row["user"] for row in held_out + private}) == 6542 + 700
-    sample.place()  # it is its own
+    sample.save()  # it is its own
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_second_run_replaces_the_first_and_says_what_a_classifier_reaches(work
     assert (work / "dptext-demo/synthetic.jsonl").read_bytes() != first
     assert (code, err) == (0, "")
     accuracy = json.loads(out)["accuracy"]
-    synthetic, real, names, random, nothing = (accuracy[each.value] for each in module._Trained)
+    synthetic, real, names, random, nothing = (accuracy[each.value] for each in module._Training)
     assert synthetic > 0.9 > nothing > 0.75
     assert nothing > names > 0.4
     assert real > 0.94
@@ -90,7 +90,7 @@ def test_a_second_run_replaces_the_first_and_says_what_a_classifier_reaches(work
 def test_the_demo_needs_no_more_than_the_lean_environment(lean):
     _, out, err = lean
     assert err.endswith("set()\n"), err
-    assert "What is promised" in out
+    assert "Guarantee" in out
 
 
 @pytest.mark.parametrize("name", ["people.jsonl", "pool.jsonl", "synthetic.jsonl"])
@@ -99,6 +99,6 @@ def test_the_demo_does_not_overwrite_files_of_somebody_else(work, run, name):
     (work / "mine" / name).write_text("precious")
     code, _, err = run("demo", "--folder", "mine", "-q")
     assert code == 2
-    assert "not the demo's" in err
+    assert "files that are not the demo's" in err
     assert (work / "mine" / name).read_text() == "precious"
     assert len(list((work / "mine").iterdir())) == 1

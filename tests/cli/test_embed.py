@@ -206,8 +206,8 @@ def test_the_vectors_go_into_privatize(work, embed, run):
         (["--unit", "document", "--user", "author"], 2, "--unit document protects no users"),
         (["--unit", "document", "--new-words", "1"], 2, "--new-words protects users"),
         (["--unit", "person"], 2, "person"),
-        (["--levels", "a=1"], 2, "give both"),
-        (["--level", "wish"], 2, "give both"),
+        (["--levels", "a=1"], 2, "must be given together"),
+        (["--level", "wish"], 2, "must be given together"),
         (["--level", "wish", "--levels", "a=1", "--epsilon", "8"], 2, "leave --epsilon out"),
         (["--level", "wish", "--levels", "a=1,a=2"], 2, "each name once"),
         (["--level", "wish", "--levels", "a"], 2, "--levels expects NAME=EPSILON"),
@@ -523,7 +523,7 @@ def test_the_reading_for_new_words_has_to_be_of_the_rows_that_are_charged_as_wel
 def test_a_ledger_and_a_seed_do_not_go_together(work, embed):
     Ledger.create("book", epsilon=10)
     code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book", "--seed", 1)
-    assert (code, "a seed voids the promise" in err) == (2, True)
+    assert (code, "leave out --seed" in err) == (2, True)
 
 
 def test_levels_from_a_line():
@@ -539,7 +539,7 @@ def test_a_plan_reads_public_texts_and_writes_nothing(work, run, vectors):
     command = ["embed", "--vectors", vectors, "--plan"]
     code, out, err = run(*command, "--people", "1000", "--public", "public.txt")
     assert (code, err) == (0, "")
-    assert "nothing\nprivate was read" in out
+    assert "no\nprivate text was read" in out
     assert max(map(len, out.splitlines())) <= 80
     code, out, _ = run(*command, "--people", "1000", "--public", "public.txt", "--epsilon", "8", "--json")
     assert [each["epsilon"] for each in json.loads(out)] == [8.0]

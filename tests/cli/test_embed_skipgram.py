@@ -130,12 +130,12 @@ def test_a_ledger_charges_every_user_once(work, embed):
         (["--resume", "--checkpoint", "c"], "--checkpoint, --resume is for --method skip-gram"),
         (["--unit", "pair"], "--unit pair is for --method skip-gram"),
         (["--method", "skip-grams"], "skip-grams"),
-        ([*LITTLE, "--resume"], "needs the checkpoint of the interrupted run"),
-        ([*LITTLE, "--checkpoint", "c", "--new-words", "1"], "leave out --checkpoint or --new-words"),
-        ([*LITTLE, "--checkpoint", "c", "--ledger", "book"], "leave out --ledger or --checkpoint"),
-        ([*LITTLE, "--unit", "pair", "--ledger", "book"], "nobody can count pairs"),
+        ([*LITTLE, "--resume"], "--checkpoint FILE of the interrupted run"),
+        ([*LITTLE, "--checkpoint", "c", "--new-words", "1"], "leave out --checkpoint"),
+        ([*LITTLE, "--checkpoint", "c", "--ledger", "book"], "leave out --checkpoint"),
+        ([*LITTLE, "--unit", "pair", "--ledger", "book"], "charges users or documents"),
         ([*LITTLE, "--unit", "pair", "--user", "author"], "--unit pair protects no users"),
-        ([*LITTLE, "--unit", "pair", "--new-words", "1"], "leave out --new-words or --unit pair"),
+        ([*LITTLE, "--unit", "pair", "--new-words", "1"], "--unit user"),
         ([*LITTLE, "--steps", "0"], "steps must be"),
         ([*LITTLE, "--sampling-rate", "2"], "sampling_rate must be"),
         ([*LITTLE, "--epsilon", "0"], "epsilon must be"),
@@ -152,7 +152,7 @@ def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options
 
 def test_progress_shows_steps_and_what_is_spent(work, embed, monkeypatch):
     shown = []
-    monkeypatch.setattr(console.Bar, "shown", property(lambda _bar: True))
+    monkeypatch.setattr(console.Bar, "is_visible", property(lambda _bar: True))
     monkeypatch.setattr(console.Bar, "step", lambda _bar, done, steps, what: shown.append((done, steps, what)))
     assert embed("in.jsonl", "-o", "shared", *LITTLE, "-q") == (0, "", "")
     assert [(done, steps) for done, steps, _ in shown] == [(n, 5) for n in range(6)]
@@ -218,7 +218,7 @@ def test_a_resumed_training_ends_where_an_uninterrupted_one_does(work, embed, mo
     with monkeypatch.context() as patched:
         patched.setattr(Run, "on", stopped)
         code, _, err = embed(*options, "--checkpoint", "run", "-o", "shared")
-    assert (code, "--resume to go on" in err, sorted(os.listdir())) == (130, True, ["in.jsonl", "run"])
+    assert (code, "add --resume" in err, sorted(os.listdir())) == (130, True, ["in.jsonl", "run"])
     code, _, err = embed(*options, "--checkpoint", "run", "--resume", "-o", "shared", "--steps", 6)
     assert (code, "other parameters" in err, Path("run").exists()) == (3, True, True)
     assert embed(*options, "--checkpoint", "run", "--resume", "-o", "shared") == (0, "", "")

@@ -56,7 +56,7 @@ NO_TRAIN = ("encode", "in.jsonl", "-o", "out.parquet", "--hide", "gender", "--ta
 def test_without_public_rows_and_a_terminal_it_wants_a_yes(work, run, more):
     code, out, err = run(*NO_TRAIN, "--encoder", "small.txt", *more)
     assert (code, out) == (2, "")
-    assert "name public rows (--train FILE), or go on all the same (--yes)" in err
+    assert "name public rows (--train FILE), or confirm with --yes" in err
     assert not Path("out.parquet").exists()
 
 
@@ -66,7 +66,7 @@ def test_without_public_rows_it_asks_before_it_trains(work, run, monkeypatch):
     monkeypatch.setattr("dptext.cli.hide.confirm", lambda question, **_: asked.append(question))
     code, out, err = run(*NO_TRAIN, "--encoder", "small.txt")
     assert (code, out) == (1, "")
-    assert "trained on IN, whose documents that does not protect" in asked[0]
+    assert "trained on IN, and its documents are not protected" in asked[0]
     assert len(asked) == 1
     assert "Training on" not in err
     assert "Nothing was written" in err
@@ -129,7 +129,7 @@ def test_csv_and_parquet_and_a_recurrent_encoder(work, run):
         assert code == 0, err
     code, _, err = hide(run, "--encoder", "gru", "--train", "public.jsonl", "--force", "--save", "device")
     assert code == 0, err
-    assert "reading and writing, loss of a word" in err
+    assert "autoencoder, loss per word" in err
     assert statement().parameters["encoder"] == "GRU"
     assert sorted(each.name for each in Path().glob("device*")) == ["device"]  # no checkpoint is left
     code, _, err = run("encode", "in.jsonl", "-o", "again.parquet", "--encoder", "device")
@@ -150,7 +150,7 @@ def test_an_interrupted_training_says_where_it_is_kept_and_goes_on(work, run, mo
     monkeypatch.setattr(Game, "look", interrupted)
     code, _, err = hide(run, "--save", "device")
     assert code == 130
-    assert "the same command goes on with the training, which device.training keeps" in err
+    assert "to resume the training from device.training" in err
     kept = Path("device.training")
     assert kept.stat().st_mode & 0o077 == 0
     assert SECRET.encode() not in kept.read_bytes()

@@ -76,7 +76,7 @@ def test_vectors_that_were_learned_are_checked_and_their_account_is_computed_aga
         "vectors.bin is a copy of these vectors",
         "the promise to users of the level 'strict' follows from the parameters",
         "the promise to everybody follows from the parameters",
-    } <= {each["check"] for each in found["checks"]}
+    } <= {each["name"] for each in found["checks"]}
     assert (found["refuted"], found["verdict"]["outcome"], found["verdict"]["allowed"]) == (False, "exact", 8.0)
     code, out, _ = run("audit", made / "learned" / "privacy.json")
     assert code == 0

@@ -65,12 +65,12 @@ def test_show_fits_into_eighty_columns_and_names_nobody(run, filled, monkeypatch
     assert max(map(len, out.splitlines())) <= 80
     assert SECRET not in out
     for line in (
-        "  limits     epsilon 12, 4 releases, for each unit",
-        "  counts     epsilon per unit of summed euclidean distance",
-        "  charged    100 texts; 10 of them have nothing left",
-        "  median     spent epsilon 5; left epsilon 7 and 3 releases",
-        "  most       spent epsilon 12; left epsilon 0 and 1 release",
-        "2 releases pending: still running, or died. If nothing of it came out:",
+        "  limits    epsilon 12, 4 releases, per unit",
+        "  currency  epsilon per unit of summed euclidean distance",
+        "  charged   100 texts; 10 of them have no budget left",
+        "  median    spent epsilon 5; left epsilon 7 and 3 releases",
+        "  most      spent epsilon 12; left epsilon 0 and 1 release",
+        "2 releases pending: still running, or died. If its output exists:",
         "  dptext ledger void my.ledger RELEASE_ID",
     ):
         assert line in re.sub(r" +\n", "\n", out), line
@@ -84,7 +84,7 @@ def test_show_of_an_empty_ledger(run):
     Ledger.create("my.ledger", releases=1)
     code, out, _ = run("show", "my.ledger")
     assert code == 0
-    assert "none yet; the first one fixes what is counted" in out
+    assert "none yet; the first one fixes the unit" in out
     assert json.loads(run("show", "my.ledger", "--json")[1])["terms"] is None
     assert run("show", "my.ledger", "--quiet") == (0, "", "")
 
@@ -102,28 +102,24 @@ def test_show_as_json(run, filled):
     assert data["median"]["spent"] == 5
 
 
-def test_left_takes_the_value_from_the_line_or_from_standard_input(run, filled, monkeypatch):
-    said = "in 3 releases; spent epsilon 12; left epsilon 0 and 1 release\n"
-    assert run("left", "my.ledger", "--value", SECRET) == (0, said, "")
-    for given in (SECRET, SECRET + "\n", SECRET + "\r\n"):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-        assert run("left", "my.ledger") == (0, said, "")
-    assert run("left", "my.ledger", "--value", "nobody")[1].startswith(
-        "in 0 releases; spent epsilon 0; left epsilon 12"
-    )
-    code, out, _ = run("left", "my.ledger", "--value", SECRET, "--json")
-    assert code == 0
-    assert json.loads(out)["releases"] == 3
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"abc\xff")))
-    code, _, err = run("left", "my.ledger")
-    assert (code, err) == (2, "dptext: expected UTF-8 on standard input, byte 4 is not\n")
+def test_left_reads_the_value_from_standard_input(run, filled, monkeypatch):
+    def left(value, *options):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(value)))
+        return run("left", "my.ledger", *options)
+
+    for ending in ("", "\n", "\r\n"):
+        output = left((SECRET + ending).encode())
+        assert output == (0, "in 3 releases; spent epsilon 12; left epsilon 0 and 1 release\n", "")
+    assert left(b"nobody")[1].startswith("in 0 releases; spent epsilon 0; left epsilon 12")
+    assert json.loads(left(SECRET.encode(), "--json")[1])["releases"] == 3
+    assert left(b"abc\xff")[::2] == (2, "dptext: standard input must be UTF-8, byte 4 is not\n")
 
 
 def test_void_takes_a_unique_beginning(run, filled):
     code, _, err = run("void", "my.ledger", "999")
     assert (code, err) == (2, "dptext: 2 releases begin with '999': give more of the id\n")
     code, out, err = run("void", "my.ledger", "night")
-    assert (code, out, err) == (0, "", "Voided nightly: 10 texts have their budget back.\n")
+    assert (code, out, err) == (0, "", "Voided nightly: the budget of 10 texts is refunded.\n")
     assert filled.left(SECRET).spent == 10
     code, out, err = run("void", "my.ledger", "9" * 31 + "8", "--json", "--quiet")
     assert (code, json.loads(out), err) == (0, {"voided": "9" * 31 + "8", "units": 10}, "")

@@ -9,7 +9,7 @@ import typer
 
 import dptext
 from dptext.cli import main, options
-from dptext.cli.app import program
+from dptext.cli.app import program, with_options
 
 SHARED = {
     *(each.name for kind in (options.Rows, options.Run) for each in fields(kind)),
@@ -116,10 +116,10 @@ def test_a_command_gets_objects_of_plain_values(given, expected):
     seen = []
     app = typer.Typer()
 
-    @app.command()
-    @options.collected
     def command(*, several: Several, file: Annotated[tuple[str, ...], typer.Argument()]) -> None:
         seen.append((several, file))
+
+    app.command()(with_options(command))
 
     app(["in", "put", *given], standalone_mode=False)
     assert seen == [(expected, ("in", "put"))]

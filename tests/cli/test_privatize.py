@@ -82,7 +82,7 @@ def test_a_folder_goes_to_a_folder_file_by_file(work, privatize):
     before = file_digest("private/deep/b.jsonl")
     code, _, err = privatize("texts", "-o", "private", "--keep", "id!", "--resume")
     assert code == 0
-    assert "deep/b.jsonl is there already: left as it is" in err
+    assert "deep/b.jsonl exists already and is left unchanged" in err
     assert file_digest("private/deep/b.jsonl") == before
     assert len(read("private/a.jsonl")) == 3
 
@@ -306,7 +306,7 @@ def test_an_empty_file_in_a_folder_is_left_out_and_said(work, privatize):
     (work / "texts" / "b.jsonl").write_text("")
     code, _, err = privatize("texts", "-o", "private")
     assert code == 0
-    assert "texts/b.jsonl holds no documents: left out" in err
+    assert "texts/b.jsonl holds no documents and is left out" in err
     assert not os.path.exists("private/b.jsonl")
 
 

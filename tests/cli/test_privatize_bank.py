@@ -99,7 +99,7 @@ def test_folders_quiet_json_and_a_resumed_run(work, privatize):
     os.remove("private/a.jsonl.privacy.json")
     code, out, err = privatize("texts", "-o", "private", "--resume", "--json")
     assert (code, json.loads(out)["documents"]) == (0, 4)
-    assert "deep/b.jsonl is there already: left as it is" in err
+    assert "deep/b.jsonl exists already and is left unchanged" in err
     for other in (["--unit", "document"], ["--set", "size=2"]):
         code, _, err = privatize("texts", "-o", "private", "--resume", *other)
         assert (code, "is of another run" in err) == (2, True)

@@ -158,10 +158,10 @@ def test_what_nobody_foresaw_is_one_line_without_its_text(work, capsys, monkeypa
     def fault(*_, **__):
         raise ZeroDivisionError("what somebody wrote")
 
-    monkeypatch.setattr("dptext.cli.explain.read_statement", fault)
+    monkeypatch.setattr("dptext.methods.registry.read_statement", fault)
     assert main(["explain", str(work / "s.json")]) == 1
     err = capsys.readouterr().err
-    assert err.startswith("dptext: a fault of the program (cli/explain.py, line ")
+    assert err.startswith("dptext: internal error (methods/registry.py, line ")
     assert "ZeroDivisionError; please report it" in err
     assert err.count("\n") == 1
     assert "somebody" not in err

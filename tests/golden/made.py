@@ -256,7 +256,6 @@ COMMANDS = (
     "ledger create book.db --epsilon 2000",
     "privatize in.jsonl -o charged.jsonl --epsilon 12 --text text --ledger book.db --user user {words}",
     "ledger show book.db",
-    "ledger left book.db --value u1",
     "ledger settle book.db nothing",
     "privatize in.csv -o b.csv --epsilon 12 --text review {words} --mechanism madlib",
     "privatize in.txt -o c.txt --epsilon 12 {words} --mechanism santext",

@@ -1,4 +1,4 @@
-"""The program: its commands, and what an error becomes (one line on standard error and an exit code)."""
+"""The program: its commands, and the line on standard error and the exit code for every error."""
 
 from __future__ import annotations
 
@@ -8,36 +8,42 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import is_dataclass
+from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from typer.core import TyperCommand
 
-from dptext.cli.console import ReaderLeftError, Stopped, say, say_error
-from dptext.cli.options import EPSILON_REQUIRED, output_option, run_option
+from dptext.cli.console import ReaderLeftError, ResumableInterrupt, say, say_error
+from dptext.cli.options import EPSILON_REQUIRED, PANELS, Output, output_option, run_option
 from dptext.display import disable_progress
 from dptext.errors import DptextError, ProtectionWarning
 
 INTERRUPTED = 130
 INPUT_OUTPUT = 4
 
-# Typer carries a copy of click in some versions and imports it in others: its own BadParameter knows which.
-UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+# Typer contains a copy of click in some versions and imports it in others.
+UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 _COMMANDS = {  # command: module
-    "demo": "demo", "advise": "choose", "synthesize": "synthesize", "classify": "classify", "privatize": "privatize",
-    "bank": "bank", "encode": "encode", "embed": "embed", "explain": "explain", "audit": "audit", "report": "report",
-    "calibrate": "calibrate", "attack": "attack", "ledger": "ledger", "playground": "choose",
+    "demo": "demo", "advise": "prepare", "synthesize": "synthesize", "classify": "labels", "privatize": "privatize",
+    "bank": "prepare", "encode": "encode", "embed": "embed", "explain": "releases", "audit": "releases",
+    "report": "releases", "calibrate": "calibrate", "attack": "attack", "ledger": "ledger", "playground": "prepare",
 }  # fmt: skip
-_EVERYWHERE = ("as_json", "quiet", "verbose")
+_SHARED_OPTIONS = ("as_json", "quiet", "verbose")
+
+
+# -- from functions to commands ----------------------------------------------------------------------------------
 
 
 class Command(TyperCommand):
@@ -46,13 +52,15 @@ class Command(TyperCommand):
     _shared: tuple[Any, ...] | None = None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        own: list[Any] = [*super().get_params(ctx)]
-        own[-1].rich_help_panel = "Run"  # --help
+        params: list[Any] = [*super().get_params(ctx)]
+        help_option = params.pop()
+        help_option.rich_help_panel = "Run"
         if self._shared is None:
-            self._shared = tuple(copy(each) for each in ctx.find_root().command.params if each.name in _EVERYWHERE)
+            program_options = ctx.find_root().command.params
+            self._shared = tuple(copy(option) for option in program_options if option.name in _SHARED_OPTIONS)
             for option in self._shared:
                 option.expose_value = False  # their callbacks note them
-        return [*own[:-1], *self._shared, own[-1]]
+        return [*params, *self._shared, help_option]
 
 
 def program(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -67,46 +75,110 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
     for name in arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS:
         command = getattr(import_module(f"dptext.cli.{_COMMANDS[name]}"), name)
         if isinstance(command, typer.Typer):
-            for each in command.registered_commands:
-                each.cls = Command
-            app.add_typer(command)
+            group = copy(command)
+            group.registered_commands = [copy(member) for member in command.registered_commands]
+            for member in group.registered_commands:
+                member.cls, member.callback = Command, with_options(member.callback)
+            app.add_typer(group)
         else:
-            app.command(name, cls=Command)(command)
+            app.command(name, cls=Command)(with_options(command))
     return app
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def with_options(command: Any) -> Callable[..., None]:
+    """Return a command with one parameter per option, as typer needs it, from one that takes options in dataclasses."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters = [
+        parameter.replace(annotation=hints[name]) for name, parameter in signature(command).parameters.items()
+    ]
+    options = [option for parameter in parameters for option in _options_of(parameter)]
+
+    @wraps(command)
+    def run(context: typer.Context, **values: Any) -> None:
+        for option in options:
+            if option.default == () or isinstance(values[option.name], list):
+                values[option.name] = tuple(values[option.name] or ())
+        command(**{parameter.name: _argument(parameter, context, values) for parameter in parameters})
+
+    described: Any = run
+    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    described.__signature__ = Signature([context, *map(_for_typer, sorted(options, key=_panel))])
+    described.__annotations__ = {}
+    described.__doc__ = "\n\n".join(" ".join(part.split()) for part in (command.__doc__ or "").split("\n\n"))
+    return run
+
+
+def _options_of(parameter: Parameter) -> list[Parameter]:
+    kind = parameter.annotation
+    if kind is Output or not is_dataclass(kind):
+        return [] if kind is Output else [parameter]
+    group: Any = kind
+    hints = get_type_hints(group, include_extras=True)
+    return [option.replace(annotation=hints[option.name]) for option in signature(group).parameters.values()]
+
+
+def _argument(parameter: Parameter, context: typer.Context, values: dict[str, Any]) -> Any:
+    if parameter.annotation is Output:
+        return Output(**{name: context.meta.get(name, False) for name in ("as_json", "quiet")})
+    if not is_dataclass(parameter.annotation):
+        return values[parameter.name]
+    group: Any = parameter.annotation
+    return group(**{option.name: values[option.name] for option in _options_of(parameter)})
+
+
+def _panel(option: Parameter) -> int:
+    panel = get_args(option.annotation)[1].rich_help_panel
+    return PANELS.index(panel) if panel in PANELS else -1
+
+
+def _for_typer(option: Parameter) -> Parameter:
+    """Replace a tuple by a list: typer does not support tuples of any length."""
+    kind, info = get_args(option.annotation)
+    default = option.default
+    if kind is bool and info.default is ...:  # no flags are named: typer would add --no-NAME
+        info.param_decls = (f"--{option.name.replace('_', '-')}",)
+    if get_origin(kind) is tuple:
+        item: Any = get_args(kind)[0]
+        kind, default = (list[item] | None, None) if default == () else (list[item], default)
+    annotated: Any = Annotated
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotated[kind, info])
+
+
+# -- options of the program ----------------------------------------------------------------------------------------
+
+
+def _print_version(value: bool) -> None:
+    if value:
         typer.echo(f"dptext {version('dptext')}")
         raise typer.Exit
 
 
 def _remember(context: typer.Context, option: typer.CallbackParam, value: bool) -> bool:
-    """Note that --json or --quiet is there, before or after the name of the command."""
+    """Note --json or --quiet, before or after the name of the command."""
     if value:
         context.meta[str(option.name)] = True
     return value
 
 
-def _set_verbose(wanted: bool) -> bool:
-    if wanted:
+def _set_verbose(value: bool) -> bool:
+    if value:
         logger = logging.getLogger("dptext")
         logger.setLevel(logging.DEBUG)
         if not logger.handlers:
             logger.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
-    return wanted
+    return value
 
 
 def _common(
     *,
     _version: Annotated[
-        bool, run_option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool, run_option("Print the version and exit.", None, "--version", "-V", callback=_print_version, is_eager=True)
     ] = False,
     as_json: Annotated[
-        bool, output_option("--json", callback=_remember, help="Print the result as JSON on standard output.")
+        bool, output_option("Print the result as JSON on standard output.", None, "--json", callback=_remember)
     ] = False,
-    quiet: Annotated[bool, run_option("--quiet", "-q", callback=_remember, help="Print errors only.")] = False,
-    verbose: Annotated[bool, run_option("--verbose", "-v", callback=_set_verbose, help="Log every step.")] = False,
+    quiet: Annotated[bool, run_option("Print errors only.", None, "--quiet", "-q", callback=_remember)] = False,
+    verbose: Annotated[bool, run_option("Log every step.", None, "--verbose", "-v", callback=_set_verbose)] = False,
 ) -> None:
     """Release texts with differential privacy.
 
@@ -116,53 +188,47 @@ def _common(
     """
 
 
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM (a scheduler, a container that stops) cleans up like Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _environment() -> Iterator[None]:
+    """Treat SIGTERM (a scheduler, a container that stops) like Ctrl-C, and restore signals and logging at the end."""
+    logger = logging.getLogger("dptext")
+    level, handlers = logger.level, logger.handlers[:]
+    is_main_thread = threading.current_thread() is threading.main_thread()
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = signal.signal(signal.SIGTERM, interrupt) if is_main_thread else None
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _say_fault(error: Exception) -> None:
-    """Print where an unexpected error was raised, but not its message, which may hold a text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    package = Path(__file__).parents[1]
-    ours = [each for each in frames if package in Path(each.filename).parents]
-    where = f"{Path(ours[-1].filename).relative_to(package)}, line {ours[-1].lineno}"
-    say_error(
-        f"a fault of the program ({where}): {type(error).__name__}; please report it (dptext --verbose shows more)"
-    )
-    for each in frames if logging.getLogger("dptext").isEnabledFor(logging.DEBUG) else ():
-        say(f"  {each.filename}, line {each.lineno}, in {each.name}")
-
-
-@contextmanager
-def _logging_as_it_was() -> Iterator[None]:
-    logger = logging.getLogger("dptext")
-    level, handlers = logger.level, logger.handlers[:]
-    try:
-        yield
-    finally:
+        if is_main_thread:
+            signal.signal(signal.SIGTERM, before)
         logger.setLevel(level)
         logger.handlers[:] = handlers
 
 
-@_logging_as_it_was()
+def _say_bug(error: Exception) -> None:
+    """Print where an unexpected error was raised, but not its message, which may hold a text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    package = Path(__file__).parents[1]
+    last = [frame for frame in frames if package in Path(frame.filename).parents][-1]
+    place = f"{Path(last.filename).relative_to(package)}, line {last.lineno}"
+    say_error(f"internal error ({place}): {type(error).__name__}; please report it (dptext --verbose shows more)")
+    if logging.getLogger("dptext").isEnabledFor(logging.DEBUG):
+        for frame in frames:
+            say(f"  {frame.filename}, line {frame.lineno}, in {frame.name}")
+
+
+@_environment()
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Run one command of the program and return its exit code (`dptext.cli.main`)."""
     disable_progress()  # commands show their own progress
     try:
-        with _terminated_like_interrupted(), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ProtectionWarning)  # commands print it before they start
             code = app(args=list(arguments), standalone_mode=False)
         sys.stdout.flush()
@@ -172,28 +238,27 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         return error.exit_code
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
-        where = f"; see: {context.command_path} --help" if context is not None else ""
+        hint = "" if context is None else f"; see: {context.command_path} --help"
         message = error.format_message().rstrip(".")
         if message.startswith("Missing option '--epsilon'"):
-            message, where = EPSILON_REQUIRED, ""
+            message, hint = EPSILON_REQUIRED, ""
         if message:  # a group of commands prints its help alone
-            say_error(f"{message}{where}")
+            say_error(f"{message}{hint}")
         return int(error.exit_code)
-    except Stopped as error:
+    except ResumableInterrupt as error:
         say_error("interrupted", error)
         return INTERRUPTED
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except (OSError, MemoryError) as error:
-        problem = getattr(error, "strerror", None) or type(error).__name__
-        is_memory = isinstance(error, MemoryError)
-        say_error(
-            "out of memory: use fewer words (--limit)" if is_memory else f"input or output failed: {problem}", error
-        )
+    except MemoryError as error:
+        say_error("out of memory: use fewer words (--limit)", error)
+        return INPUT_OUTPUT
+    except OSError as error:
+        say_error(f"input or output failed: {error.strerror or type(error).__name__}", error)
         return INPUT_OUTPUT
     except Exception as error:  # noqa: BLE001  a traceback's last line may hold a text
-        _say_fault(error)
+        _say_bug(error)
         return DptextError.exit_code
-    if code == INTERRUPTED:  # what typer makes of Ctrl-C
+    if code == INTERRUPTED:  # typer's exit code for Ctrl-C
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dptext.cli import options
+from dptext.cli.console import filled
 from dptext.cli.options import input_option, method_option
 from dptext.methods.attacks import AttackResult
 from dptext.methods.registry import attack_release
@@ -20,11 +20,7 @@ attack = typer.Typer(
     no_args_is_help=True,
 )
 
-_WIDTH = 79
-UserOfRows = Annotated[
-    str | None,
-    input_option("--user", metavar="COLUMN", help="Column that names the author of several rows."),
-]
+UserOfRows = Annotated[str | None, input_option("Column that names the author of several rows.", "COLUMN", "--user")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +39,12 @@ class PairOptions:
 
 
 @attack.command()
-@options.collected
 def linkage(
     *,
     files: PairOptions,
     bank: options.BankOfRelease = None,
     informed: Annotated[
-        bool, method_option("--informed", help="Word replacement: also attack by likelihood under the mechanism.")
+        bool, method_option("Word replacement: also attack by likelihood under the mechanism.")
     ] = False,
     output: options.Output,
 ) -> None:
@@ -63,7 +58,6 @@ def linkage(
 
 
 @attack.command()
-@options.collected
 def recovery(files: PairOptions, output: options.Output) -> None:
     """Recover the original words from the private ones.
 
@@ -76,13 +70,12 @@ def recovery(files: PairOptions, output: options.Output) -> None:
 
 
 @attack.command()
-@options.collected
 def attribute(
     *,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Private texts or vectors (.parquet), with a column of labels.")
     ],
-    label: Annotated[str, input_option(metavar="COLUMN", help="Attribute that the attack infers.")],
+    label: Annotated[str, input_option("Attribute that the attack infers.", "COLUMN")],
     text: options.Text = "text",
     user: UserOfRows = None,
     output: options.Output,
@@ -97,18 +90,14 @@ def attribute(
 
 
 @attack.command()
-@options.collected
 def membership(
     *,
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="A released distribution, or a folder of dptext embed.")
     ],
-    members: Annotated[
-        Path | None, input_option(metavar="FILE", help="Distribution: texts of people who are in it.")
-    ] = None,
+    members: Annotated[Path | None, input_option("Distribution: texts of people who are in it.", "FILE")] = None,
     others: Annotated[
-        Path | None,
-        input_option(metavar="FILE", help="Distribution: texts of people who are not in it, preferably twice as many."),
+        Path | None, input_option("Distribution: texts of people who are not in it, preferably twice as many.", "FILE")
     ] = None,
     text: options.Text = "text",
     user: UserOfRows = None,
@@ -124,14 +113,10 @@ def membership(
 
 
 @attack.command()
-@options.collected
 def neighbours(
     *,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Word vectors learned from private texts.")],
-    pairs: Annotated[
-        Path,
-        input_option(metavar="FILE", help="Names and their secrets: words in the columns name and secret."),
-    ],
+    pairs: Annotated[Path, input_option("Names and their secrets: words in the columns name and secret.", "FILE")],
     output: options.Output,
 ) -> None:
     """Find the secret that belongs to a name by nearest neighbours in the word vectors.
@@ -146,7 +131,7 @@ def neighbours(
 
 def _attack(name: str, release: Path, output: options.Output, **inputs: Any) -> None:
     result = attack_release(name, release, **inputs, seed=options.ANALYSIS_SEED, say=output.say)
-    output.answer(lambda: _as_dict(result), lambda: typer.echo("\n".join(_lines(result))))
+    output.print_result(lambda: _as_dict(result), lambda: typer.echo("\n".join(_lines(result))))
 
 
 def _as_dict(result: AttackResult) -> dict[str, Any]:
@@ -155,7 +140,7 @@ def _as_dict(result: AttackResult) -> dict[str, Any]:
 
 
 def _lines(result: AttackResult) -> list[str]:
-    lines = ["ATTACK", _filled(result.description)]
+    lines = ["ATTACK", filled(result.description)]
     if result.scores:
         lines.append("\nSUCCESS (95% intervals)")
     for name in dict.fromkeys(score.attack for score in result.scores):
@@ -164,8 +149,4 @@ def _lines(result: AttackResult) -> list[str]:
             comparison = "better than" if score.succeeded else "no better than"
             baseline = "blind guess" if score.baseline_name.startswith("guessing") else score.baseline_name
             lines.append(f"    {score.measure:<32} {score.score!s:<24} {comparison} {score.baseline:.3f} ({baseline})")
-    return [*lines, "\nMEANING", *map(_filled, result.meaning)]
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return [*lines, "\nMEANING", *map(filled, result.meaning)]

@@ -1,4 +1,4 @@
-"""The console: standard streams that may be closed, messages, tables, questions and progress bars."""
+"""The console: standard streams that may be closed, messages, questions and progress bars."""
 
 from __future__ import annotations
 
@@ -20,21 +20,27 @@ from dptext.display import progress_columns
 from dptext.errors import StorageError
 from dptext.io.documents import DocumentReader
 
+WIDTH = 79
+_MAX_LINE = 1000
+
+
+# -- standard streams ----------------------------------------------------------------------------------------------
+
 
 class ReaderLeftError(StorageError):
-    """Nobody reads standard output any more (``| head``)."""
+    """The reader of standard output is gone (``| head``)."""
 
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Within it standard output raises a `StorageError` where it cannot be written, and standard error nothing."""
+    """Raise a `StorageError` if standard output cannot be written; ignore errors of standard error."""
     _occupy_descriptors()
     before: tuple[Any, Any] = sys.stdout, sys.stderr
     for stream in before:
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal or pipe may know fewer letters than we print
-    output: Any = _Stream(before[0] or _closed(1), _refuse)
-    messages: Any = _Stream(before[1] or _closed(2), _ignore)
+            stream.reconfigure(errors="backslashreplace")  # a terminal or pipe may lack some letters
+    output: Any = _Stream(before[0] or _closed_stream(1), _raise)
+    messages: Any = _Stream(before[1] or _closed_stream(2), lambda _error: None)
     sys.stdout, sys.stderr = output, messages
     try:
         yield
@@ -43,36 +49,32 @@ def standard_streams() -> Iterator[None]:
 
 
 def _occupy_descriptors() -> None:
-    """A standard descriptor that is closed would become the next file that is opened, and take what is printed."""
+    """Open the null device for closed standard descriptors: the next opened file would receive the messages."""
     for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
             os.fstat(descriptor)
         except OSError:
-            opened = os.open(os.devnull, mode)  # the lowest that is free
-            os.set_inheritable(opened, True)  # for workers
+            lowest_free = os.open(os.devnull, mode)
+            os.set_inheritable(lowest_free, True)  # for workers
 
 
-def _closed(descriptor: int) -> Any:
-    """A stream that cannot be written, in place of the None that Python has for one that was closed."""
+def _closed_stream(descriptor: int) -> Any:
+    """Return a stream that cannot be written, instead of the None that Python has for a closed one."""
     raw = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115  a descriptor has no path
     return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
-def _refuse(error: OSError) -> NoReturn:
+def _raise(error: OSError) -> NoReturn:
     if isinstance(error, BrokenPipeError):
-        raise ReaderLeftError("the reader of the output went away") from None
+        raise ReaderLeftError("the reader of standard output is gone") from None
     raise StorageError(f"cannot write to standard output: {error.strerror or type(error).__name__}") from None
 
 
-def _ignore(_error: OSError) -> None:
-    pass
-
-
 class _Stream:
-    """A standard stream that calls ``failed`` whenever it is used after it failed, and goes to the null device then."""
+    """A standard stream that calls ``on_error`` at every use after its first error, and writes to the null device."""
 
-    def __init__(self, stream: Any, failed: Callable[[OSError], None]) -> None:
-        self._stream, self._failed = stream, failed
+    def __init__(self, stream: Any, on_error: Callable[[OSError], None]) -> None:
+        self._stream, self._on_error = stream, on_error
         self._error: OSError | None = None
 
     def write(self, data: Any) -> int:
@@ -84,112 +86,50 @@ class _Stream:
 
     @property
     def buffer(self) -> _Stream:
-        return _Stream(self._stream.buffer, self._failed)
+        return _Stream(self._stream.buffer, self._on_error)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _try(self, use: Callable[..., object], *arguments: Any) -> None:
+    def _try(self, function: Callable[..., object], *arguments: Any) -> None:
         if self._error is None:
             try:
-                use(*arguments)
+                function(*arguments)
             except OSError as error:
                 self._error = error
-                self._give_up()
+                with suppress(OSError):
+                    null = os.open(os.devnull, os.O_WRONLY)
+                    os.dup2(null, self._stream.fileno())
+                    os.close(null)
+                    self._stream.flush()
         if self._error is not None:
-            self._failed(self._error)
+            self._on_error(self._error)
 
-    def _give_up(self) -> None:
-        with suppress(OSError):
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self._stream.fileno())
-            os.close(null)
-            self._stream.flush()
+
+# -- messages ------------------------------------------------------------------------------------------------------
 
 
 def stdout() -> Console:
-    """Standard output for people: as wide as the terminal, 100 columns where there is none."""
+    """Return standard output for people: as wide as the terminal, 100 columns without one."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=100)
 
 
-def print_json(found: object) -> None:
-    """A result on standard output, for programs: letters as they are where the stream can hold all of them."""
-    holds_all = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
-    typer.echo(json.dumps(found, ensure_ascii=not holds_all))
+def print_json(result: object) -> None:
+    """Print a result for programs, with ASCII escapes if the stream is not UTF-8."""
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    typer.echo(json.dumps(result, ensure_ascii=not is_utf8))
+
+
+def filled(text: str, indent: str = "  ", hang: str = "") -> str:
+    """Break a paragraph into lines of a terminal, indented."""
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent + hang, break_on_hyphens=False)
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """Lines for the person who runs the command; standard output stays clean."""
+    """Print lines for the person who runs the command; standard output stays clean."""
     if not quiet:
-        sys.stderr.write("".join(f"{_fitting(_shown(line))}\n" for line in text.split("\n")))
-
-
-def _fitting(line: str) -> str:
-    """A line, in several where the terminal is narrower; names and commands are broken at spaces alone."""
-    width = min(shutil.get_terminal_size().columns, _WIDTH)
-    if len(line) <= width or not _is_terminal(sys.stderr):
-        return line
-    hang = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.fill(line, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
-
-
-def _shown(line: str) -> str:
-    if len(line) > _LONGEST_LINE:
-        line = f"{line[: _LONGEST_LINE // 2]} ... {line[-_LONGEST_LINE // 2 :]}"
-    return line if line.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
-
-
-_LONGEST_LINE = 1000
-_WIDTH = 80
-
-
-def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
-    if yes or quiet or not can_ask():
-        return True
-    sys.stderr.write(f"{_fitting(f'{_shown(question)} [y/N]')} ")
-    sys.stderr.flush()
-    answer = sys.stdin.readline()
-    if not answer.endswith("\n"):
-        say("")  # the input ended: the next line is to begin on its own
-    return answer.strip().casefold() in ("y", "yes")
-
-
-def can_ask() -> bool:
-    """Whether somebody could answer a question."""
-    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr) and _is_in_front()
-
-
-def _is_in_front() -> bool:
-    """Whether this process may read from its terminal: one in the background is stopped when it tries."""
-    with suppress(OSError, ValueError, AttributeError):  # another system, or not the terminal of this session
-        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    return True
-
-
-def _is_terminal(stream: Any) -> bool:
-    with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
-        return bool(stream.isatty())
-    return False
-
-
-class Stopped(BaseException):
-    """An interrupt after which there is something to go on with: its notes say how."""
-
-
-@contextmanager
-def stopped_with_notes() -> Iterator[None]:
-    """Let the notes of an interrupt through: typer would make an exit code of it."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        notes = getattr(error, "__notes__", ())
-        if not notes:
-            raise
-        stopped = Stopped()
-        for note in notes:
-            stopped.add_note(note)
-        raise stopped from None
+        sys.stderr.write("".join(f"{_fitted(_printable(line))}\n" for line in text.split("\n")))
 
 
 def say_error(text: str, error: BaseException | None = None) -> None:
@@ -198,20 +138,90 @@ def say_error(text: str, error: BaseException | None = None) -> None:
         say(f"dptext: {note}")
 
 
-class Bar:
-    """How far a task is, on a terminal; elsewhere nothing."""
+def _fitted(line: str) -> str:
+    """Wrap a line on a narrower terminal; names and commands are broken at spaces only."""
+    width = min(shutil.get_terminal_size().columns, WIDTH + 1)
+    if len(line) <= width or not _is_terminal(sys.stderr):
+        return line
+    hang = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
 
-    def __init__(self, progress: Progress | None, first: str) -> None:
-        self._progress = progress
-        self._now = first
-        self._task = None if progress is None else progress.add_task(first, total=None)
+
+def _printable(line: str) -> str:
+    """Shorten a line and escape control characters, which could steer the terminal."""
+    if len(line) > _MAX_LINE:
+        line = f"{line[: _MAX_LINE // 2]} ... {line[-_MAX_LINE // 2 :]}"
+    return line if line.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+
+
+# -- questions, interrupts -----------------------------------------------------------------------------------------
+
+
+def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
+    """Ask a question on an interactive terminal; without one the answer is yes."""
+    if yes or quiet or not can_ask():
+        return True
+    sys.stderr.write(f"{_fitted(f'{_printable(question)} [y/N]')} ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        say("")  # end of input: the next message needs a new line
+    return answer.strip().casefold() in ("y", "yes")
+
+
+def can_ask() -> bool:
+    """True if stdin and stderr are an interactive terminal, and this process may read from it."""
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr) and _is_foreground()
+
+
+def _is_foreground() -> bool:
+    """False in the background, where reading from the terminal stops the process."""
+    with suppress(OSError, ValueError, AttributeError):  # another system, or not the terminal of this session
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    return True
+
+
+def _is_terminal(stream: Any) -> bool:
+    with suppress(OSError, ValueError, AttributeError):  # closed, or None
+        return bool(stream.isatty())
+    return False
+
+
+class ResumableInterrupt(BaseException):
+    """An interrupt whose notes say how to resume."""
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Keep the notes of an interrupt: typer would replace it by an exit code."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        notes = getattr(error, "__notes__", ())
+        if not notes:
+            raise
+        interrupt = ResumableInterrupt()
+        for note in notes:
+            interrupt.add_note(note)
+        raise interrupt from None
+
+
+# -- progress ------------------------------------------------------------------------------------------------------
+
+
+class Bar:
+    """Progress of a command on a terminal; nothing without one."""
+
+    def __init__(self, progress: Progress | None, description: str) -> None:
+        self._progress, self._description = progress, description
+        self._task = None if progress is None else progress.add_task(description, total=None)
 
     @property
-    def shown(self) -> bool:
+    def is_visible(self) -> bool:
         return self._progress is not None
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         if self._progress is not None:
             self._progress.stop()
         yield
@@ -219,35 +229,35 @@ class Bar:
             self._progress.start()
 
     def rows(self, reader: DocumentReader, count: int) -> None:
-        self._show(f"{count:,} documents", completed=reader.position, total=reader.size or None)
+        self._update(f"{count:,} documents", reader.position, reader.size or None)
 
-    def reading(self, reader: DocumentReader, then: str, what: str = "reading") -> None:
+    def reading(self, reader: DocumentReader, then: str, description: str = "reading") -> None:
+        """Show the part of the input that is read, and ``then`` at its end."""
         if reader.size and reader.position >= reader.size:
-            self._go_on(then)
+            self._start(then)
         else:
-            self._show(what, completed=reader.position, total=reader.size or None)
+            self._update(description, reader.position, reader.size or None)
 
     def step(self, done: int, steps: int, description: str) -> None:
-        self._go_on("steps")
-        self._show(description, completed=done, total=steps)
+        self._start("steps")
+        self._update(description, done, steps)
 
-    def _show(self, description: str, *, completed: int, total: int | None) -> None:
+    def _update(self, description: str, completed: int, total: int | None) -> None:
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=completed, total=total, description=description)
 
-    def _go_on(self, description: str) -> None:
-        """Another task begins, of which nobody knows how long it takes: a bar that is full would look stuck."""
-        if self._progress is not None and self._task is not None and self._now != description:
+    def _start(self, description: str) -> None:
+        """Begin a task of unknown length: a full bar would look stuck."""
+        if self._progress is not None and self._task is not None and self._description != description:
             self._progress.remove_task(self._task)
-            self._now, self._task = description, self._progress.add_task(description, total=None)
+            self._description, self._task = description, self._progress.add_task(description, total=None)
 
 
 @contextmanager
-def progress_bar(first: str, *, quiet: bool) -> Iterator[Bar]:
-    """What is shown of a task that begins with ``first``; nothing without a terminal."""
+def progress_bar(description: str, *, quiet: bool) -> Iterator[Bar]:
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield Bar(None, first)
+        yield Bar(None, description)
         return
     with Progress(*progress_columns(), console=console, transient=True) as progress:
-        yield Bar(progress, first)
+        yield Bar(progress, description)

@@ -1,31 +1,29 @@
-"""``dptext embed``: texts of people in, word vectors to share and their statement out."""
+"""``dptext embed``: learn word vectors from private texts, and write a folder to share."""
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from dptext.cli import options
-from dptext.cli.console import print_json, progress_bar, stopped_with_notes
+from dptext.cli.console import print_json, progress_bar, resumable
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
-from dptext.cli.outputs import as_input, begin
-from dptext.cli.plans import plan_vectors
+from dptext.cli.outputs import announce, shell_argument
+from dptext.cli.plans import EmbeddingModel, describe_plan, plan_embedding, print_vector_plan, total_guarantees
 from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.participation import Unit, personal_participation
-from dptext.embeddings.plan import ReleasePlan
+from dptext.embeddings.participation import Unit
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
-from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
+from dptext.embeddings.skipgram import Progress
 from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import check_target
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, find_files, read_documents
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
-from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
+from dptext.privacy.guarantee import ApproxDP, at_most, compose
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import before_embedding, cautioned_of
 from dptext.release.run import Charges, charged
@@ -33,73 +31,39 @@ from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabular
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-Model: TypeAlias = Cooccurrence | SkipGram
 _WORDS_PER_USER = 100
-_SHOWN = 20  # times in a training, what was spent is worked out: each takes some tenths of a second
+_EPSILON_UPDATES = 20  # of the progress bar: each takes some tenths of a second
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectionOptions:
-    """Who is protected, and how strongly."""
+    """The privacy unit and its budget."""
 
     user: options.User = None
-    unit: Annotated[Unit, privacy_option(help="Privacy unit: a user, a document, or (skip-gram) a pair of words.")] = (
-        "user"
-    )
-    epsilon: Annotated[float | None, privacy_option(help="Privacy budget (epsilon) per user (or --levels).")] = None
+    unit: Annotated[Unit, privacy_option("Privacy unit: a user, a document, or (skip-gram) a pair of words.")] = "user"
+    epsilon: Annotated[float | None, privacy_option("Privacy budget (epsilon) per user (or --levels).")] = None
     delta: options.Delta = 1e-6
     level: Annotated[
         str | None,
         privacy_option(
-            metavar="COLUMN",
-            help="Public column with the privacy level of each user. Users without one get the strictest.",
+            "Public column with the privacy level of each user. Users without one get the strictest.", "COLUMN"
         ),
     ] = None
     levels: Annotated[
-        tuple[str, ...], privacy_option(metavar="NAME=EPSILON,...", help="Epsilon of each level, instead of --epsilon.")
+        tuple[str, ...], privacy_option("Epsilon of each level, instead of --epsilon.", "NAME=EPSILON,...")
     ] = ()
     new_words: Annotated[
         float | None,
-        privacy_option(
-            metavar="EPSILON", help="First learn words that no public list holds; this budget is added (extra opendp)."
-        ),
+        privacy_option("First learn words that no public list holds; this budget is added (extra opendp).", "EPSILON"),
     ] = None
-    public_users: Annotated[
-        int | None,
-        privacy_option(
-            metavar="N",
-            help="Public upper bound on the number of users: delta is checked against it, and skip-gram divides by it. "
-            "Do not count the private data.",
-        ),
-    ] = None
-
-    def check(self, method: str) -> None:
-        options.check_user(self.unit, self.user)
-        if self.unit == "pair" and method != "skip-gram":
-            raise ParameterError("--unit pair is for --method skip-gram; one release protects users or documents")
-        if self.levels and self.epsilon is not None:
-            raise ParameterError("--levels hold the epsilons: leave --epsilon out")
-        if not self.levels and self.epsilon is None:
-            raise ParameterError(options.EPSILON_REQUIRED)
-        if bool(self.levels) != (self.level is not None):
-            raise ParameterError("--level COLUMN and --levels NAME=EPSILON,... belong together: give both")
-
-    def check_new_words(self, *, seed: int | None, checkpoint: Path | None) -> None:
-        if self.new_words is None:
-            return
-        if self.unit != "user":
-            raise ParameterError(f"--new-words protects users: leave out --new-words or --unit {self.unit}")
-        if seed is not None:
-            raise ParameterError("the noise on new words takes no seed: leave out --new-words or --seed")
-        if checkpoint is not None:
-            raise ParameterError("every run draws new words afresh: leave out --checkpoint or --new-words")
+    public_users: options.PublicUsers = None
 
     @property
-    def budgets(self) -> Any:
+    def budget(self) -> Any:
         return parse_levels(self.levels) if self.levels else self.epsilon
 
     @property
-    def budget_of_words(self) -> ApproxDP | None:
+    def word_budget(self) -> ApproxDP | None:
         return None if self.new_words is None else ApproxDP(self.new_words, self.delta)
 
 
@@ -109,44 +73,32 @@ class TrainingOptions:
 
     method: Annotated[
         Literal["co-occurrences", "skip-gram"],
-        method_option(help="One noisy release of co-occurrences, or DP-SGD for many users (extra skipgram)."),
+        method_option("One noisy release of co-occurrences, or DP-SGD for many users (extra skipgram)."),
     ] = "co-occurrences"
     vectors: options.Vectors = "glove-6b-50d"
     limit: options.Limit = 50_000
-    steps: Annotated[int, method_option(metavar="N", help="Skip-gram: number of training steps.")] = 1000
-    sampling_rate: Annotated[
-        float, method_option(metavar="RATE", help="Skip-gram: chance that a user takes part in a step.")
-    ] = 0.05
+    steps: Annotated[int, method_option("Skip-gram: number of training steps.", "N")] = 1000
+    sampling_rate: Annotated[float, method_option("Skip-gram: chance that a user takes part in a step.", "RATE")] = 0.05
     checkpoint: Annotated[
-        Path | None,
-        run_option(metavar="FILE", help="Skip-gram: checkpoint for --resume. It is private, and deleted at the end."),
+        Path | None, run_option("Skip-gram: checkpoint for --resume. It is private, and deleted at the end.", "FILE")
     ] = None
-
-    def check(self, *, resume: bool) -> None:
-        flags = [*options.given_flags(self, "steps", "sampling_rate", "checkpoint"), *["--resume"] * resume]
-        if flags and self.method != "skip-gram":
-            raise ParameterError(f"{', '.join(flags)} is for --method skip-gram: add that, or leave it out")
-        if resume and self.checkpoint is None:
-            raise ParameterError("--resume needs the checkpoint of the interrupted run: --checkpoint FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """What is known before a budget is spent: public numbers and public texts."""
+    """Public numbers and texts that predict the quality."""
 
     plan: options.Plan = False
     people: options.People = None
     public: Annotated[
-        tuple[Path, ...],
-        input_option(metavar="FILE", help="Public texts to simulate users with, for --plan (repeatable)."),
+        tuple[Path, ...], input_option("Public texts to simulate users with, for --plan (repeatable).", "FILE")
     ] = ()
 
 
-@options.collected
 def embed(
     *,
     texts: options.OptionalInputs,
-    out: Annotated[str | None, output_option("--out", "-o", metavar="FOLDER", help="Output folder.")] = None,
+    out: Annotated[str | None, output_option("Output folder.", "FOLDER", "--out", "-o")] = None,
     protection: ProtectionOptions,
     training: TrainingOptions,
     planning: PlanOptions,
@@ -164,99 +116,146 @@ def embed(
     Example: dptext embed notes.csv -o vectors --text note --user author --epsilon 8
     """
     if planning.plan:
-
-        def skip_gram_plan(public: WordVectors) -> SkipGramPlan:
-            plan, _ = _planned(public, protection, training)
-            assert isinstance(plan, SkipGramPlan)
-            return plan
-
-        plan_vectors(planning, texts, protection, training, skip_gram_plan, output)
+        print_vector_plan(planning, texts, protection, training, output)
         return
-    if planning.people is not None or planning.public:
-        raise ParameterError("--people and --public are for --plan: add --plan, or leave them out")
     if not texts.sources or out is None:
         raise ParameterError("IN and --out FOLDER are required (unless --plan is given)")
     files = [path for path, _ in find_files(texts.sources, any_format=texts.in_format is not None)]
-    protection.check(training.method)
-    protection.check_new_words(seed=run.seed, checkpoint=training.checkpoint)
-    training.check(resume=run.resume)
-    if any(map(is_pipe, files)) and (protection.new_words is not None or ledger is not None):
-        name = "--new-words" if protection.new_words is not None else "--ledger"
-        raise ParameterError(f"{name} reads the input twice, which a pipe does not allow: name files as IN")
-    if ledger is not None:
-        _check_ledger(protection.unit, run, training)
+    _check(protection, training, planning, run, has_ledger=ledger is not None, has_pipe=any(map(is_pipe, files)))
     charges = Charges(ledger, protection.user if ledger is not None else None)
-
     place = check_place(out, replace=run.force)
     if training.checkpoint is not None:
-        never = {"IN": files, "the ledger": [] if ledger is None else [ledger], "OUT": [place]}
-        check_target(training.checkpoint, replace=run.resume, apart_from=never, by="go on from it with --resume")
+        others = {"IN": files, "the ledger": [] if ledger is None else [ledger], "OUT": [place]}
+        check_target(training.checkpoint, replace=run.resume, apart_from=others, by="resume it with --resume")
 
     def read() -> DocumentReader:
-        return read_documents(files, text=texts.text, user=protection.user, keep=kept, **texts.layout)
+        keep = [] if protection.level is None else [protection.level]
+        return read_documents(files, text=texts.text, user=protection.user, keep=keep, **texts.layout)
 
-    kept = [] if protection.level is None else [protection.level]
     reader = read()  # raises for a missing file or column
     public = load_vectors(training.vectors, limit=training.limit)
-    copy: Word2VecFormat | None = "binary"
+    word2vec: Word2VecFormat | None = "binary"
     try:
-        check_copy(public.words, copy)
+        check_copy(public.words, word2vec)
     except DataError as error:
-        copy = None
-        output.say(
-            f"Note: no copy for gensim (vectors.bin) is written: {str(error).partition(', or make no copy')[0]}."
-        )
-    plan, start = _planned(public, protection, training)
-    more = protection.budget_of_words
-    promises = _promises(plan, more, seeded=run.seed is not None)
-    head, *further = _announced(plan, public)
-    promise = before_embedding(
-        head=head, further=further, unit=protection.unit, user=protection.user, promises=promises, more=more
+        word2vec = None
+        reason = str(error).partition(", or make no copy")[0]
+        output.say(f"Note: no copy for gensim (vectors.bin) is written: {reason}.")
+    plan, build = plan_embedding(protection, training, public)
+    new_words = protection.word_budget
+    levels = total_guarantees(plan, new_words, seeded=run.seed is not None)
+    title, *details = describe_plan(plan, public)
+    guarantee = before_embedding(
+        head=title, further=details, unit=protection.unit, user=protection.user, promises=levels, more=new_words
     )
     statements = (
-        plan.statement(level, seeded=False).replace(guarantee=ApproxDP(each.epsilon, each.delta))
-        for level, each in promises.items()
+        plan.statement(level, seeded=False).replace(guarantee=ApproxDP(total.epsilon, total.delta))
+        for level, total in levels.items()
     )
-    caution = cautioned_of(statements, source=as_input(texts.sources[0]))
-    begin(promise, caution, yes=yes, asks=not run.resume, output=output)
-    problem = delta_too_large(max(each.delta for each in promises.values()), public_users=protection.public_users)
+    caution = cautioned_of(statements, source=shell_argument(texts.sources[0]))
+    announce(guarantee, caution, yes=yes, asks=not run.resume, output=output)
+    problem = delta_too_large(max(total.delta for total in levels.values()), public_users=protection.public_users)
     if problem is not None:
         output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
     release_id = new_release_id()
-    # what can be interrupted and resumed has no ledger, and its notes are of its own
-    with stopped_with_notes(), charged(charges, release_id):
+    with resumable(), charged(charges, release_id), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeltaWarning)  # printed above
         if ledger is not None:
-            guarantee, terms = _charge(plan, more)
-            charges.reserve(release_id, guarantee, read(), **terms)
+            statement = plan.statement(plan.levels.most, seeded=False)
+            total_cost = statement.guarantee if new_words is None else compose(statement.guarantee, new_words)
+            terms = {name: getattr(statement, name) for name in ("unit", "relation", "mechanism")}
+            charges.reserve(release_id, total_cost, read(), **terms)
         vocabulary = None
-        if more is not None:
-            vocabulary = _learn(charges.watched(read()), more, public, processes, quiet=output.quiet)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeltaWarning)  # said already
-            model = start(
-                vocabulary=vocabulary, public_users=protection.public_users, processes=processes, seed=run.seed
-            )
-            watched = charges.watched(reader)
-            _fit(model, watched, training.checkpoint, run, release_id=release_id, output=output)
+        if new_words is not None:
+            vocabulary = _learn_words(charges.watched(read()), new_words, public, processes, quiet=output.quiet)
+        model = build(vocabulary=vocabulary, public_users=protection.public_users, processes=processes, seed=run.seed)
+        _fit(model, charges.watched(reader), training.checkpoint, run, release_id=release_id, output=output)
         charges.check(release_id)
-        model.save(place, word2vec=copy, replace=run.force)
-    output.say(_written(model, out))
+        model.save(place, word2vec=word2vec, replace=run.force)
+    # neither users nor texts are counted: the message may be shared
+    added = model.statement_.parameters.get("new_words")
+    output.say(
+        f"Wrote vectors of {len(model.vectors_):,} words{'' if added is None else f' ({added:,} of them new)'} to "
+        f"{out}, with the privacy statement (privacy.json) and a card (README.md).\n"
+        f"To explain it: dptext explain {out}"
+    )
     for doubt in model.doubts_:
         output.say(f"Note: {doubt}.")
     if output.as_json:
-        print_json(_summary(model, out))
+        data = {level: json.loads(statement.to_json()) for level, statement in model.statements_.items()}
+        print_json({
+            "out": out,
+            "words": len(model.vectors_),
+            "dimension": model.vectors_.dimension,
+            "statement": json.loads(model.statement_.to_json()),
+            **({"statements": data} if len(data) > 1 else {}),
+        })  # fmt: skip
 
 
-def _learn(
-    reader: DocumentReader,
-    budget: ApproxDP,
-    public: WordVectors,
-    processes: int,
+def _check(
+    protection: ProtectionOptions,
+    training: TrainingOptions,
+    planning: PlanOptions,
+    run: options.Run,
     *,
-    quiet: bool,
+    has_ledger: bool,
+    has_pipe: bool,
+) -> None:
+    """Raise for options that do not go together, before anything is read."""
+    is_skipgram, learns_words = training.method == "skip-gram", protection.new_words is not None
+    flags = options.changed_flags(training, "steps", "sampling_rate", "checkpoint") + ["--resume"] * run.resume
+    second_reader = "--new-words" if learns_words else "--ledger"
+    checks = {
+        "--people and --public are for --plan: add --plan, or leave them out": planning.people or planning.public,
+        "--unit pair is for --method skip-gram": protection.unit == "pair" and not is_skipgram,
+        "--levels hold the epsilons: leave --epsilon out": protection.levels and protection.epsilon is not None,
+        options.EPSILON_REQUIRED: not protection.levels and protection.epsilon is None,
+        "--level COLUMN and --levels NAME=EPSILON,... must be given together": (
+            bool(protection.levels) != (protection.level is not None)
+        ),
+        f"{', '.join(flags)} is for --method skip-gram: add it, or leave out {' '.join(flags)}": (
+            flags and not is_skipgram
+        ),
+        "--resume needs --checkpoint FILE of the interrupted run": run.resume and training.checkpoint is None,
+        "--new-words protects users only: use --unit user": learns_words and protection.unit != "user",
+        "--new-words takes no seed: leave out --seed": learns_words and run.seed is not None,
+        "--new-words draws new words in every run: leave out --checkpoint": learns_words and training.checkpoint,
+        f"{second_reader} reads the input twice, which a pipe does not allow: name files as IN": (
+            has_pipe and (learns_words or has_ledger)
+        ),
+        "--ledger charges guarantees, and a seed voids them: leave out --seed": has_ledger and run.seed is not None,
+        "--ledger charges users or documents: leave it out with --unit pair": has_ledger and protection.unit == "pair",
+        "--ledger charges the users of the final input, and steps before an interruption may have used others: leave "
+        "out --checkpoint": has_ledger and training.checkpoint,
+    }
+    for message, is_wrong in checks.items():
+        if is_wrong:
+            raise ParameterError(message)
+    options.check_user(protection.unit, protection.user)
+
+
+def parse_levels(levels: Sequence[str]) -> dict[str, float]:
+    """Return ``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``."""
+    parsed: dict[str, float] = {}
+    for part in (part for level in levels for part in level.split(",")):
+        name, _, value = (piece.strip() for piece in part.rpartition("="))
+        try:
+            epsilon = float(value)
+        except ValueError:
+            name = ""
+        if not name or name in parsed:
+            raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
+        parsed[name] = epsilon
+    return parsed
+
+
+# -- learning ------------------------------------------------------------------------------------------------------
+
+
+def _learn_words(
+    reader: DocumentReader, budget: ApproxDP, public: WordVectors, processes: int, *, quiet: bool
 ) -> PrivateVocabulary:
-    with progress_bar("new words", quiet=quiet) as bar, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeltaWarning)  # said already, of all together
+    with progress_bar("new words", quiet=quiet) as bar:
         reader.watch(lambda _block: bar.reading(reader, "choosing new words", "new words"))
         return private_vocabulary(
             reader,
@@ -268,72 +267,8 @@ def _learn(
         )
 
 
-def _check_ledger(unit: Unit, run: options.Run, training: TrainingOptions) -> None:
-    if run.seed is not None:
-        raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
-    if unit == "pair":
-        raise ParameterError("a ledger charges users or documents, and nobody can count pairs of words: leave it out")
-    if training.checkpoint is not None:
-        raise ParameterError(
-            "a ledger charges who is in the input when the release appears, and steps before an interruption may have "
-            "seen others: leave out --ledger or --checkpoint"
-        )
-
-
-def parse_levels(given: Sequence[str]) -> dict[str, float]:
-    """``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``."""
-    found: dict[str, float] = {}
-    for each in (part for one in given for part in one.split(",")):
-        name, sign, value = (part.strip() for part in each.rpartition("="))
-        try:
-            epsilon = float(value)
-        except ValueError:
-            sign = ""
-        if not sign or not name or name in found:
-            raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
-        found[name] = epsilon
-    return found
-
-
-# -- the two ways in which vectors are learned -----------------------------------------------------------------
-
-
-def _planned(
-    public: WordVectors,
-    protection: ProtectionOptions,
-    training: TrainingOptions,
-) -> tuple[ReleasePlan, Callable[..., Model]]:
-    """All that is decided before a text is read, and what makes the model: called with new words and how it is run."""
-    how: dict[str, Any] = {"unit": protection.unit, "level": protection.level, "delta": protection.delta}
-    epsilon = protection.budgets
-    if training.method != "skip-gram":
-        how["epsilon"] = epsilon
-        return Cooccurrence(public, **how).plan(), partial(Cooccurrence, public, **how)
-    costs: dict[str, Any] = {"steps": training.steps, "sampling_rate": training.sampling_rate}
-    if isinstance(epsilon, dict):
-        epsilon = personal_participation(epsilon, delta=protection.delta, **costs)
-    plan = SkipGram(public, epsilon=epsilon, public_users=protection.public_users, **how, **costs).plan()
-    import dptext.embeddings.training  # noqa: F401  # needs numba: said before anything is read
-
-    return plan, partial(SkipGram, public, **how, epsilon=plan.participation)  # found once: it takes a second
-
-
-def _announced(plan: ReleasePlan, public: WordVectors) -> list[str]:
-    """What is done, for the person who is about to release something."""
-    if not isinstance(plan, SkipGramPlan):
-        return [f"co-occurrences on {public.source} ({len(public):,} words, {public.dimension} dimensions)"]
-    size = f"({len(plan.words):,} words, {plan.dimension} dimensions)"
-    taking_part = plan.participation
-    most = "at most " if len(taking_part.rates) > 1 else ""
-    often = f"each {plan.unit} in {most}{100 * taking_part.rates[taking_part.most]:.3g}% of them"
-    return [
-        f"skip-gram from {public.source} {size}",
-        f"  training  {taking_part.steps:,} steps, {often}, noise {taking_part.noise_multiplier:g} x bound",
-    ]
-
-
 def _fit(
-    model: Model,
+    model: EmbeddingModel,
     reader: DocumentReader,
     checkpoint: Path | None,
     run: options.Run,
@@ -341,82 +276,26 @@ def _fit(
     release_id: str,
     output: options.Output,
 ) -> None:
-    """Learn, and show how far it is. An interrupt says how to go on, where there is a checkpoint to go on from."""
-    with stopped_with_notes(), progress_bar("reading", quiet=output.quiet) as bar:
+    """Fit the model, with a progress bar; an interrupt with a checkpoint says how to resume."""
+    with progress_bar("reading", quiet=output.quiet) as bar:
+        next_task = "adding up" if isinstance(model, Cooccurrence) else "grouping by user"
+        reader.watch(lambda _block: bar.reading(reader, next_task))
         if isinstance(model, Cooccurrence):
-            reader.watch(lambda _block: bar.reading(reader, "adding up"))
             model.fit(reader, release_id=release_id)
             return
-        reader.watch(lambda _block: bar.reading(reader, "grouping by user"))
         spent = 0.0
 
-        def show(at: Progress) -> None:
+        def show(state: Progress) -> None:
             nonlocal spent
-            if not bar.shown:
+            if not bar.is_visible:
                 return
-            if at.step % max(1, at.steps // _SHOWN) == 0 or at.step == at.steps:
-                spent = at.epsilon
-            bar.step(at.step, at.steps, f"training, epsilon {at_most(spent, 3)} spent")
+            if state.step % max(1, state.steps // _EPSILON_UPDATES) == 0 or state.step == state.steps:
+                spent = state.epsilon
+            bar.step(state.step, state.steps, f"training, epsilon {at_most(spent, 3)} spent")
 
         try:
             model.fit(reader, progress=show, release_id=release_id, checkpoint=checkpoint, resume=run.resume)
         except KeyboardInterrupt as error:
             if checkpoint is not None and checkpoint.exists():
-                error.add_note(
-                    f"nothing is released yet; what is done is kept in {checkpoint} (private): run the same command "
-                    "with --resume to go on"
-                )
+                error.add_note(f"nothing is released yet; to resume from {checkpoint} (private), add --resume")
             raise
-
-
-# -- what is promised ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What a user of a level is promised, all counted in."""
-
-    epsilon: float
-    delta: float
-    substituted: ApproxDP
-
-
-def _promises(plan: ReleasePlan, more: ApproxDP | None, *, seeded: bool) -> dict[str, Promise]:
-    found = {}
-    for level in plan.levels.shares:
-        statement = plan.statement(level, seeded=seeded)
-        promise: Guarantee = statement.guarantee
-        substituted: Guarantee = plan.under_substitution(level)
-        if more is not None:
-            promise, substituted = compose(promise, more), compose(substituted, substitution_from_add_remove(more))
-        assert isinstance(promise, ApproxDP)
-        assert isinstance(substituted, ApproxDP)
-        found[level] = Promise(promise.epsilon + statement.slack, promise.delta, substituted)
-    return found
-
-
-def _charge(plan: ReleasePlan, more: ApproxDP | None) -> tuple[Guarantee, dict[str, Any]]:
-    """What a ledger charges every user with, before anything is read: the guarantee and its terms."""
-    statement = plan.statement(plan.levels.most, seeded=False)
-    guarantee = statement.guarantee if more is None else compose(statement.guarantee, more)
-    return guarantee, {"unit": statement.unit, "relation": statement.relation, "mechanism": statement.mechanism}
-
-
-def _written(model: Model, out: str) -> str:
-    """What was written. Neither users nor texts are counted: what is printed may be shared, and these are protected."""
-    new = model.statement_.parameters.get("new_words")
-    return (
-        f"Wrote vectors of {len(model.vectors_):,} words{'' if new is None else f' ({new:,} of them new)'} to {out}, "
-        f"and beside them what was promised and a card (README.md).\nExplained by: dptext explain {out}/privacy.json"
-    )
-
-
-def _summary(model: Model, out: str) -> dict[str, Any]:
-    statements = {level: json.loads(each.to_json()) for level, each in model.statements_.items()}
-    return {
-        "out": out,
-        "words": len(model.vectors_),
-        "dimension": model.vectors_.dimension,
-        "statement": json.loads(model.statement_.to_json()),
-        **({"statements": statements} if len(statements) > 1 else {}),
-    }

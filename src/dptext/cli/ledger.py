@@ -1,4 +1,4 @@
-"""``dptext ledger``: what was already released of which rows, over all releases."""
+"""``dptext ledger``: the privacy budget that rows or users have spent over all releases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from dptext.cli import options
 from dptext.cli.console import print_json, say, stdout
-from dptext.cli.options import input_option, privacy_option
+from dptext.cli.options import privacy_option
 from dptext.errors import ParameterError
 from dptext.io.batches import standard_input
 from dptext.ledger.ledger import ChargedRelease, Ledger, Summary
@@ -32,22 +32,19 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger."
 ReleaseArgument = Annotated[
     str, typer.Argument(metavar="RELEASE_ID", help="The release: its id, or a unique beginning of it.")
 ]
-_SHOWN_OF_ID = 12
+_ID_LENGTH = 12
 
 
 @ledger.command()
-@options.collected
 def create(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="New ledger file.")],
     epsilon: Annotated[
         float | None,
-        privacy_option(help="Limit of epsilon per row or user over all releases (metric: per unit of distance)."),
+        privacy_option("Limit of epsilon per row or user over all releases (metric: per unit of distance)."),
     ] = None,
-    delta: Annotated[
-        float | None, privacy_option(help="Limit of delta. Without it, no release may have a delta.")
-    ] = None,
-    releases: Annotated[int | None, privacy_option(metavar="N", help="Limit of releases per row or user.")] = None,
+    delta: Annotated[float | None, privacy_option("Limit of delta. Without it, no release may have a delta.")] = None,
+    releases: Annotated[int | None, privacy_option("Limit of releases per row or user.", "N")] = None,
     output: options.Output,
 ) -> None:
     """Create a ledger with at least one limit, which cannot be changed later.
@@ -61,60 +58,53 @@ def create(
 
 
 @ledger.command()
-@options.collected
 def show(file: FileArgument, output: options.Output) -> None:
     """List the releases and the remaining budget.
 
     Example: dptext ledger show book.db
     """
-    opened = Ledger(file)
-    summary, releases = opened.summary(), opened.releases()
-    output.answer(lambda: _as_data(summary, releases), lambda: _print(file, summary, releases))
+    book = Ledger(file)
+    summary, releases = book.summary(), book.releases()
+    output.print_result(lambda: _as_dict(summary, releases), lambda: _print(file, summary, releases))
 
 
 @ledger.command()
-@options.collected
-def left(
-    *,
-    file: FileArgument,
-    value: Annotated[
-        str | None,
-        input_option(help="Text, or value in the ledger's column.", show_default="read from standard input"),
-    ] = None,
-    output: options.Output,
-) -> None:
-    """Show the remaining budget of one row or user.
+def left(*, file: FileArgument, output: options.Output) -> None:
+    """Show the remaining budget of one row or user, given on standard input.
 
-    A value on the command line is visible to other users of the machine and stays in the shell's history. A value on
-    standard input does not (one line feed at its end is dropped).
+    The input is a text, or a value of the ledger's column. One line feed at its end is dropped.
 
     Example: dptext ledger left book.db < value.txt
     """
-    opened = Ledger(file)
-    if value is None:
-        value = _read_value()
-    balance, terms = opened.left(value), opened.terms()
+    book = Ledger(file)
+    stream = standard_input()
+    if stream.isatty():
+        say("The text or value, then Ctrl-D:")
+    try:
+        value = stream.read().decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        byte = error.start + 1
+        raise ParameterError(f"standard input must be UTF-8, byte {byte} is not") from None
+    balance, terms = book.left(value), book.terms()
     line = f"in {_count(balance.releases, 'release')}; {_spent(balance, terms)}; {_left(balance, terms)}"
-    output.answer(lambda: asdict(balance), lambda: typer.echo(line))
+    output.print_result(lambda: asdict(balance), lambda: typer.echo(line))
 
 
 @ledger.command()
-@options.collected
 def settle(file: FileArgument, release_id: ReleaseArgument, output: options.Output) -> None:
     """Confirm a pending release whose output exists (the run died after writing it).
 
     Example: dptext ledger settle book.db 3f2a
     """
-    opened = Ledger(file)
-    release = _matching(opened, release_id)
-    opened.settle(release.release_id)
+    book = Ledger(file)
+    release = _find_release(book, release_id)
+    book.settle(release.release_id)
     if output.as_json:
         print_json({"settled": release.release_id, "units": release.units})
-    output.say(f"Settled {release.release_id}: it counts as released, and cannot be voided any more.")
+    output.say(f"Settled {release.release_id}: it counts as released, and can no longer be voided.")
 
 
 @ledger.command()
-@options.collected
 def void(file: FileArgument, release_id: ReleaseArgument, output: options.Output) -> None:
     """Refund a pending release whose output was never written (the run died).
 
@@ -122,80 +112,79 @@ def void(file: FileArgument, release_id: ReleaseArgument, output: options.Output
 
     Example: dptext ledger void book.db 3f2a
     """
-    opened = Ledger(file)
-    release = _matching(opened, release_id)
-    opened.void(release.release_id)
+    book = Ledger(file)
+    release = _find_release(book, release_id)
+    book.void(release.release_id)
     if output.as_json:
         print_json({"voided": release.release_id, "units": release.units})
-    output.say(f"Voided {release.release_id}: {release.units:,} {release.terms.units} have their budget back.")
+    output.say(f"Voided {release.release_id}: the budget of {release.units:,} {release.terms.units} is refunded.")
 
 
-def _matching(opened: Ledger, release_id: str) -> ChargedRelease:
-    release_id = release_id.removesuffix("…")  # copied from what `show` prints
-    matches = [release for release in opened.releases() if release.release_id.startswith(release_id)]
+def _find_release(book: Ledger, release_id: str) -> ChargedRelease:
+    release_id = release_id.removesuffix("…")  # copied from the output of `show`
+    matches = [release for release in book.releases() if release.release_id.startswith(release_id)]
     exact = [release for release in matches if release.release_id == release_id]
     if len(matches) > 1 and not exact:
         raise ParameterError(f"{len(matches)} releases begin with {release_id!r}: give more of the id")
     if not matches:
-        raise opened.unknown(release_id)
+        raise book.unknown(release_id)
     return (exact or matches)[0]
 
 
-def _read_value() -> str:
-    stream = standard_input()
-    if stream.isatty():
-        say("The text or value, then Ctrl-D:")
-    try:
-        return stream.read().decode("utf-8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        wrong = error.start + 1
-    raise ParameterError(f"expected UTF-8 on standard input, byte {wrong} is not")
+# -- output --------------------------------------------------------------------------------------------------------
 
 
 def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None:
     console = stdout()
-    terms = summary.terms
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, said in _facts(summary):
-        facts.add_row(f"  {name}", escape(said))
+    overview = Table.grid(padding=(0, 2))
+    overview.add_column(no_wrap=True)
+    overview.add_column(overflow="fold")
+    for name, text in _overview(summary):
+        overview.add_row(f"  {name}", escape(text))
     console.print(f"[bold]{escape(str(file))}[/bold]", soft_wrap=True)
-    console.print(facts)
-    if terms is None:
+    console.print(overview)
+    if summary.terms is None:
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("release", "reserved (UTC)", "state"):
         table.add_column(name, no_wrap=True)
     table.add_column("mechanism", overflow="fold", max_width=12)
-    table.add_column("costs each", justify="right", overflow="fold")
+    table.add_column("cost per unit", justify="right", overflow="fold")
     table.add_column("charged", justify="right", no_wrap=True)
-    for each in releases:
-        name, time = escape(_short(each.release_id)), each.at[:16].replace("T", " ")
-        table.add_row(name, time, each.state, escape(each.mechanism or "-"), _costs(each), f"{each.units:,}")
+    for release in releases:
+        short_id = release.release_id
+        if len(short_id) > _ID_LENGTH + 1:
+            short_id = f"{short_id[:_ID_LENGTH]}…"
+        cost, delta = price(release.guarantee, 1)
+        costs = in_digits(cost) + (f", delta {in_digits(delta)}" if delta else "")
+        time, mechanism = _minute(release.at), escape(release.mechanism or "-")
+        table.add_row(escape(short_id), time, release.state, mechanism, costs, f"{release.units:,}")
     console.print(table)
     if summary.pending:
-        pending, name = f"{_count(summary.pending, 'release')} pending: still running, or died.", escape(str(file))
-        nothing = f"If nothing of it came out:\n  dptext ledger void {name} RELEASE_ID"
-        is_there = f"and if its output is there:\n  dptext ledger settle {name} RELEASE_ID"
-        console.print(f"{pending} {nothing}\n{is_there}", soft_wrap=True)
+        name = escape(str(file))
+        console.print(
+            f"{_count(summary.pending, 'release')} pending: still running, or died. If its output exists:\n"
+            f"  dptext ledger settle {name} RELEASE_ID\nif it was never written:\n"
+            f"  dptext ledger void {name} RELEASE_ID",
+            soft_wrap=True,
+        )
 
 
-def _facts(summary: Summary) -> list[tuple[str, str]]:
+def _overview(summary: Summary) -> list[tuple[str, str]]:
     terms = summary.terms
-    facts = [("made", summary.created[:16].replace("T", " ") + " UTC"), ("limits", f"{summary.limits}, for each unit")]
+    lines = [("created", f"{_minute(summary.created)} UTC"), ("limits", f"{summary.limits}, per unit")]
     if terms is None:
-        return [*facts, ("releases", "none yet; the first one fixes what is counted, and by what")]
-    facts.append(("counts", terms.cost))
+        return [*lines, ("releases", "none yet; the first one fixes the unit and the currency")]
+    lines.append(("currency", terms.cost))
     if terms.space is not None:
-        facts.append(("space", terms.space))
-    by = "its text" if terms.by == TEXT else f"the column {terms.by!r}"
-    facts.append(("a unit is", f"known by {by}; the promises are for the unit {terms.unit}, under {terms.relation}"))
-    facts.append(("charged", f"{summary.units:,} {terms.units}; {summary.exhausted:,} of them have nothing left"))
+        lines.append(("space", terms.space))
+    key = "its text" if terms.by == TEXT else f"the column {terms.by!r}"
+    lines.append(("unit", f"a {terms.unit}, identified by {key} (relation: {terms.relation})"))
+    lines.append(("charged", f"{summary.units:,} {terms.units}; {summary.exhausted:,} of them have no budget left"))
     for name, balance in (("median", summary.median), ("most", summary.most)):
         if balance is not None:
-            facts.append((name, f"{_spent(balance, terms)}; {_left(balance, terms)}"))
-    return facts
+            lines.append((name, f"{_spent(balance, terms)}; {_left(balance, terms)}"))
+    return lines
 
 
 def _spent(balance: Balance, terms: Terms | None) -> str:
@@ -205,44 +194,34 @@ def _spent(balance: Balance, terms: Terms | None) -> str:
 def _left(balance: Balance, terms: Terms | None) -> str:
     parts = []
     if balance.left is not None:
-        delta = balance.delta_left if balance.delta or balance.delta_left else None  # else no delta was ever allowed
+        delta = balance.delta_left if balance.delta or balance.delta_left else None  # None: no delta is allowed
         parts.append(_amount(in_digits_at_least, balance.left, delta, terms))
     if balance.releases_left is not None:
         parts.append(_count(balance.releases_left, "release"))
     return f"left {' and '.join(parts)}"
 
 
-def _amount(spelled: Callable[[float], str], cost: float, delta: float | None, terms: Terms | None) -> str:
+def _amount(digits: Callable[[float], str], cost: float, delta: float | None, terms: Terms | None) -> str:
     name = Currency.RHO if terms is not None and terms.currency is Currency.RHO else Currency.EPSILON
-    return f"{name} {spelled(cost)}" + ("" if delta is None else f" (delta {spelled(delta)})")
+    return f"{name} {digits(cost)}" + ("" if delta is None else f" (delta {digits(delta)})")
 
 
-def _costs(release: ChargedRelease) -> str:
-    cost, delta = price(release.guarantee, 1)
-    return in_digits(cost) + (f", delta {in_digits(delta)}" if delta else "")
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _short(release_id: str) -> str:
-    return release_id if len(release_id) <= _SHOWN_OF_ID + 1 else f"{release_id[:_SHOWN_OF_ID]}…"
+def _minute(time: str) -> str:
+    return time[:16].replace("T", " ")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _as_data(summary: Summary, releases: list[ChargedRelease]) -> dict[str, Any]:
-    return {
-        **asdict(summary),
-        "releases": [
-            {
-                **{name: getattr(release, name) for name in ("release_id", "at", "state", "mechanism")},
-                "guarantee": {
-                    key: "infinity" if isinstance(value, float) and math.isinf(value) else value
-                    for key, value in guarantee_to_dict(release.guarantee).items()
-                },
-                "units": release.units,
-                "documents": release.documents,
-            }
-            for release in releases
-        ],
-    }
+def _as_dict(summary: Summary, releases: list[ChargedRelease]) -> dict[str, Any]:
+    data = []
+    for release in releases:
+        guarantee = guarantee_to_dict(release.guarantee)
+        is_infinite = {key: isinstance(value, float) and math.isinf(value) for key, value in guarantee.items()}
+        names = ("release_id", "at", "state", "mechanism", "units", "documents")
+        data.append({
+            **{name: getattr(release, name) for name in names},
+            "guarantee": {key: "infinity" if is_infinite[key] else value for key, value in guarantee.items()},
+        })  # fmt: skip
+    return {**asdict(summary), "releases": data}

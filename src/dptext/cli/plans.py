@@ -1,28 +1,37 @@
-"""The option --plan: what an epsilon is good for, from public texts and a public number of users."""
+"""Plans of a release: the prediction of its quality (--plan), and the guarantee of word vectors."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import print_json
+from dptext.cli.console import filled
 from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.plan import ExpectedVectors, expected_vectors
-from dptext.embeddings.skipgram import SkipGramPlan
+from dptext.embeddings.participation import personal_participation
+from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vectors
+from dptext.embeddings.skipgram import SkipGram, SkipGramPlan
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool
 from dptext.io.documents import read_documents
+from dptext.privacy.guarantee import ApproxDP, Guarantee, compose, substitution_from_add_remove
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.planning import COVERED, Expected, expected_quality
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
+EmbeddingModel: TypeAlias = Cooccurrence | SkipGram
+_PEOPLE_REQUIRED = "--plan needs a public number of users: --people 1000 (do not count IN)"
 
-def plan_corpus(
+
+# -- a synthetic corpus --------------------------------------------------------------------------------------------
+
+
+def print_corpus_plan(
     pool: Pool | None,
     budget: Any,
     labels: Labels,
@@ -31,18 +40,19 @@ def plan_corpus(
     people: int | None,
     output: options.Output,
 ) -> None:
-    if pool is None or people is None:
-        raise ParameterError(
-            "--plan needs public texts and a public number of people: --public POOL --people 1000 (never a count of IN)"
-        )
+    if people is None:
+        raise ParameterError(_PEOPLE_REQUIRED)
+    if pool is None:
+        raise ParameterError("--plan needs public texts: --public POOL")
     texts: Any = pool
     public_labels = None
     if corpus.public_label is not None:
         documents = list(read_documents(pool.files, text=corpus.public_text, label=corpus.public_label))
-        texts, public_labels = [each.text or "" for each in documents], [each.label for each in documents]
+        texts = [document.text or "" for document in documents]
+        public_labels = [document.label for document in documents]
         if not labels.columns:
-            labels = Labels.of({corpus.public_label: sorted({str(each) for each in public_labels if each is not None})})
-    found = expected_quality(
+            labels = Labels.of({corpus.public_label: sorted({str(name) for name in public_labels if name is not None})})
+    expected = expected_quality(
         texts,
         labels=labels,
         public_labels=public_labels,
@@ -52,110 +62,153 @@ def plan_corpus(
         features=corpus.features,
         seed=options.ANALYSIS_SEED,
     )
-    if output.as_json:
-        print_json([each.as_dict() for each in found])
-    else:
-        for line in _corpus_table(found, people, unit):
-            typer.echo(line)
+    output.print_result(
+        lambda: [row.as_dict() for row in expected],
+        lambda: typer.echo("\n".join(_corpus_table(expected, people, unit))),
+    )
 
 
-def _corpus_table(found: Sequence[Expected], people: int, unit: str) -> list[str]:
-    last = found[-1]
-    about = [f"Prediction for {people:,} {unit}s, from public texts alone: no private text was read."]
+def _corpus_table(expected: Sequence[Expected], people: int, unit: str) -> list[str]:
+    last = expected[-1]
+    notes = [f"Prediction for {people:,} {unit}s, from public texts only: no private text was read."]
     if last.accuracy is None:
-        about.append(
-            "Accuracy is unknown: it takes public labels (--public-label COLUMN). The table has the agreement with the "
-            "noise-free labels, not accuracy: labels without noise may be wrong as well."
+        notes.append(
+            "Accuracy is unknown without public labels (--public-label COLUMN). Agreement is with the noise-free "
+            "labels, which may be wrong as well."
         )
     else:
-        about.append(
+        notes.append(
             "Accuracy: share of right labels (dptext classify) on public texts that the simulated release did not use; "
             f"{COVERED:.0%} of releases lie in the interval if private texts and their labels are like these. "
-            "Agreement: with the noise-free labels, not accuracy."
+            "Agreement: with the noise-free labels."
         )
     if last.descriptions is not None:
-        about.append(f"The label descriptions alone, without any release, have an accuracy of {last.descriptions:.0%}.")
+        notes.append(f"The label descriptions alone, without any release, have an accuracy of {last.descriptions:.0%}.")
     elif last.separation is not None:
-        about.append(
+        notes.append(
             f"Along the directions in which the label descriptions differ, the pool varies {last.separation:.1f} times "
             "as much as along an average direction (about 1: the descriptions do not separate its texts)."
         )
-    lines = [line for each in about for line in textwrap.wrap(each, 79)]
+    lines = [filled(note, indent="") for note in notes]
     lines += ["", f"  epsilon     sigma   accuracy   agreement   {unit}s until labels stand out"]
-    for each in found:
-        seen = "never" if each.seen is None else f"{each.seen:,}"
-        right = "unknown" if each.accuracy is None else f"{each.accuracy[0]:.2f}-{each.accuracy[1]:.2f}"
-        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{right:>11}{each.agreement:>12.0%}{seen:>10}")
-    for warning in last.warnings:
-        lines += ["", *textwrap.wrap(f"Warning: {warning}.", 79)]
-    return lines
+    for row in expected:
+        needed = "never" if row.seen is None else f"{row.seen:,}"
+        accuracy = "unknown" if row.accuracy is None else f"{row.accuracy[0]:.2f}-{row.accuracy[1]:.2f}"
+        lines.append(f"  {row.epsilon:<8g}{row.sigma:>9.3g}{accuracy:>11}{row.agreement:>12.0%}{needed:>10}")
+    return lines + [f"\n{filled(f'Warning: {warning}.', indent='')}" for warning in last.warnings]
 
 
-def plan_vectors(
-    asked: Any,
+# -- word vectors -----------------------------------------------------------------------------------------------
+
+
+def print_vector_plan(
+    planning: Any,
     texts: options.OptionalInputs,
     protection: Any,
     training: Any,
-    skip_gram_plan: Callable[[WordVectors], SkipGramPlan],
     output: options.Output,
 ) -> None:
     if texts.sources:
         raise ParameterError("--plan reads no private text: leave out IN")
-    if asked.people is None:
-        raise ParameterError("--plan needs a public number of people: --people 1000 (never a count of IN)")
+    if planning.people is None:
+        raise ParameterError(_PEOPLE_REQUIRED)
     if protection.levels:
-        raise ParameterError("--plan is for one epsilon, or for several beside one another: leave out --levels")
+        raise ParameterError("--plan takes one --epsilon or compares several: leave out --levels")
     public = load_vectors(training.vectors, limit=training.limit)
     if training.method == "skip-gram":
         if protection.epsilon is None or protection.unit == "pair":
-            raise ParameterError("--plan of skip-gram needs --epsilon, and people or documents as its unit")
-        found = skip_gram_plan(public).signal(asked.people)
-        if output.as_json:
-            print_json(found.as_dict())
-        else:
-            typer.echo(str(found))
+            raise ParameterError("--plan of skip-gram needs --epsilon, and users or documents as its unit")
+        plan: Any = plan_embedding(protection, training, public)[0]
+        signal = plan.signal(planning.people)
+        output.print_result(signal.as_dict, lambda: typer.echo(str(signal)))
         return
-    if not asked.public:
-        raise ParameterError("--plan needs public texts that play people's: --public FILE")
-    # the table has epsilons of its own
-    release = Cooccurrence(
-        public, epsilon=protection.epsilon or 1.0, unit=protection.unit, delta=protection.delta
-    ).plan()
+    if not planning.public:
+        raise ParameterError("--plan needs public texts that stand for users: --public FILE")
+    epsilon = protection.epsilon or 1.0  # the table has its own
     unit = "document" if protection.user is None else "user"
     expected = expected_vectors(
-        release,
-        read_documents(asked.public, text=texts.text, user=protection.user, **texts.layout),
-        people=asked.people,
+        Cooccurrence(public, epsilon=epsilon, unit=protection.unit, delta=protection.delta).plan(),
+        read_documents(planning.public, text=texts.text, user=protection.user, **texts.layout),
+        people=planning.people,
         epsilon=protection.epsilon,
         unit=unit,
     )
-    if output.as_json:
-        print_json([each.as_dict() for each in expected])
-    else:
-        for line in _vectors_table(expected, asked.people, protection.unit, "text" if unit == "document" else "author"):
-            typer.echo(line)
+    output.print_result(
+        lambda: [row.as_dict() for row in expected],
+        lambda: typer.echo("\n".join(_vectors_table(expected, planning.people, protection.unit, unit))),
+    )
 
 
-def _vectors_table(found: Sequence[ExpectedVectors], people: int, unit: str, one: str) -> list[str]:
+def _vectors_table(expected: Sequence[ExpectedVectors], people: int, unit: str, simulated: str) -> list[str]:
+    note = (
+        f"Prediction for {people:,} {unit}s, each with the texts of one public {simulated} (no private text was read): "
+        "share of their contribution to the public vectors that passes the noise."
+    )
     lines = [
-        f"With {people:,} {unit}s who write as much as one {one} of the public ones (nothing",
-        "private was read): what their texts add to the public vectors, and how much of",
-        "it comes through the noise.",
+        filled(note, indent=""),
         "",
         f"                     with this   {unit}s until   {unit}s until",
         "  epsilon     sigma     number       anything           half",
     ]
-    for each in found:
-        least, half = (f"{n:,}" if n is not None else "never" for n in (each.least, each.half))
-        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{each.passed:>11.0%}{least:>15}{half:>15}")
-    nothing = [each for each in found if each.least is None or people < each.least]
-    if len(nothing) == len(found):
-        lines += ["", "Noise would hide all of it: the vectors would be the public ones again."]
-    elif nothing:
-        most = max(each.epsilon for each in nothing)
-        lines += [
-            "",
-            f"Up to epsilon {most:g} noise would hide all of it: the vectors would be the public",
-            "ones again.",
-        ]
+    for row in expected:
+        least, half = (f"{count:,}" if count is not None else "never" for count in (row.least, row.half))
+        lines.append(f"  {row.epsilon:<8g}{row.sigma:>9.3g}{row.passed:>11.0%}{least:>15}{half:>15}")
+    hidden = [row.epsilon for row in expected if row.least is None or people < row.least]
+    if hidden:
+        largest = "At all of these epsilons" if len(hidden) == len(expected) else f"Up to epsilon {max(hidden):g}"
+        lines += ["", filled(f"{largest} the noise hides all of it: the vectors stay the public ones.", indent="")]
     return lines
+
+
+def plan_embedding(
+    protection: Any, training: Any, public: WordVectors
+) -> tuple[ReleasePlan, Callable[..., EmbeddingModel]]:
+    """Return the plan of the release, and a function that builds its model."""
+    settings: dict[str, Any] = {"unit": protection.unit, "level": protection.level, "delta": protection.delta}
+    epsilon = protection.budget
+    if training.method != "skip-gram":
+        settings["epsilon"] = epsilon
+        return Cooccurrence(public, **settings).plan(), partial(Cooccurrence, public, **settings)
+    costs: dict[str, Any] = {"steps": training.steps, "sampling_rate": training.sampling_rate}
+    if isinstance(epsilon, dict):
+        epsilon = personal_participation(epsilon, delta=protection.delta, **costs)
+    plan = SkipGram(public, epsilon=epsilon, public_users=protection.public_users, **settings, **costs).plan()
+    import dptext.embeddings.training  # noqa: F401  needs numba: raise before anything is read
+
+    return plan, partial(SkipGram, public, **settings, epsilon=plan.participation)
+
+
+@dataclass(frozen=True)
+class TotalGuarantee:
+    """Guarantee of a user of one level for everything that is released."""
+
+    epsilon: float
+    delta: float
+    substituted: ApproxDP
+
+
+def total_guarantees(plan: ReleasePlan, new_words: ApproxDP | None, *, seeded: bool) -> dict[str, TotalGuarantee]:
+    totals = {}
+    for level in plan.levels.shares:
+        statement = plan.statement(level, seeded=seeded)
+        guarantee: Guarantee = statement.guarantee
+        substituted: Guarantee = plan.under_substitution(level)
+        if new_words is not None:
+            guarantee = compose(guarantee, new_words)
+            substituted = compose(substituted, substitution_from_add_remove(new_words))
+        assert isinstance(guarantee, ApproxDP)
+        assert isinstance(substituted, ApproxDP)
+        totals[level] = TotalGuarantee(guarantee.epsilon + statement.slack, guarantee.delta, substituted)
+    return totals
+
+
+def describe_plan(plan: ReleasePlan, public: WordVectors) -> list[str]:
+    if not isinstance(plan, SkipGramPlan):
+        return [f"co-occurrences on {public.source} ({len(public):,} words, {public.dimension} dimensions)"]
+    participation = plan.participation
+    rate = f"{'at most ' * (len(participation.rates) > 1)}{100 * participation.rates[participation.most]:.3g}%"
+    return [
+        f"skip-gram from {public.source} ({len(plan.words):,} words, {plan.dimension} dimensions)",
+        f"  training  {participation.steps:,} steps, each {plan.unit} in {rate} of them, noise "
+        f"{participation.noise_multiplier:g} x bound",
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dptext.cli import options, outputs
-from dptext.cli.console import print_json, stopped_with_notes
+from dptext.cli.console import print_json, resumable
 from dptext.cli.options import method_option, output_option, privacy_option
 from dptext.errors import ParameterError
 from dptext.io.artifacts import file_digest
@@ -38,40 +37,33 @@ class MechanismOptions:
     epsilon: Annotated[
         float,
         privacy_option(
-            help="Privacy budget: per unit of distance between two words, per word (subsetselection, custext), or per "
+            "Privacy budget: per unit of distance between two words, per word (subsetselection, custext), or per "
             "sentence or document (bank, see --unit)."
         ),
     ]
     unit: Annotated[
         Literal["sentence", "document"],
-        privacy_option(help="Bank: --epsilon covers one sentence, or a document with all its sentences."),
+        privacy_option("Bank: --epsilon covers one sentence, or a document with all its sentences."),
     ] = "sentence"
     max_sentences: Annotated[
         int | None,
         privacy_option(
-            metavar="N",
-            help="Bank: number of sentences replaced per document. With --unit document the output always has N.",
+            "Bank: number of sentences replaced per document. With --unit document the output always has N.", "N"
         ),
     ] = None
     mechanism: Annotated[
-        str,
-        method_option(
-            metavar="NAME", help=f"Word replacement ({', '.join(MECHANISMS)}), or sentence replacement ({BANK})."
-        ),
+        str, method_option(f"Word replacement ({', '.join(MECHANISMS)}), or sentence replacement ({BANK}).", "NAME")
     ] = "tem"
     vectors: options.Vectors = "glove-6b-50d"
     limit: options.Limit = 50_000
-    bank: Annotated[
-        Path | None, method_option(metavar="FOLDER", help="Bank of public texts, written by dptext bank.")
-    ] = None
+    bank: Annotated[Path | None, method_option("Bank of public texts, written by dptext bank.", "FOLDER")] = None
     settings: options.SetOption = ()
 
     def check(self, out: str) -> None:
         """Raise if options do not fit together."""
         name = check_choice("mechanism", self.mechanism.lower(), (*MECHANISMS, BANK))
-        of_words, of_bank_only = ("vectors", "limit"), ("bank", "unit", "max_sentences")
-        flags = options.given_flags(self, *(of_words if name == BANK else of_bank_only))
-        if flags:
+        foreign = ("vectors", "limit") if name == BANK else ("bank", "unit", "max_sentences")
+        if flags := options.changed_flags(self, *foreign):
             kind = "word replacement" if name == BANK else f"--mechanism {BANK}"
             raise ParameterError(f"{', '.join(flags)} is for {kind}, not for --mechanism {name}: leave it out")
         if name == BANK:
@@ -84,19 +76,18 @@ class MechanismOptions:
         name, settings = self.mechanism.lower(), options.parse_settings(self.settings)
         if name == BANK:
             return self._build_bank(settings, sources)
-        build: Any = MECHANISMS[name]
-        _check_known(name, settings, (*options_of(build), "unknown"))
-        mechanism: TextMechanism = build(
-            load_vectors(self.vectors, limit=self.limit), epsilon=self.epsilon, **{"unknown": "unk"} | settings
-        )
+        kind: Any = MECHANISMS[name]
+        _check_settings(name, settings, (*options_of(kind), "unknown"))
+        vectors = load_vectors(self.vectors, limit=self.limit)
+        mechanism: TextMechanism = kind(vectors, epsilon=self.epsilon, **{"unknown": "unk"} | settings)
         return mechanism
 
-    def _build_bank(self, settings: options.Settings, sources: Iterable[Path]) -> TextMechanism:
+    def _build_bank(self, settings: Any, sources: Iterable[Path]) -> TextMechanism:
         from dptext.sentences.bank import TextBank  # word mechanisms do without
         from dptext.sentences.rewriter import BankRewriter
 
         assert self.bank is not None
-        _check_known(BANK, settings, ["size"])
+        _check_settings(BANK, settings, ["size"])
         bank = TextBank.load(self.bank)
         for source in sources:
             if bank.files and source.is_file() and file_digest(source) in bank.files:
@@ -104,30 +95,59 @@ class MechanismOptions:
                     f"the bank was made from {str(source)!r}, so its texts would come out unchanged: make a bank of "
                     "public texts, chosen without regard to IN"
                 )
-        further: Any = settings
-        return BankRewriter(bank, epsilon=self.epsilon, unit=self.unit, max_sentences=self.max_sentences, **further)
+        return BankRewriter(bank, epsilon=self.epsilon, unit=self.unit, max_sentences=self.max_sentences, **settings)
 
 
-def _check_known(name: str, settings: Collection[str], known: Collection[str]) -> None:
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
+def _check_settings(name: str, settings: Collection[str], known: Collection[str]) -> None:
+    if unknown := sorted(set(settings) - set(known)):
         raise ParameterError(
             f"the mechanism {name} has no {', '.join(unknown)}: --set takes {', '.join(sorted(known))}"
         )
 
 
-@options.collected
+@dataclass(frozen=True, kw_only=True)
+class RedactionOptions:
+    """The identifiers that are replaced before the mechanism runs."""
+
+    redact: Annotated[
+        bool,
+        privacy_option(
+            "First replace e-mail addresses, phone and card numbers and dates by placeholders. Names are not "
+            "recognised, and recognition is no guarantee."
+        ),
+    ] = False
+    redact_presidio: Annotated[
+        bool, privacy_option("Also replace the names and places that Presidio recognises in English texts.")
+    ] = False
+    redact_list: Annotated[
+        Path | None, privacy_option("Also replace the terms in this file (one per line).", "FILE", "--redact-list")
+    ] = None
+
+    def check(self, outs: Iterable[Path]) -> None:
+        if self.redact_list is not None and self.redact_list.resolve() in (out.resolve() for out in outs):
+            raise ParameterError(f"{self.redact_list.name!r} is the redaction list: choose another name for OUT")
+
+    def apply(self, mechanism: TextMechanism) -> TextMechanism:
+        if not (self.redact or self.redact_presidio or self.redact_list):
+            return mechanism
+        from dptext.release.redaction import PRESIDIO, Redacted, read_terms
+        from dptext.text.patterns import KINDS
+
+        return Redacted(
+            mechanism,
+            kinds=KINDS if self.redact or self.redact_presidio else (),
+            words=() if self.redact_list is None else read_terms(self.redact_list),
+            analyzer=PRESIDIO if self.redact_presidio else None,
+        )
+
+
 def privatize(
     *,
     rows: options.Rows,
-    out: Annotated[
-        str, output_option("--out", "-o", metavar="OUT", help="Output file; a folder (one file per IN); - for a pipe.")
-    ],
-    statement: Annotated[
-        Path | None, output_option(metavar="FILE", help="Where the statement goes if OUT is a pipe.")
-    ] = None,
+    out: Annotated[str, output_option("Output file; a folder (one file per IN); - for a pipe.", "OUT", "--out", "-o")],
+    statement: Annotated[Path | None, output_option("File of the statement if OUT is a pipe.", "FILE")] = None,
     method: MechanismOptions,
-    redact: options.RedactionOptions,
+    redaction: RedactionOptions,
     charge: options.Charge,
     run: options.Run,
     engine: options.Engine = "local",
@@ -145,25 +165,24 @@ def privatize(
     method.check(out)
     if engine == "spark":
         _check_for_spark(rows, out, run, statement, processes)
-        mechanism = redact.around(method.build([*map(Path, rows.sources)]))
+        mechanism = redaction.apply(method.build([*map(Path, rows.sources)]))
         _privatize_on_spark(rows, out, mechanism, run, charge, output, yes=yes)
         return
-    to = outputs.places(rows, out)
-    sources = [source for place in to for source in place.sources]
-    _check_pipes(to[0].out == STANDARD, any(map(is_pipe, sources)), statement, run, charge)
-    redact.check_apart(place.out for place in to)
-    outputs.check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
+    places = outputs.find_places(rows, out)
+    sources = [source for place in places for source in place.sources]
+    _check_pipes(places[0].out == STANDARD, any(map(is_pipe, sources)), statement, run, charge)
+    redaction.check(place.out for place in places)
+    outputs.check_places(places, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.kept))
     if statement is not None:
         check_statement_file(sources, statement, force=run.force)
-    mechanism = redact.around(method.build(sources))
-    done = {place.out for place in to if run.resume and is_released(place.out, mechanism.statement, rows.keep)}
-    asks = not all(outputs.is_begun(place, run) for place in to)
-    _begin(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
+    mechanism = redaction.apply(method.build(sources))
+    asks = not all(place.is_begun(run) for place in places)
+    _announce(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
     settings = asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
         outputs.release_all(
-            to,
-            done,
+            places,
+            {place.out for place in places if run.resume and is_released(place.out, mechanism.statement, rows.kept)},
             lambda place, progress: privatize_file(place.files, place.out, mechanism, progress=progress, **settings),
             "private documents",
             output,
@@ -172,33 +191,34 @@ def privatize(
         )
         return
     kind = rows.in_format or file_format(sources[0]).kind
-    with stopped_with_notes():
-        sent = privatize_file(to[0].files, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **settings)
+    files = places[0].files
+    with resumable():
+        sent = privatize_file(files, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **settings)
     output.say(f"Wrote {sent.documents:,} private documents to the pipe and the privacy statement to {statement}.")
     if sent.skipped:
         output.say(f"Skipped {sent.skipped:,} unreadable rows.")
-    counted = wording.came_out(sent.statement, sent.tally, sent.documents)
-    for_one = "" if charge.user is None else outputs.of_one([sent], charge.user)
-    outputs.say_to_owner(counted, mechanism.warning(sent.tally), output, for_one=for_one)
+    counts = wording.came_out(sent.statement, sent.tally, sent.documents)
+    for_author = "" if charge.user is None else outputs.guarantee_for_author([sent], charge.user)
+    outputs.say_to_owner(counts, mechanism.warning(sent.tally), output, for_author=for_author)
 
 
 def _check_pipes(
     writes_pipe: bool, reads_pipe: bool, statement: Path | None, run: options.Run, charge: options.Charge
 ) -> None:
     if charge.ledger is not None and (writes_pipe or reads_pipe):
-        raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
+        raise ParameterError("--ledger reads the input twice, which a pipe does not allow: name files as IN and OUT")
     if writes_pipe and statement is None:
-        raise ParameterError("a pipe has no place for the statement: add --statement FILE")
+        raise ParameterError("--statement FILE is required if OUT is a pipe")
     if writes_pipe and run.resume:
-        raise ParameterError("a pipe cannot be resumed: name a file as OUT")
+        raise ParameterError("--resume needs a file as OUT, not a pipe")
     if not writes_pipe and statement is not None:
-        raise ParameterError("--statement is for a pipe; beside a file it is named OUT.privacy.json: leave it out")
+        raise ParameterError("--statement is for a pipe; the statement of a file is OUT.privacy.json: leave it out")
 
 
-def _begin(
+def _announce(
     mechanism: TextMechanism, source: str, charge: options.Charge, *, yes: bool, asks: bool, output: options.Output
 ) -> None:
-    """Print the guarantee and its effect on words of running text; ask where it protects too little."""
+    """Print the guarantee and its effect on words of running text; ask if it does not protect."""
     if output.quiet:
         return
     from dptext.calibration.deniability import in_short
@@ -211,23 +231,22 @@ def _begin(
     caution = wording.cautioned(
         first=wording.unprotected_from(mechanism),
         most_stay=effect is not None and effect.most_stay,
-        source=outputs.as_input(source),
+        source=outputs.shell_argument(source),
         parts="sentences" if effect is None else "words",
     )
-    outputs.begin("\n".join(lines), caution, yes=yes, asks=asks, output=output)
+    outputs.announce("\n".join(lines), caution, yes=yes, asks=asks, output=output)
 
 
-# -- Spark -----------------------------------------------------------------------------------------------------
+# -- Spark ---------------------------------------------------------------------------------------------------------
 
 
 def _check_for_spark(rows: options.Rows, out: str, run: options.Run, statement: Path | None, processes: int) -> None:
-    given = {"resume": run.resume, "statement": statement, "processes": processes != 1, "encoding": rows.encoding}
-    given |= {"on-error skip": rows.on_error == "skip"}
-    flags = [f"--{name}" for name, value in given.items() if value]
-    if flags:
+    unsupported: dict[str, object] = {"resume": run.resume, "statement": statement, "processes": processes != 1}
+    unsupported |= {"encoding": rows.encoding, "on-error skip": rows.on_error == "skip"}
+    if flags := [f"--{name}" for name, value in unsupported.items() if value]:
         raise ParameterError(
-            f"Spark does not support {', '.join(flags)}: leave it out (an interrupted run leaves nothing behind; "
-            "Spark's configuration sets the number of workers)"
+            f"Spark does not support {', '.join(flags)}: leave it out (Spark's configuration sets the number of "
+            "workers, and an interrupted run leaves no output)"
         )
     if "-" in (out, *rows.sources):
         raise ParameterError("Spark reads and writes no pipes: name paths that the cluster can see")
@@ -247,21 +266,22 @@ def _privatize_on_spark(
 ) -> None:
     from dptext.spark.frames import look_at_columns, privatize_scan, read_files
 
-    with stopped_with_notes(), warnings.catch_warnings():
+    with resumable(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
-        frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
+        frame = read_files(rows.sources, text=rows.text, keep=rows.kept, kind=rows.in_format)
         outputs.check_kept(look_at_columns(frame, rows.unconfirmed))
-        _begin(mechanism, rows.sources[0], charge, yes=yes, asks=True, output=output)
-        release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
+        _announce(mechanism, rows.sources[0], charge, yes=yes, asks=True, output=output)
+        release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.kept, seed=run.seed)
         ledger = None if charge.ledger is None else str(charge.ledger)
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
-    beside = f"{out.rstrip('/')}.privacy.json"
-    output.say(f"Wrote private documents to {out} (a folder of parquet) and the privacy statement to {beside}.")
-    most, for_one = release.most_texts, ""
+    place = f"{out.rstrip('/')}.privacy.json"
+    output.say(f"Wrote private documents to {out} (a folder of parquet) and the privacy statement to {place}.")
+    most, for_author = release.most_texts, ""
     if charge.user is not None:
-        for_one = wording.for_person(None if most is None else promise_to(most, [statement]), most, user=charge.user)
-    # the note on its counts is in the log already
-    outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, for_one=for_one)
-    output.say(f"Explained by: dptext explain {beside}")
+        guarantee = None if most is None else promise_to(most, [statement])
+        for_author = wording.for_person(guarantee, most, user=charge.user)
+    # Spark has logged the warning of the mechanism
+    outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, for_author=for_author)
+    output.say(f"To explain it: dptext explain {place}")
     if output.as_json:
-        print_json({"out": out, "statement": json.loads(statement.to_json())})
+        print_json(outputs.written_as_dict(out, statement))

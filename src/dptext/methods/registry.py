@@ -12,7 +12,7 @@ from dptext.io.artifacts import announced_format
 from dptext.io.documents import find_files, first_rows
 from dptext.methods.attacks import ROW_ATTACKS, AttackInputs, AttackResult
 from dptext.methods.bank import Bank
-from dptext.methods.base import Audit, Method, ReleaseFiles
+from dptext.methods.base import Method, ReleaseFiles
 from dptext.methods.embeddings import Embeddings
 from dptext.methods.files import STATEMENT, folder_kind, other_than_audited, private_files
 from dptext.methods.synthesis import Synthesis
@@ -97,11 +97,12 @@ def method_of_folder(folder: Path) -> Method | None:
     return next((method for method in METHODS if announced is not None and method.folder == announced), None)
 
 
-def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
+def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tuple[Method, ReleaseFiles]:
     """Find the statement and the method of a release: a file with its statement beside it, or a folder of a method.
 
     Args:
         path: the data, its statement, or the folder.
+        only_fitting: ignore the inputs that the method of this release does not take.
         inputs: fields of `ReleaseFiles`; without ``text``, the text column is found by the statement.
 
     Raises:
@@ -119,6 +120,8 @@ def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
     data, place = data_and_statement(path)
     statement = read_statement(place)
     method = method_of(statement)
+    if only_fitting:
+        inputs = {name: inputs[name] for name in inputs.keys() - foreign_inputs(method, inputs)}
     refuse_inputs(method, data, inputs)
     if inputs.get("text") is None:
         inputs["text"] = text_column(data, statement)
@@ -143,22 +146,6 @@ def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None
     foreign = [f"--{name.replace('_', '-')}" for name in foreign_inputs(method, inputs)]
     if foreign:
         raise ParameterError(f"{data.name} holds {method.holds}: leave {' and '.join(foreign)} out")
-
-
-def audit_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tuple[Method, Audit]:
-    """Check a release against its statement, and test its guarantee.
-
-    Args:
-        path: as `open_release` takes it.
-        only_fitting: ignore the inputs that the method of this release does not take.
-        inputs: fields of `ReleaseFiles`.
-    """
-    if only_fitting:
-        method = method_of(read_statement(data_and_statement(path)[1]))
-        foreign = foreign_inputs(method, inputs)
-        inputs = {name: value for name, value in inputs.items() if name not in foreign}
-    method, files = open_release(path, **inputs)
-    return method, method.check(files)
 
 
 def releases_in(path: Path) -> list[Path]:

@@ -1,0 +1,277 @@
+"""``dptext explain``, ``dptext audit`` and ``dptext report``: the statement, the guarantee and a page of a release."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dptext.audits.losses import samples_needed
+from dptext.cli import options
+from dptext.cli.console import filled, print_json
+from dptext.cli.options import input_option, method_option, output_option, run_option
+from dptext.errors import DataError, DptextError, RefusedError
+from dptext.io.atomic import check_target, hashed_file
+from dptext.methods.base import Audit, Method
+from dptext.methods.files import STATEMENT
+from dptext.methods.findings import ReportConfig
+from dptext.methods.registry import Verification, open_release, releases_in, text_column, verify_release
+from dptext.privacy.wording import audited, strength_in_brief
+from dptext.release.release import data_and_statement, read_statement
+from dptext.reports.page import Report
+from dptext.reports.report import report as make_report
+from dptext.reports.summary import recommendation
+
+# -- explain -------------------------------------------------------------------------------------------------------
+
+
+def explain(*, file: options.ReleaseArgument, output: options.Output) -> None:
+    """Explain a privacy statement, and verify that it belongs to the data.
+
+    Example: dptext explain private.csv
+    """
+    files = releases_in(file)
+    releases = [verify_release(path) for path in files or [file]]
+    if output.as_json:
+        data = [{"statement": json.loads(item.statement.to_json()), "data_agrees": item.agrees} for item in releases]
+        print_json({path.name: item for path, item in zip(files, data, strict=True)} if files else data[0])
+    elif files and not output.quiet:
+        for path, release in zip(files, releases, strict=True):
+            statement = release.statement
+            strength = strength_in_brief(statement, attacks_follow=False)[0]
+            lines = (f"{statement.guarantee}, for a {statement.unit}", strength, _comparison(release))
+            typer.echo("\n".join([path.name, *map(filled, lines), ""]))
+        typer.echo(f"In full: dptext explain {files[0]}")
+    elif not output.quiet:
+        typer.echo(f"{releases[0].statement.explain()}\n\nTHE DATA\n{filled(_comparison(releases[0]))}")
+    changed = [release.data.name for release in releases if release.agrees is False]
+    if changed:
+        raise DataError(
+            f"{', '.join(changed)} does not match its statement (the SHA-256 digest differs): the data was changed, or "
+            "the statement belongs to another file"
+        )
+
+
+def _comparison(release: Verification) -> str:
+    name = release.data.name
+    if release.is_folder:
+        return f"{name}: verified, all files of the folder match its config.json."
+    if release.agrees:
+        return f"{name}: verified, its SHA-256 digest is in the statement. To test the guarantee, run `dptext audit`."
+    if release.agrees is False:
+        return f"{name}: NOT the data of this statement."
+    if release.statement.data_sha256 is None:
+        return "Not verified: the statement has no digest of the data."
+    return f"Not verified: {name} is missing."
+
+
+# -- audit ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditInputs(options.PublicInputs):
+    """Public inputs and size of an audit."""
+
+    words: Annotated[
+        tuple[str, ...],
+        method_option("Word replacement: audit pairs of these words (repeatable); default: random.", "WORD", "--word"),
+    ] = ()
+    samples: Annotated[int, run_option("Outputs per input where an audit has to sample.", "N")] = 200_000
+
+
+def audit(*, file: options.ReleaseArgument, public_inputs: AuditInputs, output: options.Output) -> None:
+    """Check a release against its statement, and try to refute the guarantee.
+
+    Exit code 3: something is refuted.
+
+    Example: dptext audit private.csv
+    """
+    inputs, files = public_inputs.inputs(), releases_in(file)
+    if files:
+        _audit_files(files, inputs, output)
+        return
+    result = _audit(file, inputs, output)
+    output.print_result(result.as_dict, lambda: typer.echo("\n".join(result.lines())))
+    if result.audit.refuted:
+        raise RefusedError(f"refuted: the guarantee of {result.statement_name} does not hold")
+
+
+@dataclass(frozen=True)
+class _AuditedRelease:
+    method: Method
+    audit: Audit
+    statement_name: str
+
+    def as_dict(self) -> dict[str, Any]:
+        checks = [asdict(check) for check in self.audit.checks]
+        return {"refuted": self.audit.refuted, "checks": checks, "verdict": json.loads(self.audit.verdict.to_json())}
+
+    def lines(self) -> list[str]:
+        statement, verdict, refuted = self.audit.statement, self.audit.verdict, self.audit.refuted
+        lines = ["THE FOLDER" if self.statement_name == STATEMENT else "THE FILE"]
+        for check in self.audit.checks:
+            mark = {True: "yes", False: "NO", None: "-"}[check.held]
+            lines.append(filled(f"{mark:<4}{check.name} ({check.seen})", hang=" " * 6))
+        text_unit = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
+        kind = self.method.audited
+        unit = {"vectors": "vector", "words": "word", "texts": text_unit}.get(kind, str(statement.unit))
+        explanation = verdict.explain(of_another=refuted and not verdict.refuted)
+        is_small = kind == "vectors" and not verdict.refutable and verdict.allowed < 30
+        needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if is_small else 0
+        meaning = audited(verdict, statement, refuted=refuted, of=kind, needed=needed)
+        return [*lines, f"\nTHE GUARANTEE FOR A {unit.upper()}", explanation, "\nMEANING", *map(filled, meaning)]
+
+
+def _audit(
+    path: Path, inputs: dict[str, Any], output: options.Output, *, only_fitting: bool = False
+) -> _AuditedRelease:
+    method, files = open_release(path, only_fitting=only_fitting, **inputs)
+    output.say(f"Auditing {files.statement.mechanism} ...")
+    result = method.check(files)
+    is_folder = path.name == STATEMENT or (path / STATEMENT).exists()
+    return _AuditedRelease(method, result, STATEMENT if is_folder else data_and_statement(path)[1].name)
+
+
+def _audit_files(files: list[Path], inputs: dict[str, Any], output: options.Output) -> None:
+    """Audit all private files of a folder; report the files that cannot be audited, with the reason."""
+    results: dict[str, _AuditedRelease] = {}
+    failures: dict[str, str] = {}
+    for file in files:
+        try:
+            results[file.name] = _audit(file, inputs, output, only_fitting=True)
+            lines = results[file.name].lines()
+        except DptextError as error:
+            failures[file.name] = str(error)
+            lines = [filled(f"not audited: {error}", indent="")]
+        if not (output.as_json or output.quiet):
+            typer.echo("\n".join([file.name, "=" * len(file.name), *lines, ""]))
+    if output.as_json:
+        data = {name: result.as_dict() for name, result in results.items()}
+        print_json(data | {name: {"refuted": None, "why": reason} for name, reason in failures.items()})
+    refuted = [result.statement_name for result in results.values() if result.audit.refuted]
+    if refuted:
+        raise RefusedError(f"refuted: the guarantee of {', '.join(refuted)} does not hold")
+    if failures:
+        name, reason = next(iter(failures.items()))
+        raise DataError(f"{len(failures)} of {len(files)} files could not be audited; {name}: {reason}")
+
+
+# -- report --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(options.PublicInputs):
+    """Settings of a report, as `ReportConfig` names them."""
+
+    private: Annotated[
+        Path,
+        typer.Argument(metavar="PRIVATE", help="A release with its statement beside it: texts, vectors or a corpus."),
+    ]
+    original: Annotated[
+        Path | None,
+        input_option("The original texts, for attacks that know them. The page is then for their owner only.", "FILE"),
+    ] = None
+    held_out: Annotated[
+        Path | None,
+        input_option("Synthetic corpus: rows like --original, of people who are not in it, to test on.", "FILE"),
+    ] = None
+    label: Annotated[str | None, input_option("Label that models are trained to predict (utility).", "COLUMN")] = None
+    attribute: Annotated[str | None, input_option("Attribute of the authors that attacks try to infer.", "COLUMN")] = (
+        None
+    )
+    group: Annotated[str | None, input_option("Groups to compare the utility for (needs --label).", "COLUMN")] = None
+    user: Annotated[
+        str | None, input_option("Column that names the author, if authors have several rows.", "COLUMN")
+    ] = None
+    redact_list: options.RedactedList = None
+    rows: Annotated[int, run_option("Maximum number of rows to attack, sampled at random.", "N")] = 3000
+
+
+def report(
+    *,
+    settings: ReportOptions,
+    out: Annotated[Path, output_option("The page.", "OUT.html", "--out", "-o")],
+    card: Annotated[
+        Path | None, output_option("Also a Markdown card, without numbers from --original.", "CARD.md")
+    ] = None,
+    force: options.Force = False,
+    output: options.Output,
+) -> None:
+    """Write a page about a release: guarantee, attack success and utility.
+
+    Exit code 3: the guarantee is refuted. The page is written all the same, and says so.
+
+    Example: dptext report private.csv -o page.html --original notes.csv --label topic
+    """
+    data, statement = data_and_statement(settings.private)
+    text = settings.text or (text_column(data, read_statement(statement)) if statement.exists() else "text")
+    config = ReportConfig(**settings.inputs() | {"text": text})
+    inputs = [data, statement, config.original, config.held_out, config.redact_list, *config.public]
+    for path in (out, card):
+        if path is not None:
+            check_target(path, replace=force, apart_from={"an input": [file for file in inputs if file is not None]})
+    page = make_report(config, command=_command(settings, out, card), say=output.say)
+    _write(out, page.html(), owner_only=config.original is not None or page.has_owner_numbers)
+    if card is not None:
+        _write(card, page.card())
+    if output.as_json:
+        print_json(_as_dict(page, out, card))
+    output.say(f"Wrote {out}" + (f" and {card}" if card is not None else "") + ": open it in a browser.")
+    if page.has_owner_numbers:
+        output.say(
+            f"Note: {out} holds numbers computed from the original texts, which the guarantee does not cover. It is "
+            "for the owner of the data only."
+        )
+    if page.refuted:
+        raise RefusedError(f"refuted: the guarantee of {settings.private.name} does not hold; see {out}")
+
+
+def _command(settings: ReportOptions, out: Path, card: Path | None) -> str:
+    """Return the command that makes the page again, without folders."""
+    words = ["dptext", "report", settings.private.name, "-o", out.name]
+    changed = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name != "private"}
+    defaults = {field.name: field.default for field in fields(settings)} | {"card": None}
+    for name, value in (changed | {"card": card}).items():
+        if value != defaults[name]:
+            for part in value if isinstance(value, tuple) else (value,):
+                is_path = isinstance(value, Path) or name in ("vectors", "public")
+                words += [options.flag(name), Path(part).name if is_path else str(part)]
+    return shlex.join(words)
+
+
+def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
+    with hashed_file(path, owner_only=owner_only) as stream:
+        stream.write(content.encode("utf-8", "backslashreplace"))  # a file name may hold half a letter
+
+
+def _as_dict(page: Report, out: Path, card: Path | None) -> dict[str, Any]:
+    recommended = recommendation(page)
+    lists = (
+        "checks",
+        "attacks",
+        "owner_attacks",
+        "controls",
+        "utility",
+        "fairness",
+        "gaps",
+        "relinking",
+        "identifying",
+    )
+    return {
+        "out": str(out),
+        "card": None if card is None else str(card),
+        "recommended": {"decision": recommended.decision.name.lower(), "words": recommended.words},
+        "verdicts": [json.loads(verdict.to_json()) for verdict in page.verdicts],
+        **{name: [_item(item) for item in getattr(page, name)] for name in lists},
+        "corpus": None if page.corpus is None else asdict(page.corpus),
+        **{name: getattr(page, name) for name in ("refuted", "stays", "unchanged", "command", "notes")},
+    }
+
+
+def _item(item: Any) -> dict[str, Any]:
+    derived = ("succeeded", "advantage", "is_useful")
+    return asdict(item) | {name: getattr(item, name) for name in derived if hasattr(item, name)}
