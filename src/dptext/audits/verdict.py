@@ -395,7 +395,7 @@ def judge_gaussian(
         claim: the statement to put to the test.
         sigma: the standard deviation of the noise on each number.
         sensitivity: how far the sum moves between neighbours, at most, in Euclidean length.
-        own: what this release claims for itself, out of the statement's guarantee; the rest is for others that were
+        stated: what this release claims for itself, out of the statement's guarantee; the rest is for others that were
             counted in.
         coverage: what was looked at.
 

@@ -271,7 +271,7 @@ def _vectors_of(words: Sequence[str], public: WordVectors) -> Any:
 def _judge_learned(statement: PrivacyStatement) -> Verdict:
     """Whether the noise that a statement of learned vectors names is enough for what this release promises itself."""
     people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
-    fields: dict[str, Any] = {"own": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
+    fields: dict[str, Any] = {"stated": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
     with speaks_of("noise"):
         if "sigma" in statement.parameters:
             sigma, sensitivity = real_parameter(statement, "sigma"), real_parameter(statement, "sensitivity")
