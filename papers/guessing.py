@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.calibration.calibration import EXACT_TOLERANCE, SAMPLED_TOLERANCE, Family
-from dptext.calibration.deniability import checked_weights, deniability
+from dptext.calibration.deniability import check_weights, deniability
 from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of
 from dptext.calibration.reidentification import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.errors import ParameterError
@@ -102,7 +102,7 @@ def guess_rate(
     >>> round(guess.rate, 3), round(guess.blind, 3)
     (0.796, 0.48)
     """
-    prior = checked_weights(weights, len(mechanism.vectors))
+    prior = check_weights(weights, len(mechanism.vectors))
     distributions = distributions_of(mechanism)
     blind = float(prior.max())
     if distributions is not None:
@@ -142,7 +142,7 @@ def compare(
     Raises:
         ParameterError: a target that is not above the blind guess and below 1, or out of a mechanism's reach.
     """
-    prior = checked_weights(weights, len(vectors))
+    prior = check_weights(weights, len(vectors))
     for target in targets:
         if not prior.max() < target < 1:
             raise ParameterError(

@@ -243,10 +243,10 @@ def ours_table(rows: Rows, study: Rows | None) -> str:
         "top. *Decision*: the device classifies with the plain model and sends the class by randomised response "
         f"(computed from its accuracy without noise).\n\n{_joined(lines)}"
     )
-    return text if study is None else f"{text}\n\n{_beside(rows, study, kinds)}"
+    return text if study is None else f"{text}\n\n{_neighbour_index(rows, study, kinds)}"
 
 
-def _beside(rows: Rows, study: Rows, kinds: list[tuple[str, int]]) -> str:
+def _neighbour_index(rows: Rows, study: Rows, kinds: list[tuple[str, int]]) -> str:
     """The smallest true epsilon at which something with a proof does as well as the best of DPNR."""
     best, where = 0.0, ""
     for dimension in study.values("dimension"):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dptext.errors import DataError
 from dptext.io.documents import is_missing
-from dptext.representations.bounds import Floats, checked_vectors
+from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.encoders import Provenance, TextEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 
@@ -54,7 +54,7 @@ class ConceptEraser:
         Raises:
             ParameterError: another shape.
         """
-        values = checked_vectors(vectors, self.mean.size)
+        values = check_vectors(vectors, self.mean.size)
         erased: Floats = values - (values - self.mean) @ self.look @ self.erase.T  # eq. (1)
         return erased
 
@@ -89,7 +89,7 @@ def fit_eraser(vectors: npt.ArrayLike, attributes: Mapping[str, Iterable[Hashabl
     >>> eraser.apply([[0.0, 1.0], [11.0, 1.0]]).round(6).tolist()
     [[5.0, 1.0], [5.0, 1.0]]
     """
-    value = checked_vectors(vectors)
+    value = check_vectors(vectors)
     if not len(value) or not np.isfinite(value).all():
         raise DataError("an eraser is fitted on at least one vector of finite numbers")
     mean = value.mean(axis=0)

@@ -62,7 +62,7 @@ class Age:
         else:
             model = Model(name, settings["epsilon"])
             runs = self.runs if model.is_random else [1]
-            errors = np.stack([self._errors(self._beside(model, run), learner) for run in runs])
+            errors = np.stack([self._errors(self._neighbour_index(model, run), learner) for run in runs])
         public = self._errors(self._public[WORDS_AND_CHARACTERS], learner)
         blind = (self._ages - self._ages.mean()) ** 2  # the best of all constants: that of no fold is better
 
@@ -87,7 +87,7 @@ class Age:
         errors[result.rows] = (result.true - result.predicted) ** 2
         return errors
 
-    def _beside(self, model: Model, run: int) -> Floats:
+    def _neighbour_index(self, model: Model, run: int) -> Floats:
         vectors = self.models.of(model, self.corpus, run)
         return np.hstack(
             [self._public[WORDS_AND_CHARACTERS], mean_vectors(vectors.words, vectors.matrix, self._counts)]

@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 from dptext.display import Fields, ReprMixin
 from dptext.embeddings.participation import CELLS, IEEE, Clipping, PublishedAccount, public_frequencies
-from dptext.embeddings.plan import checked_source
+from dptext.embeddings.plan import check_source
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import PersonalBudgets
@@ -48,7 +48,7 @@ from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Finding, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Finding, PrivacyStatement, new_release_id, release_statement
 from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import DOCUMENT_END, ONE_NAME, UserStore, stored_users, users_of
 from dptext.validation import check_float, check_int, require_epsilon
@@ -152,7 +152,7 @@ class DPUGC(ReprMixin):
         result = {}
         for level, claimed in self.budgets.levels.items():
             finding = self.finding(level)
-            result[level] = of_release(
+            result[level] = release_statement(
                 guarantee=ApproxDP(finding.bound, self.delta),
                 unit=Unit.USER,
                 relation=Relation.ADD_REMOVE,
@@ -202,7 +202,7 @@ class DPUGC(ReprMixin):
 
     def words(self) -> Vocabulary:
         """Those that have a vector: the first ones of the public list."""
-        _, known = checked_source(self.vectors, None)
+        _, known = check_source(self.vectors, None)
         words = Vocabulary([*[word for word in known.words if word != UNKNOWN][: self.trained_words], UNKNOWN])
         if len(words) < 3:
             raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")

@@ -126,18 +126,18 @@ def pairs_of(public: WordVectors, corpus: Corpus) -> list[Pair]:
     pairs = []
     diseases = list(DISEASES)
     for name in NAMES:
-        diseases.remove(secret := next(_apart(name, diseases, where)))
+        diseases.remove(secret := next(_squared_distances(name, diseases, where)))
         pairs.append(Pair("name, disease", name, secret))
     for place in range(len(NAMES)):
         rank = FIRST + 2 * STEP * place
         name = next(word for word in words[rank:] if word not in taken)
-        secret = next(_apart(name, (word for word in words[rank + STEP :] if word not in taken), where))
+        secret = next(_squared_distances(name, (word for word in words[rank + STEP :] if word not in taken), where))
         taken |= {name, secret}
         pairs.append(Pair("user, password", name, secret))
     return pairs
 
 
-def _apart(name: str, candidates: Iterable[str], where: Mapping[str, set[int]]) -> Iterator[str]:
+def _squared_distances(name: str, candidates: Iterable[str], where: Mapping[str, set[int]]) -> Iterator[str]:
     return (candidate for candidate in candidates if where.get(name, set()).isdisjoint(where.get(candidate, set())))
 
 

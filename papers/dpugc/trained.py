@@ -142,15 +142,15 @@ class Trainings:
         common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": mode}
         if settings.unit == "user":
             rate = schedule.rate
-            of_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
+            for_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
         else:
             slots = 2 * self._words * 5  # within a window of 5; about half hold a pair
             rate = min(1.0, 2 * LOT / slots)
-            of_unit = {"unit": "pair", "public_users": slots // 2, "distance": schedule.pair_distance}
+            for_unit = {"unit": "pair", "public_users": slots // 2, "distance": schedule.pair_distance}
         if kind in _FAR:
-            of_unit["distance"] = FARTHER[settings.unit]
+            for_unit["distance"] = FARTHER[settings.unit]
             if settings.unit == "pair":  # four of five pairs are thinned out otherwise, and lots are small
-                of_unit["subsample"] = 0.0
+                for_unit["subsample"] = 0.0
         steps = schedule.marks_of(kind)[-1]
         budget: dict[str, Any] = {"steps": steps, "sampling_rate": rate, "delta": DELTA}
         if settings.sigma is not None:
@@ -158,7 +158,7 @@ class Trainings:
             budget = {"epsilon": Participation(noise_multiplier=settings.sigma, steps=steps, delta=DELTA, rates=rates)}
         elif epsilon is not None:
             budget["epsilon"] = epsilon
-        plan = SkipGram(self.public, **common, **of_unit, **budget).plan()
+        plan = SkipGram(self.public, **common, **for_unit, **budget).plan()
         return UnclippedPlan.of(plan) if settings.mode == "plain" else plan
 
     def spent(self, kind: str, epsilon: float | None, steps: int) -> dict[str, float]:

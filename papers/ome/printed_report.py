@@ -120,7 +120,7 @@ def _printed_table(found: Found) -> str:
     lines.append(_line("*majority class*", "0", NONE, "0", *(_spelled(entry) for entry in majority)))
     settings = dict.fromkeys([*found.settings("none", *PUBLISHED), *PRINTED])
     for setting in sorted(settings, key=_place):
-        cells = [_beside(found, name, setting) for name in found.sets]
+        cells = [_neighbour_index(found, name, setting) for name in found.sets]
         mechanism, epsilon, lambda_ = setting
         named = "not private" if mechanism == "none" else mechanism
         lines.append(_line(named, _short(epsilon), _short(lambda_), _trues(found, setting), *cells))
@@ -137,7 +137,7 @@ def printed_of(name: str, setting: Setting) -> float | None:
     return printed[place] if place < len(printed) else None
 
 
-def _beside(found: Found, name: str, setting: Setting) -> str:
+def _neighbour_index(found: Found, name: str, setting: Setting) -> str:
     estimate, printed = found.estimate(name, setting), printed_of(name, setting)
     if estimate is None:
         return "not printed" if printed is None else f"not run (printed {printed:.2f})"

@@ -17,7 +17,7 @@ from papers.running import torch_device
 
 from dptext import SentenceEncoder
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import Progress, Vectors, checked_texts
+from dptext.representations.encoders import Progress, Vectors, check_texts
 
 __all__ = ["KeptSentences"]
 
@@ -61,7 +61,7 @@ class KeptSentences:
             np.savez(self._file, digests=np.array(digests), vectors=vectors)
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        values = checked_texts(texts)
+        values = check_texts(texts)
         if any(_digest(text) not in self._kept for text in values):
             self.keep(values)
         result = np.stack([self._kept[_digest(text)] for text in values]) if values else np.empty((0, _DIMENSION))

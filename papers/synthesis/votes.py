@@ -352,7 +352,7 @@ class _Writers:
             self._others = cycle(source.texts[place] for place in order)
             self.texts = [list(islice(self._others, min(candidates, len(source))))] * len(labels)
         else:
-            self.texts = [self._asked(code, candidates, (), seen=set()) for code in self._codes]
+            self.texts = [self._read_request(code, candidates, (), seen=set()) for code in self._codes]
         short = next((code for code in self._codes if not self.texts[code]), None)
         if short is not None:
             raise DataError(f"the source gave no text for class {short + 1} of {len(labels)}: expected one at least")
@@ -384,7 +384,7 @@ class _Writers:
             parents = [self.texts[code][place] for place in order]
             varied = self._varied(code, parents, self._most - len(parents), seen=set(parents))
             kept = [*parents, *varied]
-            result.append(kept + self._asked(code, self._most - len(kept), parents, seen=set(kept)))
+            result.append(kept + self._read_request(code, self._most - len(kept), parents, seen=set(kept)))
         self.texts = result
 
     def chosen(self, votes: Sequence[Floats], threshold: float, n: int) -> tuple[list[str], list[int]]:
@@ -400,7 +400,7 @@ class _Writers:
                 seen = {*taken, *mine}
                 rest = [self.texts[code][place] for place in np.argsort(-votes[code], kind="stable").tolist()]
                 mine += [text for text in rest if text not in seen][: count - len(mine)]
-                mine += self._asked(code, count - len(mine), by_votes, seen={*taken, *mine})
+                mine += self._read_request(code, count - len(mine), by_votes, seen={*taken, *mine})
             if len(mine) < count:
                 raise DataError(
                     f"the source gave too few different texts for {n:,}: ask for fewer texts, or for more candidates"
@@ -430,7 +430,7 @@ class _Writers:
             output = self.source.vary(list(parents), request)
         return list(islice(_new(output, seen), count))
 
-    def _asked(self, code: int, count: int, examples: Sequence[str], *, seen: set[str]) -> list[str]:
+    def _read_request(self, code: int, count: int, examples: Sequence[str], *, seen: set[str]) -> list[str]:
         """At most so many texts that are not made of others."""
         if count <= 0:
             return []

@@ -95,7 +95,7 @@ def mean_of_people(values: npt.ArrayLike, people: npt.ArrayLike, **interval: flo
         raise ParameterError("values must be at least one number from 0 to 1, got others or none")
     value = min(float(rows.mean()), 1.0)
     influence, units = (rows - value) / rows.size, _equal_people(people)
-    return of_influence(value, influence, people, units=units, **interval)
+    return estimate_from_influence(value, influence, people, units=units, **interval)
 
 
 def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
@@ -114,7 +114,7 @@ def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, *
         influence += (2.0 * hits - f1 * (1.0 * occurs + answered)) / total / classes.size
         weights += occurs / occurs.sum()  # each class counts alike: few people of one class weigh much
     units = _equal_people(owners, weights)
-    return of_influence(result, influence, owners, units=units, **interval)
+    return estimate_from_influence(result, influence, owners, units=units, **interval)
 
 
 def area(
@@ -129,7 +129,7 @@ def area(
     values, inside = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
     owners = np.arange(values.size) if people is None else np.asarray(people)
     value, influence, units = _area(values, inside, owners, parts)
-    return of_influence(value, influence, owners, units=units, **interval)
+    return estimate_from_influence(value, influence, owners, units=units, **interval)
 
 
 def area_of_classes(
@@ -145,13 +145,13 @@ def area_of_classes(
     count = values.shape[1]
     if count == 2:
         value, influence, units = _area(values[:, 1], codes == 1, owners, parts)
-        return of_influence(value, influence, owners, units=units, **interval)
+        return estimate_from_influence(value, influence, owners, units=units, **interval)
     results = [_area(values[:, index], codes == index, owners, parts) for index in range(count)]
     value = float(np.mean([entry for entry, _, _ in results]))
     influence = np.mean([entry for _, entry, _ in results], axis=0)
     # a mean is as uncertain as the harmonic mean of the numbers says
     units = count**2 / sum(1 / entry for _, _, entry in results)
-    return of_influence(value, influence, owners, units=units, **interval)
+    return estimate_from_influence(value, influence, owners, units=units, **interval)
 
 
 def _area(values: Floats, inside: npt.NDArray[np.bool_], owners: Ids, parts: npt.ArrayLike | None) -> Any:
@@ -181,7 +181,7 @@ def _area(values: Floats, inside: npt.NDArray[np.bool_], owners: Ids, parts: npt
     return value, influence, units
 
 
-def of_influence(
+def estimate_from_influence(
     value: float,
     influence: Floats,
     people: npt.ArrayLike,

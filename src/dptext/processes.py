@@ -168,11 +168,11 @@ def _do(sent: Any) -> Any:
 def begin_worker(cores: int) -> None:
     """A worker process takes its share of the cores, leaves an interrupt to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
-    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     use_cores(cores)
 
 
-def _leave_with_the_parent() -> None:
+def _exit_with_parent() -> None:
     """One whose parent was killed would wait for its next work for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:

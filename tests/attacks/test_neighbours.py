@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dptext.attacks import nearest_secrets, secret_ranks, with_secrets_told
+from dptext.attacks import nearest_secrets, nearest_secrets_known, secret_ranks
 from dptext.attacks.neighbours import NO_ROW
 from dptext.errors import ParameterError
 
@@ -41,7 +41,7 @@ def test_ties_are_broken_at_random():
 
 def test_it_succeeds_where_secrets_are_told_and_not_on_noise():
     vectors, names, secrets = noise()
-    told = with_secrets_told(vectors, names, secrets)
+    told = nearest_secrets_known(vectors, names, secrets)
     nearest, in_list = nearest_secrets(told, names, secrets)
     assert nearest.succeeded
     assert in_list.succeeded
@@ -55,7 +55,7 @@ def test_it_succeeds_where_secrets_are_told_and_not_on_noise():
 
 def test_what_public_vectors_knew_is_no_news():
     vectors, names, secrets = noise()
-    told = with_secrets_told(vectors, names, secrets)
+    told = nearest_secrets_known(vectors, names, secrets)
     bits = nearest_secrets(told, names, secrets, public=vectors)[2]
     assert bits.succeeded
     assert bits.score.value > 4
@@ -66,7 +66,7 @@ def test_what_public_vectors_knew_is_no_news():
 
 def test_two_pairs_are_too_few_even_for_the_control():
     vectors, names, secrets = noise(pairs=2)
-    assert not nearest_secrets(with_secrets_told(vectors, names, secrets), names, secrets)[0].succeeded
+    assert not nearest_secrets(nearest_secrets_known(vectors, names, secrets), names, secrets)[0].succeeded
 
 
 @pytest.mark.parametrize(

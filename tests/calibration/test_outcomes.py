@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.calibration.outcomes import _of_draws, probability_interval, smallest_support
+from dptext.calibration.outcomes import _outcome_from_draws, probability_interval, smallest_support
 
 
 def test_intervals_of_a_share_cover_it_and_hold_clopper_pearson():
@@ -30,7 +30,7 @@ def test_the_support_lies_between_its_bounds(size):
     distance = generator.random(size).astype(np.float32)
     misses = 0
     for _ in range(40):
-        result = _of_draws(generator.choice(size, 1600, p=shares), distance, 0, eta=0.05, neighbours=1)
+        result = _outcome_from_draws(generator.choice(size, 1600, p=shares), distance, 0, eta=0.05, neighbours=1)
         misses += not result["support_low"] <= truth <= result["support_high"]
     assert misses <= 4
     if size < 100:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import dptext
-from dptext.attacks import with_secrets_told
+from dptext.attacks import nearest_secrets_known
 from dptext.io.documents import Document
 from repeated import same_draws
 
@@ -28,7 +28,7 @@ def folder(tmp_path_factory, glove):
     with same_draws():
         model = dptext.Cooccurrence(public, epsilon=8.0, delta=1e-6, window=2).fit(documents)
     model.save(folder / "hidden", word2vec=None)
-    told = with_secrets_told(public.matrix, names, secrets)
+    told = nearest_secrets_known(public.matrix, names, secrets)
     dptext.save_vectors(dptext.WordVectors(public.words, told, statement=model.statement_), folder / "told")
     rows = [f"{who},{what}" for who, what in zip(NAMES, SECRETS, strict=True)]
     (folder / "pairs.csv").write_text("\n".join(["name,secret", *rows, "nobody,qsecretq"]) + "\n")

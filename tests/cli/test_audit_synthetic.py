@@ -8,7 +8,7 @@ import pytest
 import dptext
 from dptext.io.documents import DocumentWriter
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
-from dptext.privacy.statement import of_release
+from dptext.privacy.statement import release_statement
 from dptext.release.release import statement_path
 from dptext.synthesis.release import write_corpus
 from dptext.users.private_vocabulary import PrivateLabels
@@ -134,7 +134,7 @@ def test_a_changed_description_is_no_description(copy, run):
 
 def test_labels_that_were_learned_are_summed(tmp_path, run, monkeypatch):
     """What was promised before is part of the promise; a statement that leaves it out is refuted."""
-    learned = of_release(
+    learned = release_statement(
         guarantee=ApproxDP(0.5, 1e-7), unit=Unit.USER, relation=Relation.ADD_REMOVE, trust=Trust.CENTRAL,
         mechanism="private labels", parameters={}, assumptions=(),
     )  # fmt: skip

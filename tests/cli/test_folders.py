@@ -63,7 +63,7 @@ def restated(folder, name, **fields):
     }
     out = folder.with_name(name)
     bare = dptext.WordVectors(list(words.words), words.matrix, source=words.source)
-    write_folder(bare.with_statement(said.replace(**fields)), out)
+    write_folder(bare.attach_statement(said.replace(**fields)), out)
     return out
 
 

@@ -113,4 +113,4 @@ def test_statements_begin_in_one_place():
         for path in SOURCE.rglob("*.py")
         if (lines := calls(ast.parse(path.read_text("utf-8")), "PrivacyStatement"))
     }
-    assert list(result) == ["privacy/statement.py"], "build a statement with dptext.privacy.statement.of_release"
+    assert list(result) == ["privacy/statement.py"], "build a statement with dptext.privacy.statement.release_statement"

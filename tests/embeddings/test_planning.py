@@ -76,12 +76,12 @@ def test_a_prediction_is_what_releases_show(vectors):
 
 def test_a_prediction_reads_people_as_it_is_asked_to(vectors):
     plan = dptext.Cooccurrence(vectors, epsilon=1.0, unit="user").plan()
-    of_two = [dptext.Document(entry.text, user=str(n // 2)) for n, entry in enumerate(texts(600, 3))]
-    assert len(expected_vectors(plan, of_two, people=10, unit="user")) > 3
+    compare_two = [dptext.Document(entry.text, user=str(n // 2)) for n, entry in enumerate(texts(600, 3))]
+    assert len(expected_vectors(plan, compare_two, people=10, unit="user")) > 3
     with pytest.raises(DataError, match="two people at least"):
-        expected_vectors(plan, of_two[:2], people=10, unit="user")
+        expected_vectors(plan, compare_two[:2], people=10, unit="user")
     with pytest.raises(ParameterError, match="people must be"):
-        expected_vectors(plan, of_two, people=0)
+        expected_vectors(plan, compare_two, people=0)
 
 
 @pytest.mark.slow

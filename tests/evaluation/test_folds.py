@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import ParameterError
-from dptext.evaluation.measures import Fold, checked_folds, make_folds
+from dptext.evaluation.measures import Fold, check_folds, make_folds
 
 
 @settings(max_examples=60, deadline=None)
@@ -94,10 +94,10 @@ def test_what_cannot_be_dealt_is_named(targets, options, says):
 )
 def test_own_folds_are_checked(train, test, says):
     with pytest.raises(ParameterError, match=says):
-        checked_folds([Fold(np.array(train, int), np.array(test, int))], 6)
+        check_folds([Fold(np.array(train, int), np.array(test, int))], 6)
     with pytest.raises(ParameterError, match="1 people on both sides"):
-        checked_folds([Fold(np.array([0, 1]), np.array([2, 3]))], 6, people=[0, 1, 1, 2, 3, 4])
+        check_folds([Fold(np.array([0, 1]), np.array([2, 3]))], 6, people=[0, 1, 1, 2, 3, 4])
     with pytest.raises(ParameterError, match="at most once"):
-        checked_folds([Fold(np.array([0]), np.array([1])), Fold(np.array([2]), np.array([1]))], 6)
+        check_folds([Fold(np.array([0]), np.array([1])), Fold(np.array([2]), np.array([1]))], 6)
     with pytest.raises(ParameterError, match="at least one fold"):
-        checked_folds([], 6)
+        check_folds([], 6)

@@ -131,7 +131,7 @@ class _Entropy:
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
-        self._asked: Counter[str] = Counter()
+        self._read_request: Counter[str] = Counter()
 
     def __call__(self, count: int) -> bytes:
         frame, names = sys._getframe(1), []
@@ -140,8 +140,8 @@ class _Entropy:
             frame = frame.f_back
         who = " ".join(names)
         if "NoiseKey.__init__" not in names:  # a file whose turn comes in another run is the same file
-            self._asked[who] += 1
-        return hashlib.sha512(f"{self._secret} {who} {self._asked[who]}".encode()).digest()[:count]
+            self._read_request[who] += 1
+        return hashlib.sha512(f"{self._secret} {who} {self._read_request[who]}".encode()).digest()[:count]
 
 
 def _call(arguments: Sequence[str]) -> int:

@@ -34,19 +34,19 @@ def trained(made_texts):
 
 
 def test_words_are_rows_and_texts_are_cut():
-    table = WordTable.of_texts(["The cat sat.", "the dog sat", "\ud800 the \ud800", "\ud800"], most=10, longest=2)
+    table = WordTable.from_texts(["The cat sat.", "the dog sat", "\ud800 the \ud800", "\ud800"], most=10, longest=2)
     assert table.words == ("the", "sat")
     rows = table.rows(["THE cat the sat", "", "sat"])
     assert rows.lengths.tolist() == [2, 0, 1]
     assert rows.values.tolist() == [2, 0, 3]
     assert table.text([3, 0, END, 2]) == "sat <unk>"
-    assert WordTable.of_texts(["the cat sat", "the dog sat"], most=1, longest=2).words == ("sat",)
-    assert WordTable.of_words(["The", "the", "New York", "<unk>", "sea"], longest=3).words == ("the", "sea")
+    assert WordTable.from_texts(["the cat sat", "the dog sat"], most=1, longest=2).words == ("sat",)
+    assert WordTable.from_words(["The", "the", "New York", "<unk>", "sea"], longest=3).words == ("the", "sea")
     for words, longest in (((), 3), (("a", "a"), 3), (("A",), 3), (("a b",), 3), (("<end>",), 3), (("a",), 0)):
         with pytest.raises(ParameterError):
             WordTable(words, longest)
     with pytest.raises(ParameterError, match="no word stands in two"):
-        WordTable.of_texts(["a", "b"], most=3, longest=3)
+        WordTable.from_texts(["a", "b"], most=3, longest=3)
 
 
 # -- numpy and torch ----------------------------------------------------------------------------------------------

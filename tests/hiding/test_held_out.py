@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from dptext.hiding.inputs import checked_targets, measured
+from dptext.hiding.inputs import check_targets, measured
 
 
 def looked_at(vectors, labels, task, alpha=1.0):
-    kept, hidden = checked_targets(len(vectors), task, {"t": labels}, None)
+    kept, hidden = check_targets(len(vectors), task, {"t": labels}, None)
     half = np.arange(len(vectors)) < len(vectors) // 2
     rows = np.arange(len(vectors))
     return measured((vectors[half], rows[half]), (vectors[~half], rows[~half]), kept, hidden, alpha)

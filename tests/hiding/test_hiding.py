@@ -410,14 +410,14 @@ def test_the_caller_s_generators_stay_as_they_were(made_vectors):
 
 @pytest.mark.slow
 def test_early_stopping_keeps_the_best_epoch_and_whole_groups_are_held_out(made_vectors):
-    from dptext.hiding.inputs import checked_targets, parted
+    from dptext.hiding.inputs import check_targets, parted
 
     trained = hiding(epochs=9, patience=1, learning_rate=0.05).fit(made_vectors.rows, **made_vectors.labels)
     scores = [epoch.held_out.score for epoch in trained.epochs_]
     assert trained.best_ == 1 + int(np.argmax(scores))
     assert len(scores) < 9
     rows = len(made_vectors.rows)
-    task, others = checked_targets(rows, made_vectors.task, made_vectors.attributes, None)
+    task, others = check_targets(rows, made_vectors.task, made_vectors.attributes, None)
     people = [f"person {row % 30}" for row in range(rows)]
     kept, held = parted(rows, people, task, others, 0.2, 1)
     assert len({people[row] for row in held}) == 6

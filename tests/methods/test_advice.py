@@ -210,7 +210,7 @@ def test_previews_are_of_public_texts_five_of_each_and_the_same_again(advise, ro
     first, second = advise(rows), advise(rows)
     for name in ("texts of a bank", "words"):
         pairs = first.method(name).assessment.preview.pairs
-        assert [before for before, _ in pairs] == list(toy.shown)
+        assert [before for before, _ in pairs] == list(toy.previewed)
         assert pairs == second.method(name).assessment.preview.pairs
     output = first.method("synthetic corpus").assessment.preview.pairs
     assert len(output) == 5

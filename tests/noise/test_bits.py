@@ -23,7 +23,7 @@ from dptext.noise.discrete import (
     losses_of_a_bit,
     packed_coins,
     round_at_random,
-    stated,
+    round_up_epsilon,
     uneven_bits,
 )
 from dptext.privacy.randomness import RandomBits
@@ -65,8 +65,8 @@ def test_a_threshold_of_24_bits_breaks_the_promise_that_one_of_32_keeps():
 
 def test_what_is_stated_covers_the_arithmetic_and_stays_below_what_was_asked():
     for epsilon in np.geomspace(1e-3, 500, 50):
-        assert stated(asked_less_rounding(epsilon)) <= epsilon
-        assert stated(epsilon) > epsilon
+        assert round_up_epsilon(asked_less_rounding(epsilon)) <= epsilon
+        assert round_up_epsilon(epsilon) > epsilon
 
 
 # -- coins -------------------------------------------------------------------------------------------------------

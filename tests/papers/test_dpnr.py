@@ -134,7 +134,7 @@ def test_masks_take_the_ngrams_that_masked_words_stand_in(papers):
     for mu in (0.0, 0.4, 1.0):
         kept = iter(RandomBits(3).uniform(int(((hashed.lengths + 1) // 2).sum())) > mu)
         words = [[word if next(kept) else None for word in ngrams.words_of(text)] for text in texts]
-        result, expected = papers.corpus.masked(hashed, mu, RandomBits(3)), ngrams.of_words(words)
+        result, expected = papers.corpus.masked(hashed, mu, RandomBits(3)), ngrams.hash_words(words)
         assert result.values.tolist() == expected.values.tolist()
         assert result.starts.tolist() == expected.starts.tolist()
 

@@ -15,7 +15,7 @@ class FewSamples(Samples):
     """As those that are bundled, and few."""
 
     name = "made up"
-    to_try = (("animals", "the cat and the dog"), ("law", "tax law and a fee"))
+    samples_to_try = (("animals", "the cat and the dog"), ("law", "tax law and a fee"))
     public = tuple(f"{one} {other}" for one in WORDS for other in WORDS)
     people = tuple(f"{one} {other} {one}" for one in WORDS for other in WORDS if one != other)
 

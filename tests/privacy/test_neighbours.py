@@ -19,8 +19,8 @@ from dptext.privacy.neighbours import (
     TextsOfOne,
     WordsChanged,
 )
-from dptext.privacy.restating import under_substitution
-from dptext.privacy.statement import of_release
+from dptext.privacy.restating import substitution_guarantee
+from dptext.privacy.statement import release_statement
 
 REQUIREMENTS = [
     SameLayout(),
@@ -47,7 +47,7 @@ whom = st.tuples(st.sampled_from(Unit), st.sampled_from(Relation))
 
 def statement(condition=ANY_TWO, **changes):
     fields = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION, "trust": Trust.LOCAL, "mechanism": "made up"}
-    return of_release(guarantee=PureDP(1.0), condition=condition, **fields | changes)
+    return release_statement(guarantee=PureDP(1.0), condition=condition, **fields | changes)
 
 
 def both_hold(first, second):
@@ -77,8 +77,8 @@ def test_a_condition_survives_its_data(condition):
 
 @given(conditions, whom)
 def test_every_requirement_is_said(condition, whom):
-    plain = Condition(note=condition.note).in_words(*whom)
-    text = condition.in_words(*whom)
+    plain = Condition(note=condition.note).describe(*whom)
+    text = condition.describe(*whom)
     assert text
     if condition.requirements:
         assert text != plain or whom[0] is Unit.WORD  # two words at one place: the layout is the same by itself
@@ -133,7 +133,7 @@ def test_what_follows_is_left_out(tight, wide):
     ],
 )
 def test_the_words_of_a_condition(condition, unit, relation, words):
-    text = condition.in_words(unit, relation)
+    text = condition.describe(unit, relation)
     assert text.startswith(words)
 
 
@@ -172,7 +172,7 @@ def test_what_the_inputs_are_never_becomes_more_than_they_were(unit, relation, b
 
 def test_what_people_have_in_common_is_said_of_people():
     of_some = Condition(requirements=(WordsChanged(1), TextsOfOne(3)))
-    assert of_some.in_words(Unit.USER, Relation.SUBSTITUTION) == (
+    assert of_some.describe(Unit.USER, Relation.SUBSTITUTION) == (
         "any two people with equally many texts, at most 3, whose texts, each paired with one of the other's, "
         "differ in one word and agree in all else, the number of words too"
     )
@@ -194,7 +194,7 @@ def test_another_guarantee_leaves_out_what_followed_from_the_one_before():
     output = statement(relation=Relation.ADD_REMOVE, parameters={"sigma": 3.0, **exact})
     assert output.replace(mechanism="other").parameters == output.parameters
     assert output.replace(guarantee=PureDP(9.0)).parameters == {"sigma": 3.0}
-    assert under_substitution(output.replace(guarantee=PureDP(9.0))) == PureDP(18.0)
+    assert substitution_guarantee(output.replace(guarantee=PureDP(9.0))) == PureDP(18.0)
 
 
 def test_what_copies_with_changes_does_what_replace_does():
@@ -245,4 +245,4 @@ def test_what_is_no_condition_is_refused(value):
 
 def test_a_level_is_said_of_people_and_not_of_their_layout():
     condition = Condition(requirements=(OfLevel("strict"), TextsOfOne(3), SameLayout()))
-    assert condition.in_words(Unit.USER, Relation.SUBSTITUTION).startswith("any two people of the level 'strict' with")
+    assert condition.describe(Unit.USER, Relation.SUBSTITUTION).startswith("any two people of the level 'strict' with")

@@ -26,8 +26,13 @@ from dptext.privacy.neighbours import (
     TextsOfOne,
     WordsChanged,
 )
-from dptext.privacy.restating import amplified_by_dropout, statement_for_user, under_substitution, with_word_dropout
-from dptext.privacy.statement import PrivacyStatement, of_release
+from dptext.privacy.restating import (
+    amplified_by_dropout,
+    apply_word_dropout,
+    statement_for_user,
+    substitution_guarantee,
+)
+from dptext.privacy.statement import PrivacyStatement, release_statement
 from dptext.representations.published import mask_words
 
 GUARANTEES = [
@@ -42,7 +47,7 @@ GUARANTEES = [
 
 def statement(guarantee=PureDP(1.0), **changes):  # noqa: B008  frozen
     fields = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION, "trust": Trust.LOCAL, "mechanism": "made up"}
-    return of_release(guarantee=guarantee, **fields | changes)
+    return release_statement(guarantee=guarantee, **fields | changes)
 
 
 def central(guarantee=ApproxDP(2.0, 1e-6), **changes):  # noqa: B008  frozen
@@ -133,8 +138,8 @@ def test_slack_is_counted_in_before_a_group_is():
 def test_numbers_that_were_computed_for_documents_are_not_read_as_those_of_users():
     exact = {"epsilon_under_substitution": 3.0, "delta_under_substitution": 1e-6}
     output = central(parameters=exact)
-    assert under_substitution(output) == ApproxDP(3.0, 1e-6)
-    assert under_substitution(statement_for_user(output, 4)).epsilon == 16.0
+    assert substitution_guarantee(output) == ApproxDP(3.0, 1e-6)
+    assert substitution_guarantee(statement_for_user(output, 4)).epsilon == 16.0
 
 
 @pytest.mark.parametrize("made", [statement, central])
@@ -341,25 +346,25 @@ def stated(**changes):
 
 
 def test_a_statement_for_texts_becomes_one_for_words():
-    text = with_word_dropout(stated(), 0.5)
+    text = apply_word_dropout(stated(), 0.5)
     assert text.guarantee == PureDP(amplified_by_dropout(8.5, 0.5))
     assert (text.unit, text.slack) == (Unit.WORD, 0.0)
     assert "differ in one word" in text.neighbours
     assert text.parameters["word_dropout"] == 0.5
     assert "a coin of its own" in text.assumptions[-1]
     assert PrivacyStatement.from_json(text.to_json()) == text
-    two = with_word_dropout(stated(), 0.5, words=2)
+    two = apply_word_dropout(stated(), 0.5, words=2)
     assert two.guarantee.epsilon > text.guarantee.epsilon
     assert "differ in 2 words" in two.neighbours
-    fixed = with_word_dropout(stated(), 0.5, masks="dependent")
+    fixed = apply_word_dropout(stated(), 0.5, masks="dependent")
     assert "a coin of its own" not in fixed.assumptions[-1]
-    words = with_word_dropout(stated(unit=Unit.WORD), 0.5, words=2)
+    words = apply_word_dropout(stated(unit=Unit.WORD), 0.5, words=2)
     assert words.guarantee.epsilon == pytest.approx(2 * amplified_by_dropout(8.5, 0.5, base="one word"))
 
 
 def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
     about = {"claim_is": "false", "reason": "r", "holds_for": "h", "witness": "w", "witness_loss": 8.0}
-    text = with_word_dropout(stated(claimed_epsilon=1.0, parameters=about), 0.5)
+    text = apply_word_dropout(stated(claimed_epsilon=1.0, parameters=about), 0.5)
     assert text.claimed_epsilon == pytest.approx(math.log(0.5 + 0.5 * math.e))
     assert "That is not proved: r." in " ".join(text.explain().split())
 
@@ -377,7 +382,7 @@ def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
 @pytest.mark.parametrize("unit", [Unit.DOCUMENT])
 def test_a_masked_text_is_no_neighbour_under_a_condition(requirement, unit):
     with pytest.raises(RefusedError, match="which words were masked"):
-        with_word_dropout(stated(unit=unit, condition=Condition(requirements=(requirement,))), 0.5)
+        apply_word_dropout(stated(unit=unit, condition=Condition(requirements=(requirement,))), 0.5)
 
 
 def test_masks_show_in_the_layout_that_a_mechanism_for_words_lets_out():
@@ -389,11 +394,11 @@ def test_masks_show_in_the_layout_that_a_mechanism_for_words_lets_out():
     pure = dataclasses.replace(result.statement, guarantee=PureDP(result.statement.epsilon), slack=0.0)
     for output in (pure, mechanism.statement, dptext.CusText(vectors, epsilon=4.0, size=2).document_statement(1)):
         with pytest.raises(RefusedError):
-            with_word_dropout(output, 0.5)
+            apply_word_dropout(output, 0.5)
 
 
 def test_conditions_of_a_trained_encoder_stay():
-    text = with_word_dropout(stated(condition=Condition(requirements=(EncoderStays(),))), 0.5)
+    text = apply_word_dropout(stated(condition=Condition(requirements=(EncoderStays(),))), 0.5)
     assert text.condition == Condition(requirements=(EncoderStays(), WordsChanged(1)))
 
 
@@ -407,9 +412,9 @@ def test_conditions_of_a_trained_encoder_stay():
 )
 def test_statements_of_another_kind_are_refused(changes):
     with pytest.raises(RefusedError):
-        with_word_dropout(stated(**changes), 0.5)
+        apply_word_dropout(stated(**changes), 0.5)
     with pytest.raises(RefusedError):
-        with_word_dropout(stated(unit=Unit.WORD), 0.5, masks="dependent")
+        apply_word_dropout(stated(unit=Unit.WORD), 0.5, masks="dependent")
 
 
 def test_words_that_are_nearly_always_masked_round_up():

@@ -20,7 +20,7 @@ from dptext import (
 from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP, Relation, Trust, Unit
-from dptext.privacy.statement import of_release
+from dptext.privacy.statement import release_statement
 from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally
 
@@ -39,17 +39,17 @@ class Answers(TextMechanism):
 
     @property
     def statement(self):
-        return self._stated(0.0, Unit.EXAMPLE, self.parameters())
+        return self._rebuild_randomizer(0.0, Unit.EXAMPLE, self.parameters())
 
     def parameters(self):
         return {"shows": self.shows}
 
     def document_statement(self, longest, *, seeded=False):
-        output = self._stated(0.0, Unit.DOCUMENT, {**self.parameters(), "sentences_counted": longest})
+        output = self._rebuild_randomizer(0.0, Unit.DOCUMENT, {**self.parameters(), "sentences_counted": longest})
         return output.replace(exposed=("the number of sentences",), seeded=seeded)
 
-    def _stated(self, epsilon, unit, parameters):
-        return of_release(
+    def _rebuild_randomizer(self, epsilon, unit, parameters):
+        return release_statement(
             guarantee=PureDP(epsilon),
             unit=unit,
             relation=Relation.SUBSTITUTION,

@@ -13,10 +13,10 @@ import dptext
 from dptext.errors import MissingExtraError, ParameterError, RefusedError, StorageError
 from dptext.privacy.guarantee import MetricDP, PureDP, Relation, Unit
 from dptext.privacy.neighbours import AfterRedaction, Condition, OneGroup, SameLayout, WordsChanged
-from dptext.privacy.restating import after_redaction, statement_for_user, with_word_dropout
+from dptext.privacy.restating import after_redaction, apply_word_dropout, statement_for_user
 from dptext.processes import save_shared
 from dptext.release.job import Job
-from dptext.release.mechanism import mark, shown, unmarked
+from dptext.release.mechanism import mark, show_marks, unmarked
 from dptext.release.redaction import LISTED, Redaction, Terms, placeholders_of, read_terms
 from dptext.text.tokens import letters_between
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
@@ -170,9 +170,9 @@ def test_placeholders_stay_and_all_else_is_replaced():
 
 def test_marks_are_no_words_and_no_text_can_hold_one():
     text = f"tea{mark('name')}é {mark('phone')}cup"
-    assert shown(text) == "tea<name>é <phone>cup"
+    assert show_marks(text) == "tea<name>é <phone>cup"
     assert dptext.Redacted(TEM).redact(text).replace(" ", "") == "teaécup"
-    assert shown(unmarked(text)) == unmarked(text)
+    assert show_marks(unmarked(text)) == unmarked(text)
     with pytest.raises(ParameterError):
         mark("a b")
 
@@ -282,8 +282,8 @@ def test_neither_condition_follows_from_the_other():
 
 @pytest.mark.parametrize("inner", [WordsChanged(2), OneGroup("of 3"), SameLayout()])
 def test_what_is_required_of_redacted_texts_is_kept(inner):
-    wrapped = AfterRedaction.wrapping(inner)
-    assert wrapped.inner == inner and AfterRedaction.wrapping(wrapped) == wrapped
+    wrapped = AfterRedaction.after_redaction_of(inner)
+    assert wrapped.inner == inner and AfterRedaction.after_redaction_of(wrapped) == wrapped
     assert Condition(requirements=(wrapped,)).has(type(inner))
 
 
@@ -294,7 +294,7 @@ def test_releases_with_and_without_redaction_do_not_add_up_their_distances():
     assert both.condition.requirements == (SameLayout(), AfterRedaction("same layout"))
     assert redacted.compose(redacted).condition == redacted.condition
     with pytest.raises(RefusedError, match="word masked"):
-        with_word_dropout(dptext.Redacted(dptext.SubsetSelection(VECTORS, epsilon=1.0)).statement, 0.5)
+        apply_word_dropout(dptext.Redacted(dptext.SubsetSelection(VECTORS, epsilon=1.0)).statement, 0.5)
 
 
 def test_a_sentence_as_written_and_a_redacted_one_have_no_sum():

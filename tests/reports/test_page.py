@@ -187,7 +187,7 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
     report = _report(
         owner_attacks=[_attack(0.4, 0.6)],
         utility=[_task(0.6, 0.7), _task(0.61, 0.71, owner_only=True)],
-        gaps=[_gap(0.2, 0.3, of_release=False, owner_only=True)],
+        gaps=[_gap(0.2, 0.3, release_statement=False, owner_only=True)],
         unchanged=(7, 60),
         command="dptext report x",
     )
@@ -203,7 +203,7 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "of_release", "says", "good"),
+    ("low", "high", "release_statement", "says", "good"),
     [
         (0.2, 0.3, True, "No. A model trained on private rows serves some groups worse", False),
         (0.02, 0.08, True, "Nearly. A model trained on private rows serves some groups a little worse", None),
@@ -212,8 +212,8 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
         (0.2, 0.3, False, "For a model trained on original rows, a difference was shown.", True),
     ],
 )
-def test_groups_are_judged_by_models_of_the_release(low, high, of_release, says, good):
-    gaps = [_gap(low, high, of_release=of_release)] + ([] if of_release else [_gap(-0.02, 0.05)])
+def test_groups_are_judged_by_models_of_the_release(low, high, release_statement, says, good):
+    gaps = [_gap(low, high, release_statement=release_statement)] + ([] if release_statement else [_gap(-0.02, 0.05)])
     answer = _answer(_report(gaps=gaps), "groups")
     assert says in answer.words
     assert answer.good is good

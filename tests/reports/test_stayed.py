@@ -2,7 +2,7 @@
 
 import dptext
 from dptext.methods.results import Stayed
-from dptext.methods.row_report import stayed
+from dptext.methods.row_report import unchanged_pieces
 from dptext.reports.page import Report
 
 BEFORE = ["Mr. Lee called +1 212 555 0187", "write to Dr. Ann Smith, ann@x.org", None, "", "ACME and Acme"]
@@ -10,19 +10,19 @@ AFTER = ["mr. LEE called <phone>", "write to dr. cat smith, <email>", None, "", 
 
 
 def test_pieces_that_stand_there_are_counted_by_kind():
-    result = stayed(BEFORE, AFTER, words=["acme"])
+    result = unchanged_pieces(BEFORE, AFTER, words=["acme"])
     assert result == [
         Stayed("listed", 2, 2, 0),
         Stayed("email", 1, 0, 0),
         Stayed("phone", 1, 0, 0),
     ]
-    assert stayed(BEFORE, [None] * 5)[0] == Stayed("email", 1, 0, 0)
-    assert stayed(["nothing here"], ["nothing here"]) == []
+    assert unchanged_pieces(BEFORE, [None] * 5)[0] == Stayed("email", 1, 0, 0)
+    assert unchanged_pieces(["nothing here"], ["nothing here"]) == []
 
 
 def test_the_page_of_the_owner_says_so_and_what_is_shared_does_not():
     vectors = dptext.load_vectors((["tea", "cup"], [[0.0], [1.0]]))
     statement = dptext.TEM(vectors, epsilon=3.0).document_statement(3)
-    report = Report(title="", statement=statement, stayed=stayed(BEFORE, AFTER))
+    report = Report(title="", statement=statement, unchanged_pieces=unchanged_pieces(BEFORE, AFTER))
     assert report.has_owner_numbers and "0 of 1 (email)" in report.html()
-    assert "(email)" not in report.card() and not report.shared().stayed
+    assert "(email)" not in report.card() and not report.shared().unchanged_pieces

@@ -223,7 +223,7 @@ def test_the_statement_of_the_vectors_goes_along(small, tmp_path):
         mechanism="m",
         release_id="r",
     )
-    encoder = MeanOfWords(small.with_statement(trained))
+    encoder = MeanOfWords(small.attach_statement(trained))
     DeviceEncoder(encoder, Bound(mean=np.zeros(5)), PrivUnit(epsilon=1.0)).save(tmp_path / "saved")
     repeated = DeviceEncoder.load(tmp_path / "saved")
     assert repeated.encoder.vectors.statement == trained

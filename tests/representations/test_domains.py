@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import Relation
-from dptext.representations.bounds import Domain, checked_vectors
+from dptext.representations.bounds import Domain, check_vectors
 
 ANY_VECTORS = arrays.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 5)), elements=st.floats())
 
@@ -80,9 +80,9 @@ def test_directions_survive_the_largest_and_the_smallest_numbers():
 @pytest.mark.parametrize("wrong", [[1.0, 2.0], [[[1.0]]], "text", [["a"]], np.zeros((3, 0))])
 def test_what_is_no_table_of_numbers_is_refused(wrong):
     with pytest.raises(ParameterError, match="vectors must"):
-        checked_vectors(wrong)
+        check_vectors(wrong)
 
 
 def test_another_width_is_refused():
     with pytest.raises(ParameterError, match="vectors of 3 numbers, got 2"):
-        checked_vectors([[1.0, 2.0]], 3)
+        check_vectors([[1.0, 2.0]], 3)

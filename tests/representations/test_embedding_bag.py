@@ -144,7 +144,7 @@ def test_no_texts():
 
 
 def test_a_mask_takes_all_ngrams_that_it_stands_in():
-    result = HASHED.of_words([["one", None, "two", "three"], [None, None], []])
+    result = HASHED.hash_words([["one", None, "two", "three"], [None, None], []])
     assert result.lengths.tolist() == [4, 0, 0]
     assert result.values.tolist() == [*map(bucket, ["one", "two", "three", "two three"])]
 
@@ -171,7 +171,7 @@ def test_masks_on_hashed_texts_are_those_on_words(most):
         kept = np.random.default_rng(1).random(13 * 8) >= share
         left = iter(kept)
         words = [[word if next(left) else None for word in ngrams.words_of(text)] for text in texts]
-        result, expected = ngrams.masked(hashed, kept), ngrams.of_words(words)
+        result, expected = ngrams.masked(hashed, kept), ngrams.hash_words(words)
         assert result.values.tolist() == expected.values.tolist()
         assert result.starts.tolist() == expected.starts.tolist()
     assert len(ngrams.masked(ngrams.of([]), np.empty(0, bool))) == 0

@@ -87,7 +87,7 @@ def test_its_parameters_name_the_vectors(glove, small):
         mechanism="m",
         release_id="r",
     )
-    released = MeanOfWords(small.with_statement(trained))
+    released = MeanOfWords(small.attach_statement(trained))
     assert released.parameters()["vectors_release"] == "r"
     assert "under a statement of their own" in released.assumptions()[0]
     assert "are public" in MeanOfWords(small).assumptions()[0]

@@ -16,7 +16,7 @@ from dptext.features import features as module
 from dptext.features.features import UNIT, fit_features
 from dptext.features.pool import Pool
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
-from dptext.privacy.statement import of_release
+from dptext.privacy.statement import release_statement
 from dptext.representations.encoders import CallableEncoder, MeanOfWords
 
 GIVEN = [
@@ -160,7 +160,7 @@ def test_the_profile_is_of_the_bank_without_each_text_itself():
 def test_word_vectors_under_a_promise_are_refused():
     """What a bank makes of a text would depend on the people whose words the vectors were trained on."""
     public = dptext.load_vectors((WORDS, POINTS))
-    statement = of_release(
+    statement = release_statement(
         guarantee=ApproxDP(0.5, 1e-7), unit=Unit.USER, relation=Relation.ADD_REMOVE, trust=Trust.CENTRAL,
         mechanism="word vectors",
     )  # fmt: skip

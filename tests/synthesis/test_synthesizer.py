@@ -13,7 +13,7 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.noise.gaussian_sums import MOST_USERS
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
-from dptext.privacy.statement import PrivacyStatement, of_release
+from dptext.privacy.statement import PrivacyStatement, release_statement
 from dptext.synthesis.distribution import noise_is_enough
 from dptext.synthesis.planning import COVERED, expected_quality
 from dptext.synthesis.prompts import OverlapWarning
@@ -360,7 +360,7 @@ def test_without_labels_texts_are_near_to_those_described():
 
 
 def learned(unit=Unit.USER):
-    statement = of_release(
+    statement = release_statement(
         guarantee=ApproxDP(0.5, 1e-7), unit=unit, relation=Relation.ADD_REMOVE, trust=Trust.CENTRAL,
         mechanism="private labels", parameters={}, assumptions=(),
     )  # fmt: skip
@@ -388,7 +388,7 @@ def test_a_description_of_learned_labels_can_be_loaded(tmp_path):
 
 
 def released_vectors(unit=Unit.USER):
-    statement = of_release(
+    statement = release_statement(
         guarantee=ApproxDP(0.5, 1e-7), unit=unit, relation=Relation.ADD_REMOVE, trust=Trust.CENTRAL,
         mechanism="word vectors", parameters={}, assumptions=(),
     )  # fmt: skip

@@ -98,7 +98,7 @@ def test_formats_that_would_lose_the_statement_are_refused(tmp_path, name):
 
 def test_a_second_statement_and_something_else_are_refused():
     vectors = dptext.load_vectors(WORDS, statement=training())
-    assert vectors.with_statement(training()).statement == training()
+    assert vectors.attach_statement(training()).statement == training()
     with pytest.raises(ParameterError, match="carry another statement already"):
         dptext.load_vectors(vectors, statement=training(PureDP(9.0)))
     with pytest.raises(ParameterError, match="must be a PrivacyStatement or None, got PureDP"):
@@ -204,7 +204,7 @@ def test_wrong_arguments_are_refused(small):
     with pytest.raises(ParameterError, match=r"of a release of documents, .* got one about a word"):
         statement_with_training(mechanism.statement, mechanism.vectors)
     with pytest.raises(ParameterError, match="other vectors"):
-        statement_with_training(statement, small.with_statement(training()))
+        statement_with_training(statement, small.attach_statement(training()))
     for documents in (0, 1.5, True):
         with pytest.raises(ParameterError, match="documents must be an integer of at least 1"):
             statement_with_training(statement, mechanism.vectors, documents=documents)

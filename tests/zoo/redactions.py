@@ -64,7 +64,7 @@ def _of_second(first, *, looks_at_others):
     return weights / weights.sum()
 
 
-def _beside(looks_at_others):
+def _neighbour_index(looks_at_others):
     """Both outputs, for two first texts: epsilon is the bank's, for one text."""
 
     def run(_seed, _error):
@@ -87,6 +87,6 @@ CASES = [
         between_texts_as_they_were,
         "a word of the list is near others, and its placeholder tells it from all of them",
     ),
-    Case("redaction by a list fixed before", False, _beside(False), "each text by itself: any two texts"),
-    Case("redaction that looks at other rows", True, _beside(True), "one text decides what another becomes"),
+    Case("redaction by a list fixed before", False, _neighbour_index(False), "each text by itself: any two texts"),
+    Case("redaction that looks at other rows", True, _neighbour_index(True), "one text decides what another becomes"),
 ]

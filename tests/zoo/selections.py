@@ -140,7 +140,7 @@ def canberra(rows, matrix):
     return (np.abs(rows[:, None] - matrix[None]) / (np.abs(rows)[:, None] + np.abs(matrix)[None])).sum(axis=2)
 
 
-def _of_function(seed, error):
+def _function_metric(seed, error):
     vectors = dptext.load_vectors("glove-6b-50d", limit=300)
     return dptext.audit(TEM(vectors, epsilon=1.0, metric=canberra), distance=canberra, error=error, seed=seed)
 
@@ -193,7 +193,7 @@ CASES = [
         Case(f"TEM, {metric}", False, _of_metric(metric), "the library's, distances computed again by the audit")
         for metric in _EPSILONS
     ],
-    Case("TEM, a caller's metric", False, _of_function, "the library's, with the caller's distance"),
+    Case("TEM, a caller's metric", False, _function_metric, "the library's, with the caller's distance"),
     Case("TEM, cosine distance", True, cosine_distance, "1 - cosine breaks the triangle inequality"),
     Case("TEM, float32 arc cosine", True, float32_angle, "words in one direction are told apart by rounding"),
     Case("TEM, document budget", False, _document_budget, "the library's, threshold from the budget"),

@@ -17,7 +17,7 @@ from dptext.attacks.membership import (
     shadow_membership,
     sum_membership,
 )
-from dptext.attacks.neighbours import nearest_secrets, secret_ranks, with_secrets_told
+from dptext.attacks.neighbours import nearest_secrets, nearest_secrets_known, secret_ranks
 from dptext.attacks.recovery import (
     bag_inversion,
     bayes_recovery,
@@ -42,11 +42,11 @@ __all__ = [
     "loss_membership",
     "nearest_recovery",
     "nearest_secrets",
+    "nearest_secrets_known",
     "random_halves",
     "score_membership",
     "secret_ranks",
     "sequence_likelihoods",
     "shadow_membership",
     "sum_membership",
-    "with_secrets_told",
 ]

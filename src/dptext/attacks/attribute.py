@@ -19,7 +19,7 @@ from dptext.attacks.base import (
     as_codes,
     as_features,
     as_people,
-    checked_attackers,
+    check_attackers,
     optional,
     random_state,
 )
@@ -83,7 +83,7 @@ def attribute_inference(
     >>> print(attribute_inference(rows, list("aaaabbbb"), attackers="linear", folds=2, seed=1)[0])
     attribute inference (linear): accuracy 1.000 [0.631, 1.000] against 0.500 (majority class)
     """
-    names = checked_attackers(attackers)
+    names = check_attackers(attackers)
     rows = as_features("features", features)
     codes, kinds = as_codes("labels", labels, rows.shape[0])
     owners = as_people(people, rows.shape[0])

@@ -215,7 +215,7 @@ _FAR = 10.0  # from the middle of a column, in (normal) standard deviations; and
 _STOPPING = 20  # rows of the rarest class from which a tenth is held back to stop the training
 
 
-def checked_attackers(attackers: Any) -> tuple[Attacker, ...]:
+def check_attackers(attackers: Any) -> tuple[Attacker, ...]:
     """Names of attackers; one name alone will do."""
     names: tuple[Any, ...] = (attackers,) if isinstance(attackers, str) else tuple(attackers)
     if not names or any(name not in ATTACKERS for name in names):
@@ -238,7 +238,7 @@ def as_features(name: str, features: Any) -> Any:
 def words_to_numbers(*, pairs: bool) -> Any:
     """A fresh tf-idf of words, and of pairs of neighbours, over bags of words."""
     vectorizer = optional("sklearn.feature_extraction.text").TfidfVectorizer
-    return vectorizer(analyzer=_with_pairs if pairs else words_alone, sublinear_tf=True, dtype=np.float64)
+    return vectorizer(analyzer=_add_word_pairs if pairs else words_alone, sublinear_tf=True, dtype=np.float64)
 
 
 def _some_words(rows: Any) -> Any:
@@ -398,5 +398,5 @@ def words_alone(bag: list[str]) -> list[str]:
     return bag
 
 
-def _with_pairs(bag: list[str]) -> list[str]:
+def _add_word_pairs(bag: list[str]) -> list[str]:
     return [*bag, *(f"{first} {second}" for first, second in pairwise(bag))]

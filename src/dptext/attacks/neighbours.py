@@ -71,7 +71,7 @@ def secret_ranks(
     among_words, among_secrets, choices = (np.zeros(name.size, dtype=np.int64) for _ in range(3))
     out = np.array(sorted({*left_out}), dtype=np.int64)
 
-    def of_words(start: int, stop: int) -> Floats:
+    def _known_neighbours(start: int, stop: int) -> Floats:
         rows = np.flatnonzero(known)[start:stop]
         result: Floats = points[name[rows]] @ points.T
         result[:, out] = -np.inf
@@ -79,7 +79,7 @@ def secret_ranks(
         return result
 
     if known.any():
-        among_words[known] = 1 + rank_scores(of_words, secret[known], len(points), bits)
+        among_words[known] = 1 + rank_scores(_known_neighbours, secret[known], len(points), bits)
     for entry in np.unique(kind).tolist():
         rows_of_kind = np.flatnonzero(known & (kind == entry))
         candidates = np.unique(secret[(kind == entry) & (secret != NO_ROW)])
@@ -109,7 +109,7 @@ def nearest_secrets(
     """How often the nearest secret is that of the name, and how often it is among its nearest words.
 
     Pairs of which a word has no vector are left out; ``detail`` says how many there are. Of fewer than four pairs of
-    four different secrets no attack can be seen to succeed: `with_secrets_told` is the control that shows it.
+    four different secrets no attack can be seen to succeed: `nearest_secrets_known` is the control that shows it.
 
     Args:
         vectors, names, secrets, kinds, left_out, seed: as in `secret_ranks`.
@@ -178,7 +178,7 @@ def nearest_secrets(
     return scores
 
 
-def with_secrets_told(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secrets: Sequence[int] | Ids) -> Floats:
+def nearest_secrets_known(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secrets: Sequence[int] | Ids) -> Floats:
     """The same vectors, each secret moved to its name: the positive control of `nearest_secrets`, which must succeed
     there. Where it does not, there are too few pairs to see anything.
 

@@ -14,7 +14,15 @@ import numpy.typing as npt
 from dptext.audits.goodness import Release, Sampler, compare_releases
 from dptext.audits.losses import Draw, sampled_loss
 from dptext.audits.vectors import Pair, VectorScore, audit_vectors
-from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_exact, judge_sample, with_release
+from dptext.audits.verdict import (
+    Verdict,
+    add_release_draws,
+    as_approx,
+    check_claim,
+    delta_of,
+    judge_exact,
+    judge_sample,
+)
 from dptext.display import progress_bar
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP, Unit
@@ -153,7 +161,7 @@ def _audit_words(
     error: float,
     seed: int | None,
 ) -> Verdict:
-    claim = checked_claim(mechanism.statement if claim is None else claim)
+    claim = check_claim(mechanism.statement if claim is None else claim)
     if claim.unit is not Unit.WORD:
         raise ParameterError(
             f"expected a claim about one word, got one about a {claim.unit}: audit the word, the rest is composition"
@@ -162,7 +170,7 @@ def _audit_words(
     measure = None
     if isinstance(claim.guarantee, MetricDP):
         measure = distance_named(claim.guarantee.metric, distance, vectors.matrix)
-    label = _checked_labels(claim, len(vectors.words), labels)
+    label = _check_labels(claim, len(vectors.words), labels)
     chosen = _chosen_words(vectors, RandomBits(seed), label) if words is None else list(words)
     if len(set(chosen)) < 2:
         raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")
@@ -196,7 +204,7 @@ def _audit_words(
         expected = _expected(str.split, lambda words: [shares[word] for word in words], vectors.words)
         copies = _copies(mechanism)
         draws = compare_releases(release, expected, plain, copies=copies, error=error / 2, bits=RandomBits(seed))
-        return with_release(verdict, draws, error=error)
+        return add_release_draws(verdict, draws, error=error)
     first, second = allowed.tightest()
     bound = sampled_loss(
         *(_draw_of(sampler, entry) for entry in (first, second)), samples=samples, error=error, seed=seed
@@ -220,7 +228,7 @@ def _audit_texts(
     error: float,
     seed: int | None,
 ) -> Verdict:
-    claim = checked_claim(mechanism.part_statement if claim is None else claim)
+    claim = check_claim(mechanism.part_statement if claim is None else claim)
     bank = mechanism.bank.texts
     called = [f"text {number} of the bank" for number in range(1, len(bank) + 1)]  # by numbers: texts may be long
     bits = RandomBits(seed)
@@ -264,7 +272,7 @@ def _audit_texts(
         expected = _expected(mechanism.parts, mechanism.distributions, bank)
         some, copies = texts[:_RELEASED], _copies(mechanism)
         draws = compare_releases(release, expected, some, copies=copies, error=error / 3, bits=bits)
-        verdict = with_release(verdict, draws, error=error)
+        verdict = add_release_draws(verdict, draws, error=error)
     if verdict.refuted:
         return verdict
     second = int(np.abs(shares - shares[0]).sum(axis=1).argmax())
@@ -305,12 +313,12 @@ class _Allowed:
         self._farthest = np.array([excepted and word == "<unk>" for word in words])
 
     def __call__(self, i: int, others: slice) -> npt.NDArray[np.float64]:
-        losses = self._of_neighbours(i, others)
+        losses = self._neighbour_pairs(i, others)
         if self._labels is not None:
             losses[self._labels[others] != self._labels[i]] = math.inf  # no neighbours: the claim is silent
         return losses
 
-    def _of_neighbours(self, i: int, others: slice) -> npt.NDArray[np.float64]:
+    def _neighbour_pairs(self, i: int, others: slice) -> npt.NDArray[np.float64]:
         claim = self._claim
         if not isinstance(claim.guarantee, MetricDP):
             return np.full(others.stop - others.start, as_approx(claim).epsilon + claim.slack)
@@ -332,7 +340,7 @@ class _Allowed:
         return best[1], best[2]
 
 
-def _checked_labels(claim: PrivacyStatement, size: int, labels: Labels | None) -> npt.NDArray[np.int64] | None:
+def _check_labels(claim: PrivacyStatement, size: int, labels: Labels | None) -> npt.NDArray[np.int64] | None:
     """(V,) the public group of each word, where the claim depends on it."""
     if claim.condition.has(OneGroup) and labels is None:
         raise ParameterError(
@@ -476,17 +484,17 @@ def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> D
     variance = np.diag(covariance).mean()
     identity = np.eye(points.shape[1])
     shape = lambda_ * (covariance / variance if variance > 0 else identity) + (1 - lambda_) * identity
-    return _by_rows(lambda differences: np.sqrt((differences.T * np.linalg.solve(shape, differences.T)).sum(axis=0)))
+    return _rowwise(lambda differences: np.sqrt((differences.T * np.linalg.solve(shape, differences.T)).sum(axis=0)))
 
 
-def _by_rows(of_row: Callable[[Points], Points]) -> Distance:
+def _rowwise(of_row: Callable[[Points], Points]) -> Distance:
     return lambda rows, matrix: np.stack([of_row(matrix - row) for row in rows])
 
 
 _KNOWN: dict[str, Distance] = {
-    "euclidean": _by_rows(lambda differences: np.sqrt((differences**2).sum(axis=1))),
+    "euclidean": _rowwise(lambda differences: np.sqrt((differences**2).sum(axis=1))),
     "angular": _angular,
-    "manhattan": _by_rows(lambda differences: np.abs(differences).sum(axis=1)),
-    "chebyshev": _by_rows(lambda differences: np.abs(differences).max(axis=1)),
+    "manhattan": _rowwise(lambda differences: np.abs(differences).sum(axis=1)),
+    "chebyshev": _rowwise(lambda differences: np.abs(differences).max(axis=1)),
     "poincare": _poincare,
 }

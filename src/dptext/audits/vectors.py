@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dptext.audits.goodness import Draw, Floats, compare_vectors, stated_noise
 from dptext.audits.losses import learn_score, loss_bound
-from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_sample, with_stated_noise
+from dptext.audits.verdict import Verdict, add_stated_noise, as_approx, check_claim, delta_of, judge_sample
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP, Relation
 from dptext.privacy.randomness import RandomBits
@@ -76,7 +76,7 @@ def audit_vectors(
             mechanism breaks its contract (it raises, it repeats itself, rows of one call share their noise); too few
             samples.
     """
-    guarantee = checked_claim(claim).guarantee
+    guarantee = check_claim(claim).guarantee
     if claim.relation is not Relation.SUBSTITUTION or isinstance(guarantee, MetricDP):
         raise ParameterError(
             "expected a claim for any two vectors (substitution, no metric), got another: what two vectors may lose "
@@ -84,7 +84,7 @@ def audit_vectors(
         )
     draw: Draw = mechanism.sample if hasattr(mechanism, "sample") else mechanism
     if pair is not None:
-        pairs = {"the two given vectors": _checked_pair(pair)}
+        pairs = {"the two given vectors": _check_pair(pair)}
     elif not callable(mechanism):
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
     else:
@@ -122,7 +122,7 @@ def audit_vectors(
         return verdict
     expected = [_outputs(noise.draw, entry, 2 * few, bits, lambda outputs: ranking(outputs, *pair)) for entry in pair]
     compared = list(zip(scores, expected, strict=True))
-    return with_stated_noise(
+    return add_stated_noise(
         verdict,
         draws=compare_vectors(draw, noise, error=error - error_of_bound, bits=bits, scores=compared),
         loss=max(noise.loss(*entry) for entry in pairs.values()),
@@ -288,7 +288,7 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
     return widths.pop()
 
 
-def _checked_pair(pair: Pair) -> tuple[Floats, Floats]:
+def _check_pair(pair: Pair) -> tuple[Floats, Floats]:
     try:
         first, second = (np.asarray(entry, dtype=np.float64) for entry in pair)
     except (TypeError, ValueError):

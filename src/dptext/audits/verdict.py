@@ -206,7 +206,7 @@ def _nats(value: float) -> str:
     return "infinitely many" if math.isinf(value) and value > 0 else f"{max(value, 0.0):.5g}"
 
 
-def checked_claim(claim: object) -> PrivacyStatement:
+def check_claim(claim: object) -> PrivacyStatement:
     """A statement that promises something."""
     if not isinstance(claim, PrivacyStatement):
         raise ParameterError(
@@ -246,7 +246,7 @@ def judge_exact(
         error: the probability with which a sampler of exactly this distribution is refuted.
         seed: for the draws; None for fresh randomness.
     """
-    guarantee = checked_claim(claim).guarantee
+    guarantee = check_claim(claim).guarantee
     logs = np.asarray(log_probabilities, dtype=np.float64)
     if isinstance(guarantee, PureDP | MetricDP):
         verdict, pair = _judge_loss(claim, logs, allowed, names, outputs, coverage)
@@ -259,10 +259,10 @@ def judge_exact(
     draws = compare_draws(
         logs, sampler, samples=samples, error=error, bits=RandomBits(seed), names=names, outputs=outputs, closely=pair
     )
-    return _with_draws(verdict, draws)
+    return _add_draws(verdict, draws)
 
 
-def _with_draws(verdict: Verdict, draws: DrawTest) -> Verdict:
+def _add_draws(verdict: Verdict, draws: DrawTest) -> Verdict:
     """The verdict on a distribution that keeps the claim, once draws were compared with it."""
     compared = (
         f"{draws.draws:,} draws of {draws.inputs:,} inputs (likelihood-ratio chi-square, repeats, outputs of "
@@ -333,7 +333,7 @@ def judge_sample(
     """The verdict of a sampled audit: refuted where the lower bound lies above what the claim allows."""
     return Verdict(
         outcome=Outcome.REFUTED if bound.loss > allowed else Outcome.CONSISTENT,
-        claim=checked_claim(claim).guarantee,
+        claim=check_claim(claim).guarantee,
         method="sampled outputs; the event chosen on one half, bounded on the other (Clopper-Pearson)",
         loss=bound.loss,
         allowed=allowed,
@@ -345,7 +345,7 @@ def judge_sample(
     )
 
 
-def with_release(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
+def add_release_draws(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
     """Add the comparison of released documents to the verdict of an exact audit; ``error`` is that of both together."""
     verdict = replace(
         verdict, error=error, method=f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
@@ -355,7 +355,7 @@ def with_release(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
     return replace(verdict, outcome=Outcome.REFUTED, draws=draws, loss=0.0, witness=draws.found)
 
 
-def with_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
+def add_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
     """Add what follows from the stated noise to the verdict of a sampled audit; ``error`` is that of all together."""
     if loss > verdict.allowed * (1 + _ACCOUNTS_AGREE):
         method = "exact, from the noise that the statement names"
@@ -369,7 +369,7 @@ def with_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_s
 
 def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float, coverage: str) -> Verdict:
     """The verdict of a one-run canary audit."""
-    guarantee = as_approx(checked_claim(claim))
+    guarantee = as_approx(check_claim(claim))
     allowed = guarantee.epsilon + claim.slack
     return Verdict(
         outcome=Outcome.REFUTED if bound.loss > allowed else Outcome.CONSISTENT,
@@ -402,7 +402,7 @@ def judge_gaussian(
     Raises:
         ParameterError: a claim without a guarantee; a sigma or sensitivity that is not above 0; a delta of 0.
     """
-    guarantee = as_approx(checked_claim(claim))
+    guarantee = as_approx(check_claim(claim))
     epsilon, delta = min(stated.epsilon, guarantee.epsilon), min(stated.delta, guarantee.delta)
     sigma, sensitivity = check_float("sigma", sigma, above=0), check_float("sensitivity", sensitivity, above=0)
     needed = gaussian_delta(sigma, epsilon=epsilon, sensitivity=sensitivity)
@@ -430,7 +430,7 @@ def judge_sampled_gaussian(
     claim: PrivacyStatement, *, account: SampledGaussian, stated: ApproxDP, coverage: str
 ) -> Verdict:
     """The verdict on steps of Gaussian noise on sums over samples: the epsilon of their account, computed again."""
-    guarantee = as_approx(checked_claim(claim))
+    guarantee = as_approx(check_claim(claim))
     epsilon, delta = min(stated.epsilon, guarantee.epsilon), min(stated.delta, guarantee.delta)
     loss = account.epsilon(delta=check_float("delta", delta, above=0, below=1))
     broken = loss > epsilon * (1 + _ACCOUNTS_AGREE)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dptext.calibration.deniability import (
     Deniability,
     WordSample,
-    checked_weights,
+    check_weights,
     deniability,
     kept_and_support,
     sample_words,
@@ -191,7 +191,7 @@ def calibrate(
             fields: dict[str, Any] = {"keep_rate": keep_rate, "support": support, "pure_epsilon": pure_epsilon}
             fields |= {"weights": weights, "mechanism": None if mechanism == "tem" else mechanism}
             requested: dict[str, Any] = {"relinking": relinking, "people": people, "texts": texts, "seed": seed}
-            return _of_bank(vectors, fields, **requested, **options)
+            return _calibrate_bank(vectors, fields, **requested, **options)
         if relinking is not None or texts is not None:
             raise ParameterError("relinking is a target of texts of a bank: give a TextBank in place of vectors")
         family = Family(vectors, mechanism, pure_epsilon=pure_epsilon, **options)
@@ -213,7 +213,7 @@ def calibrate(
         return Calibration(epsilon, target.name, target.wanted, target.value(result), error, result, built)
 
 
-def _of_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalibration:
+def _calibrate_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalibration:
     from dptext.calibration.reidentification import (
         calibrate_bank,  # with all that makes vectors of texts: words do without
     )
@@ -287,7 +287,7 @@ class _Target:
 
     @cached_property
     def _sample(self) -> WordSample:
-        return sample_words(checked_weights(self.how["weights"], len(self.family.vectors)), self.how["rows"])
+        return sample_words(check_weights(self.how["weights"], len(self.family.vectors)), self.how["rows"])
 
     def _reached(self, mechanism: WordMechanism) -> float:
         """The same of a mechanism, and nothing else: no distances, and for a keep rate nothing sorted."""

@@ -94,7 +94,7 @@ def zipf_weights(size: int) -> Floats:
     return weights
 
 
-def checked_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
+def check_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
     """The caller's weights, scaled to sum 1; Zipf's where there are none."""
     if weights is None:
         return zipf_weights(size)
@@ -359,7 +359,7 @@ def deniability(
         eta = check_float("eta", eta, above=0, below=1)
         neighbours, draws = check_int("neighbours", neighbours, minimum=1), check_int("draws", draws, minimum=1)
         names, sample, position = _words_to_look_at(
-            measured, words, checked_weights(weights, len(measured.vectors)), rows
+            measured, words, check_weights(weights, len(measured.vectors)), rows
         )
         result = outcomes(measured, position, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
         arrays = vars(result) | {"weights": sample.weights}

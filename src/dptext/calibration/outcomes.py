@@ -68,7 +68,7 @@ def outcomes(
     """The outcomes of some words: from their distributions where there are any, else from ``draws`` draws of each."""
     result = Outcomes.empty(rows.size)
     words, table, distributions = mechanism.vectors.words, mechanism.distance_table(), distributions_of(mechanism)
-    numbers = _of_draws if distributions is None else _of_distribution
+    numbers = _outcome_from_draws if distributions is None else _outcome_from_distribution
     at_a_time = batch_for(len(table))
     for start in range(0, rows.size, at_a_time):
         batch = rows[start : start + at_a_time]
@@ -150,7 +150,7 @@ def _nearest_first(distances: npt.NDArray[np.float32], row: int) -> Rows:
     return order
 
 
-def _of_distribution(
+def _outcome_from_distribution(
     shares: Floats, distances: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
 ) -> dict[str, float]:
     order = _nearest_first(distances, row)
@@ -173,7 +173,7 @@ def _of_distribution(
     }
 
 
-def _of_draws(
+def _outcome_from_draws(
     draws: Rows, distances: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
 ) -> dict[str, float]:
     order = _nearest_first(distances, row)

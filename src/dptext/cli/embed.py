@@ -167,9 +167,9 @@ def embed(
             charges.reserve(release_id, total_cost, read(), **terms)
         vocabulary = None
         if new_words is not None:
-            vocabulary = _learn_words(charges.watched(read()), new_words, public, processes, quiet=output.quiet)
+            vocabulary = _learn_words(charges.track(read()), new_words, public, processes, quiet=output.quiet)
         model = build(vocabulary=vocabulary, public_users=protection.public_users, processes=processes, seed=run.seed)
-        _fit(model, charges.watched(reader), training.checkpoint, run, release_id=release_id, output=output)
+        _fit(model, charges.track(reader), training.checkpoint, run, release_id=release_id, output=output)
         charges.check(release_id)
         model.save(place, word2vec=word2vec, replace=run.force)
     # neither users nor texts are counted: the message may be shared

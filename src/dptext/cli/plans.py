@@ -192,7 +192,7 @@ def total_guarantees(plan: ReleasePlan, new_words: ApproxDP | None, *, seeded: b
     for level in plan.levels.shares:
         statement = plan.statement(level, seeded=seeded)
         guarantee: Guarantee = statement.guarantee
-        substituted: Guarantee = plan.under_substitution(level)
+        substituted: Guarantee = plan.substitution_guarantee(level)
         if new_words is not None:
             guarantee = compose(guarantee, new_words)
             substituted = compose(substituted, substitution_from_add_remove(new_words))

@@ -16,7 +16,7 @@ from dptext.embeddings.plan import (
     ReleasePlan,
     UserMatrixSum,
     UserText,
-    checked_source,
+    check_source,
     features_of_vectors,
     hidden_by_noise,
     random_features,
@@ -136,7 +136,7 @@ class Plan(ReleasePlan):
             "most_words": self.most_words,
         }
 
-    def _taken_for_granted(self) -> tuple[str, ...]:
+    def _proof_assumptions(self) -> tuple[str, ...]:
         return (
             "that the corpus holds at least one document may be known",
             f"at most {MOST_USERS:,} {self.unit}s take part",
@@ -282,7 +282,7 @@ class Cooccurrence(Shareable, ReprMixin):
                 default = self.level.default
         budgets = PersonalBudgets(epsilon, delta=self.delta, default=default, floor=floor)
         levels = Levels.of(self.level, budgets.levels, budgets.default, unit)
-        source, known = checked_source(self.vectors, self.vocabulary)
+        source, known = check_source(self.vectors, self.vocabulary)
         public = source if isinstance(source, WordVectors) else None
         words = known if self.vocabulary is None else self.vocabulary.after(known)
         if len(words) < 2:

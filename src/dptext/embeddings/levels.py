@@ -23,7 +23,7 @@ from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, LevelIsSent, OfLevel, Requirement
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.statement import Parameter, PrivacyStatement, release_statement
 from dptext.users.grouping import user_name
 from dptext.validation import check_choice, check_float, format_names
 
@@ -117,7 +117,7 @@ class BudgetPolicy(ReprMixin):
         self.training = training if isinstance(training, PrivacyStatement) else None
         self.response = None if epsilon is None else RandomizedResponse(len(self.levels), epsilon)
         self._strict_last = sorted(self.levels, key=self.levels.__getitem__, reverse=True)
-        self.concerns = MappingProxyType(self._checked_concerns(concerns))
+        self.concerns = MappingProxyType(self._check_concerns(concerns))
         self.margin = check_float("margin", margin, minimum=0)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -222,7 +222,7 @@ class BudgetPolicy(ReprMixin):
         """
         if self.response is None:
             raise ParameterError("only a level that is drawn on a device has a promise of its own")
-        return of_release(
+        return release_statement(
             guarantee=PureDP(self.epsilon),
             unit=Unit.USER,
             relation=Relation.SUBSTITUTION,
@@ -238,7 +238,7 @@ class BudgetPolicy(ReprMixin):
             seeded=seeded,
         )
 
-    def _checked_concerns(self, concerns: Mapping[str, float] | None) -> dict[str, float]:
+    def _check_concerns(self, concerns: Mapping[str, float] | None) -> dict[str, float]:
         count = len(self.levels)
         if concerns is None:
             even = {name: (place + 1) / count for place, name in enumerate(self._strict_last)}
@@ -385,7 +385,7 @@ class Levels:
         """See `BudgetPolicy`; None: all levels are declared."""
         return None if self.policy is None else self.policy.predicted_from
 
-    def with_level(self, guarantee: ApproxDP) -> ApproxDP:
+    def add_level(self, guarantee: ApproxDP) -> ApproxDP:
         if self.policy is None:
             return guarantee
         return ApproxDP(guarantee.epsilon + self.policy.epsilon, guarantee.delta)

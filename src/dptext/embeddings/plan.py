@@ -24,7 +24,7 @@ from dptext.privacy.guarantee import ApproxDP, Guarantee, Relation, Trust, Unit,
 from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.privacy.restating import check_prior, counted_in, substituted
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import ONE_NAME, UserUnit, users_of
 from dptext.users.private_vocabulary import LearnedVocabulary, PrivateVocabulary
@@ -144,7 +144,7 @@ class UserMatrixSum:
                 continue
             second = next(chunks, None)
             if second is not None or len(first[0]) >= _PIECE:
-                self._add_matrices(*self._of_one(first, second, chunks), np.array([user.norm]))
+                self._add_matrices(*self._sum_one(first, second, chunks), np.array([user.norm]))
                 continue
             if size + len(first[0]) > _BATCH:
                 self._add_batch(batch)
@@ -163,7 +163,7 @@ class UserMatrixSum:
         keys, sums, counts = self._summed(rows, lengths, owner)
         self._add_matrices(keys, sums, counts, np.array([norm for _, norm in batch]))
 
-    def _of_one(self, first: Chunk, second: Chunk | None, rest: Iterator[Chunk]) -> Summed:
+    def _sum_one(self, first: Chunk, second: Chunk | None, rest: Iterator[Chunk]) -> Summed:
         result: Summed | None = None
         for chunk in (first, *(() if second is None else (second,)), *rest):
             for rows, lengths in _pieces(chunk):
@@ -243,7 +243,7 @@ def _merged(parts: tuple[Summed, Summed]) -> Summed:
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
 
 
-def checked_source(
+def check_source(
     vectors: Source | Vocabulary, vocabulary: PrivateVocabulary | None
 ) -> tuple[WordVectors | Vocabulary, Vocabulary]:
     """What a release starts from: public vectors, loaded, or public words; and these words as a vocabulary."""
@@ -307,13 +307,13 @@ class ReleasePlan(ABC):
         """Parameters of a statement: all else that was decided."""
 
     @abstractmethod
-    def _taken_for_granted(self) -> tuple[str, ...]:
+    def _proof_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the mechanism."""
 
     def statement(self, level: str, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
         """The statement for users of a level, with what was promised before counted in."""
         self.check()
-        statement = of_release(
+        statement = release_statement(
             guarantee=self._promised(level),
             unit=_UNITS[self.unit],
             relation=Relation.ADD_REMOVE,
@@ -333,9 +333,9 @@ class ReleasePlan(ABC):
         release_id = release_id or new_release_id()
         return {level: self.statement(level, seeded=seeded, release_id=release_id) for level in self.levels.shares}
 
-    def under_substitution(self, level: str) -> ApproxDP:
+    def substitution_guarantee(self, level: str) -> ApproxDP:
         release = self.guarantee(level, relation=Relation.SUBSTITUTION)
-        return substituted(self.levels.with_level(release), self.prior)
+        return substituted(self.levels.add_level(release), self.prior)
 
     @property
     def total_delta(self) -> float:
@@ -368,7 +368,7 @@ class ReleasePlan(ABC):
         return sum(1 for _ in takewhile(learned.__contains__, reversed(self.words.words)))
 
     def _promised(self, level: str) -> Guarantee:
-        return self.levels.with_level(self.guarantee(level))
+        return self.levels.add_level(self.guarantee(level))
 
     def _condition(self, level: str) -> Condition:
         return self.levels.condition(level)
@@ -388,7 +388,7 @@ class ReleasePlan(ABC):
         }
 
     def _substituted(self, level: str) -> dict[str, Parameter]:
-        promise = self.under_substitution(level)
+        promise = self.substitution_guarantee(level)
         return {
             "epsilon_under_substitution": rounded_up(promise.epsilon, 4),
             "delta_under_substitution": rounded_up(promise.delta, 4),
@@ -404,7 +404,7 @@ class ReleasePlan(ABC):
             lines.append("the public vectors were not made from the protected texts")
         if self.unit == "user":
             lines += ONE_NAME
-        return (*lines, *self.levels.assumptions, *self._taken_for_granted())
+        return (*lines, *self.levels.assumptions, *self._proof_assumptions())
 
     @property
     def _origin(self) -> str:

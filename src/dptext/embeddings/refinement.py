@@ -217,7 +217,7 @@ def _fitted(rows: Floats, sigma: float, public: Floats, measured: Rows) -> tuple
         for words in of_band:
             strength[words] = _Along(rows[words], predicted[words]).strength
     for words in of_band:
-        strength[words] = _Along(rows[words], predicted[words]).by_word(sigma)
+        strength[words] = _Along(rows[words], predicted[words]).word_strengths(sigma)
     common = _direction(intercept)
     return of_band, strength, _less(slope, common), common
 
@@ -235,7 +235,7 @@ class _Along:
         size = float(np.vdot(self.predicted, self.predicted))
         return max(float(np.vdot(self.rows, self.predicted)) / size, _WEAKEST) if size > 0 else _WEAKEST
 
-    def by_word(self, sigma: float) -> Floats:
+    def word_strengths(self, sigma: float) -> Floats:
         """(n,) one a word: towards that of all, as far as the noise explains its distance from it."""
         sizes = np.einsum("ij,ij->i", self.predicted, self.predicted)
         if not sizes.any():

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dptext.display import ProgressOption, ReprMixin, progress_bar
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.participation import CELLS, IEEE, Participation, Recipe, Unit
-from dptext.embeddings.plan import ReleasePlan, checked_source, hidden_by_noise
+from dptext.embeddings.plan import ReleasePlan, check_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
 from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
@@ -232,7 +232,7 @@ class SkipGramPlan(ReleasePlan):
     def _assumptions(self) -> tuple[str, ...]:
         return super()._assumptions() if self.mode == "private" else ()
 
-    def _taken_for_granted(self) -> tuple[str, ...]:
+    def _proof_assumptions(self) -> tuple[str, ...]:
         lines = [
             f"it stays secret which {self.unit}s took part in which step",
             "that the corpus holds at least one document may be known",
@@ -293,7 +293,7 @@ class Progress:
         return participation.account(participation.most, steps=self.step).epsilon(delta=participation.delta)
 
 
-def _of_steps(progress: Progress) -> tuple[int, int, str]:
+def _describe_steps(progress: Progress) -> tuple[int, int, str]:
     return progress.step, progress.steps, "steps"
 
 
@@ -503,7 +503,7 @@ class SkipGram(Shareable, ReprMixin):
                 seed=self.seed,
             ) as users,
             stored_users(users, participation.code) as store,
-            progress_bar(progress, "steps", participation.steps, describe=_of_steps) as done,
+            progress_bar(progress, "steps", participation.steps, describe=_describe_steps) as done,
         ):
             if not len(store):
                 raise DataError("there are no documents: expected at least one")
@@ -539,7 +539,7 @@ class SkipGram(Shareable, ReprMixin):
         users = ASSUMED_USERS
         if self.public_users is not None:
             users = check_int("public_users", self.public_users, minimum=1, maximum=_MOST_USERS)
-        source, known = checked_source(self.vectors, self.vocabulary)
+        source, known = check_source(self.vectors, self.vocabulary)
         loaded = source if isinstance(source, WordVectors) else None
         public = loaded if dimension is None else None
         words, rows = _words(known, trained_words, self.vocabulary, all_stay=public is not None)

@@ -68,14 +68,14 @@ class PairDrawing(NamedTuple):
     def columns(self) -> int:
         return 2 + self.negatives
 
-    def of_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, limit: int) -> tuple[Rows, Offsets]:
+    def draw_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, limit: int) -> tuple[Rows, Offsets]:
         """Pairs of several users, at most so many of each."""
         pairs = np.empty((len(keys) * limit, self.columns), dtype=np.int32)
         ends = np.empty(len(keys), dtype=np.int64)
         result = _draw_of_users(self, rows, starts, stops, keys, limit, pairs, ends)
         return pairs[:result], ends
 
-    def of_slots(self, rows: Rows, slots: Offsets, keys: Keys) -> Rows:
+    def draw_slots(self, rows: Rows, slots: Offsets, keys: Keys) -> Rows:
         """(pairs, 2 + negatives) of single pairs."""
         pairs = np.empty((len(slots), self.columns), dtype=np.int32)
         result = _draw_of_slots(self, rows, slots, keys, pairs)
@@ -154,7 +154,7 @@ def _draw_of_users(
                     continue
                 state += _GOLDEN
                 bits = _mixed(state)
-                other = _beside(
+                other = _neighbour_index(
                     rows,
                     place,
                     distances[_below(bits, len(distances))],
@@ -177,7 +177,7 @@ def _draw_of_users(
 
 
 @compiled
-def _beside(rows: Rows, place: int, distance: int, after: bool, start: int, stop: int) -> int:
+def _neighbour_index(rows: Rows, place: int, distance: int, after: bool, start: int, stop: int) -> int:
     position = place
     for _ in range(distance):
         position = position + 1 if after else position - 1
@@ -197,7 +197,7 @@ def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys,
         if word < 0:
             continue
         distance = 1 + slot // 2
-        other = _beside(rows, place, distance, slot % 2 == 1, 0, len(rows))
+        other = _neighbour_index(rows, place, distance, slot % 2 == 1, 0, len(rows))
         if other < 0:
             continue
         state = keys[number] + _GOLDEN
@@ -245,7 +245,7 @@ def unit_gradient(
     contexts = pairs.shape[1] - 1
     result = 0
     errors = np.empty(contexts, dtype=np.float32)
-    by_word = gradient[len(gradient) - 1]
+    word_strengths = gradient[len(gradient) - 1]
     for number in range(first, last):
         pair = pairs[number]
         word = tables[pair[0]]
@@ -261,7 +261,7 @@ def unit_gradient(
         for place in range(contexts):
             errors[place] = _ONE / (_ONE + np.float32(math.exp(-errors[place])))
         errors[0] -= _ONE
-        by_word[:] = np.float32(0.0)
+        word_strengths[:] = np.float32(0.0)
         for place in range(contexts):
             row = pair[place + 1]
             if row < 0:
@@ -270,7 +270,7 @@ def unit_gradient(
             if both:
                 context = tables[row]
                 for axis in range(dimension):
-                    by_word[axis] += error * context[axis]
+                    word_strengths[axis] += error * context[axis]
             slot = slots[row]
             if slot < 0:
                 slots[row], touched[result] = result, row
@@ -288,12 +288,12 @@ def unit_gradient(
         slot = slots[row]
         if slot < 0:
             slots[row], touched[result] = result, row
-            gradient[result] = by_word
+            gradient[result] = word_strengths
             result += 1
         else:
             into = gradient[slot]
             for axis in range(dimension):
-                into[axis] += by_word[axis]
+                into[axis] += word_strengths[axis]
     return result
 
 
@@ -342,14 +342,14 @@ def add_clipped(
         first = ends[number]
         of_words, of_contexts = _squared_lengths(gradient, count, touched, half)
         if limits.joint > 0.0:
-            by_word = by_context = _clip_factor(of_words + of_contexts, limits.joint, limits.cells)
+            word_factor = context_factor = _clip_factor(of_words + of_contexts, limits.joint, limits.cells)
         else:
-            by_word = _clip_factor(of_words, limits.words, limits.cells)
-            by_context = _clip_factor(of_contexts, limits.contexts, limits.cells)
+            word_factor = _clip_factor(of_words, limits.words, limits.cells)
+            context_factor = _clip_factor(of_contexts, limits.contexts, limits.cells)
         for slot in range(count):
             row = touched[slot]
             slots[row] = -1
-            factors[slot] = by_word if row < half else by_context
+            factors[slot] = word_factor if row < half else context_factor
         add_cells(sums, touched[:count], gradient, factors[:count])
 
 
@@ -498,11 +498,11 @@ class Training:
         for start in range(0, len(sampled), together):
             some, their_keys = sampled[start : start + together], keys[start : start + together]
             if self._single_pairs:
-                pairs = self._drawing.of_slots(self.store.rows, some, their_keys)
+                pairs = self._drawing.draw_slots(self.store.rows, some, their_keys)
                 yield pairs, np.arange(1, len(pairs) + 1)
             else:
                 starts, stops = self.store.offsets[some], self.store.offsets[some + 1]
-                yield self._drawing.of_users(self.store.rows, starts, stops, their_keys, self.recipe.pairs)
+                yield self._drawing.draw_users(self.store.rows, starts, stops, their_keys, self.recipe.pairs)
 
     def _add(self, step: int, pairs: Rows, ends: npt.NDArray[np.int64]) -> None:  # noqa: ARG002
         matrix, sums, both = self.tables.matrix, self.tables.sums, self.tables.both

@@ -15,7 +15,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import BOUNDS, NATURAL, PROJECTIONS, fit_bound
 from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.device import encoder_of
-from dptext.representations.encoders import checked_texts
+from dptext.representations.encoders import check_texts
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import USUAL, best_dimension, kept_of
@@ -152,7 +152,7 @@ def compare_epsilons(
     if dimension is not None:
         check_int("dimension", dimension, minimum=1)
     known = encoder_of(encoder)
-    texts = checked_texts(public_texts)
+    texts = check_texts(public_texts)
     labels = np.asarray(public_labels)
     codes = codes_of("public labels", labels, rows=len(texts))
     bits = RandomBits(seed)

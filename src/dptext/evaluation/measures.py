@@ -55,9 +55,11 @@ def measure(
 ) -> Measured:
     check_choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
     if name in NUMBER_MEASURES:
-        numbers = (checked_numbers("true", true), checked_numbers("predicted", predicted))
+        numbers = (check_numbers("true", true), check_numbers("predicted", predicted))
         owners = people_of(people, numbers[0].size)
-        return _of_numbers(name, *numbers, owners, {"resamples": resamples, "confidence": confidence, "seed": seed})
+        return _measure_numbers(
+            name, *numbers, owners, {"resamples": resamples, "confidence": confidence, "seed": seed}
+        )
     right, answer = codes_of_answers(true, predicted)
     owners = people_of(people, right.size)
     score = class_score(name, right, answer, None if people is None else owners, confidence=confidence)
@@ -90,7 +92,7 @@ def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Row
     return both[: right.size], both[right.size :]
 
 
-def checked_numbers(name: str, values: npt.ArrayLike) -> Floats:
+def check_numbers(name: str, values: npt.ArrayLike) -> Floats:
     try:
         numbers: Floats = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -102,7 +104,7 @@ def checked_numbers(name: str, values: npt.ArrayLike) -> Floats:
     return numbers
 
 
-def _of_numbers(name: str, true: Floats, predicted: Floats, owners: Rows, options: dict[str, Any]) -> Measured:
+def _measure_numbers(name: str, true: Floats, predicted: Floats, owners: Rows, options: dict[str, Any]) -> Measured:
     _check_lengths(true, predicted)
     power = 2 if name == "RMSE" else 1
     middle, guess = (true.mean(), "mean") if name == "RMSE" else (np.median(true), "median")
@@ -163,7 +165,7 @@ def make_folds(
     return folds
 
 
-def checked_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | None = None) -> list[Fold]:
+def check_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | None = None) -> list[Fold]:
     """A caller's own folds (a fixed training and test set is one fold), when nobody is on both sides."""
     owners = people_of(people, rows)
     tested = np.zeros(rows, dtype=np.int64)

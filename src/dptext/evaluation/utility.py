@@ -20,8 +20,8 @@ from dptext.evaluation.measures import (
     NUMBER_MEASURES,
     Fold,
     Measured,
-    checked_folds,
-    checked_numbers,
+    check_folds,
+    check_numbers,
     class_score,
     codes_of,
     codes_of_answers,
@@ -33,7 +33,7 @@ from dptext.evaluation.measures import (
 )
 from dptext.intervals import Estimate, difference
 from dptext.privacy.randomness import RandomBits
-from dptext.release.mechanism import checked_texts
+from dptext.release.mechanism import check_texts
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 from dptext.validation import check_choice, check_float, check_int
@@ -189,7 +189,7 @@ def predictions(
     tested = seen if test_rows is None else output.of(test_rows)
     if tested.shape != seen.shape:
         raise ParameterError(f"test_rows must be the same rows, of shape {seen.shape}, got {tested.shape}")
-    codes: npt.NDArray[Any] = codes_of("targets", targets) if classes else checked_numbers("targets", targets)
+    codes: npt.NDArray[Any] = codes_of("targets", targets) if classes else check_numbers("targets", targets)
     owners = None if people is None else codes_of("people", people, rows=target.shape[0])
     bits = RandomBits(seed)
     split = _split(codes, folds, owners, classes=classes, seed=_small_seed(bits))
@@ -267,7 +267,7 @@ def _split(
 ) -> list[Fold]:
     if isinstance(folds, int | np.integer):
         return make_folds(codes, count=folds, people=owners, classes=classes, seed=seed)
-    checked = checked_folds(folds, codes.size, people=owners)
+    checked = check_folds(folds, codes.size, people=owners)
     if classes and any(np.unique(codes[part.train]).size <= codes.max() for part in checked):
         raise ParameterError("folds: the rows that train must hold every class")
     return checked
@@ -312,7 +312,7 @@ class BagOfWords:
     def of(self, rows: Iterable[str | None]) -> Any:
         """(rows, words) sparse counts."""
         text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
-        texts = ["" if entry is None else entry for entry in checked_texts(rows)]
+        texts = ["" if entry is None else entry for entry in check_texts(rows)]
         if self._rows is None:
             counter = text.HashingVectorizer(
                 analyzer=words_of, n_features=self._buckets, norm=None, alternate_sign=False

@@ -30,8 +30,8 @@ from dptext.representations.encoders import (
     Progress,
     TextEncoder,
     Vectors,
+    check_texts,
     check_trained_on_public,
-    checked_texts,
     encode_each,
     finite,
 )
@@ -197,7 +197,7 @@ class PublicFeatures(ReprMixin):
 
     def units(self, texts: Iterable[str | None]) -> Units:
         """(n, k) int32, the vectors in units of `UNIT`; the squares of a row add up to at most 2^30. *Not private.*"""
-        values = checked_texts(texts)
+        values = check_texts(texts)
         units = np.empty((len(values), self.dimension), dtype=np.int32)
         for start in range(0, len(values), _AT_ONCE):
             part = values[start : start + _AT_ONCE]
@@ -382,7 +382,7 @@ def fit_features(
     spec: Spec, public_texts: Iterable[str | None], *, cache: Cache = None, progress: Progress | None = None
 ) -> PublicFeatures:
     """Fit features on public texts; ``spec`` is what `dptext.Synthesizer` takes as ``features``."""
-    return _fitted_on(spec, checked_texts(public_texts), False, cache, progress)[0]
+    return _fitted_on(spec, check_texts(public_texts), False, cache, progress)[0]
 
 
 def fit_and_encode(
@@ -640,7 +640,7 @@ def encoded_pool(
     features: PublicFeatures, texts: Iterable[str | None], *, cache: Cache = None, progress: Progress | None = None
 ) -> Units:
     """(n, k) `PublicFeatures.units` of *public* texts, read-only, from the cache if they were encoded before."""
-    values = checked_texts(texts)
+    values = check_texts(texts)
     kept = pool_cache(cache)
     shape = (len(values), features.dimension)
     is_quick = all(isinstance(block.encoder, _QUICK) for block in features.blocks)

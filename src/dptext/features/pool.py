@@ -109,7 +109,7 @@ class Pool(ReprMixin):
 
     def _entries(self, texts: Any, column: str, on_error: OnError) -> Iterator[str]:
         if isinstance(texts, str | os.PathLike):
-            return self._of_files([texts], column, on_error)
+            return self._texts_of_files([texts], column, on_error)
         if is_table(texts):
             kind = table_kind(texts)
             kind.check_column(column)
@@ -119,10 +119,10 @@ class Pool(ReprMixin):
         entries: Iterator[Any] = iter(check_one_column(texts))
         first = list(islice(entries, 1))
         if first and isinstance(first[0], os.PathLike):
-            return self._of_files([*first, *entries], column, on_error)
+            return self._texts_of_files([*first, *entries], column, on_error)
         return _strings(chain(first, entries))
 
-    def _of_files(self, paths: list[Any], column: str, on_error: OnError) -> Iterator[str]:
+    def _texts_of_files(self, paths: list[Any], column: str, on_error: OnError) -> Iterator[str]:
         checked = [validation.check_path("a path of the pool", entry) for entry in paths]
         self.files = tuple(path for path, _ in find_files(checked))
         documents = read_documents(self.files, text=column, on_error=on_error)

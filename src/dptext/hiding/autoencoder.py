@@ -17,9 +17,9 @@ import numpy.typing as npt
 from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.hiding.inputs import Rows, TradeOff, content_of
-from dptext.hiding.training import AutoEncoderOptions, HidingEpoch, LearntBudget, Run, with_options
+from dptext.hiding.training import AutoEncoderOptions, HidingEpoch, LearntBudget, Run, merge_options
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.encoders import Provenance, checked_texts
+from dptext.representations.encoders import Provenance, check_texts
 from dptext.representations.trained_encoders import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
 from dptext.validation import check_int
 from dptext.vectors.word_vectors import WordVectors
@@ -78,7 +78,7 @@ class AutoEncoder(ReprMixin):
     def __init__(self, **options: Any) -> None:
         self.options = AutoEncoderOptions(**options)
 
-    __signature__ = with_options(__init__, AutoEncoderOptions)
+    __signature__ = merge_options(__init__, AutoEncoderOptions)
 
     def fit(self, texts: Iterable[str | None]) -> Self:
         """Train. Nothing is promised to those who are in the texts.
@@ -91,7 +91,7 @@ class AutoEncoder(ReprMixin):
         """
         options = self.options
         torch = extra("torch", "train", "AutoEncoder")
-        values = checked_texts(texts)
+        values = check_texts(texts)
         if not values:
             raise DataError("an auto-encoder is trained on texts, got none")
         table = self._table(values)
@@ -134,8 +134,10 @@ class AutoEncoder(ReprMixin):
                 )
             words = words.words
         if isinstance(words, Sequence) and not isinstance(words, str):
-            return WordTable.of_words(words, longest=longest)
-        return WordTable.of_texts(texts, most=check_int("words (or a list of them)", words, minimum=1), longest=longest)
+            return WordTable.from_words(words, longest=longest)
+        return WordTable.from_texts(
+            texts, most=check_int("words (or a list of them)", words, minimum=1), longest=longest
+        )
 
     def _repr_fields(self) -> Fields:
         yield "dimension", self.options.dimension

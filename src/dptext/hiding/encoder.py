@@ -23,22 +23,22 @@ from dptext.hiding.inputs import (
     Reader,
     Rows,
     as_vectors,
-    checked_targets,
-    checked_users,
+    check_targets,
+    check_users,
     content_of,
     parted,
     texts_to_train_on,
     vectors_to_train_on,
 )
-from dptext.hiding.training import HidingEpoch, HidingOptions, Run, with_options
+from dptext.hiding.training import HidingEpoch, HidingOptions, Run, merge_options
 from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.representations.additive import CappedLaplace, L2Laplace
 from dptext.representations.bounds import Bound, Domain, bound_into
 from dptext.representations.device import DeviceEncoder, encoder_of
-from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, exposed_by
+from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, encoder_exposure
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.published import CappedDPText
 from dptext.representations.randomizer import Private, Randomizer
@@ -146,7 +146,7 @@ class TrainedEncoder(ReprMixin):
     def exposed(self) -> tuple[str, ...]:
         """What its training, and that of the encoder underneath, shows of texts that are not public, for statements."""
         trained: Any = self.provenance if self.text_encoder is None else self.text_encoder
-        return exposed_by(trained)
+        return encoder_exposure(trained)
 
     def _repr_fields(self) -> Fields:
         yield "encoder", self.text_encoder
@@ -168,7 +168,7 @@ def statement_of_vectors(
     trained = provenance.exposed()
     condition = Condition(about="vectors", requirements=(EncoderStays(),) if trained else ())
     if randomizer is None:
-        return of_release(
+        return release_statement(
             guarantee=NoGuarantee("empirical: trained against adversaries, and released without noise"),
             unit=Unit.DOCUMENT,
             relation=Relation.SUBSTITUTION,
@@ -272,7 +272,7 @@ class HidingEncoder(ReprMixin):
         self.randomizer = None if randomizer is None else randomizer_of(randomizer, epsilon=epsilon)
         self.options = HidingOptions(**options)
 
-    __signature__ = with_options(__init__, HidingOptions)
+    __signature__ = merge_options(__init__, HidingOptions)
 
     @property
     def dimension(self) -> int:
@@ -311,8 +311,8 @@ class HidingEncoder(ReprMixin):
         inputs: Any = (
             vectors_to_train_on(texts_or_vectors, encoder) if auto is None else texts_to_train_on(texts_or_vectors)
         )
-        kept, hidden = checked_targets(len(inputs), task, attributes, options.class_weight)
-        owners = checked_users(user, len(inputs))
+        kept, hidden = check_targets(len(inputs), task, attributes, options.class_weight)
+        owners = check_users(user, len(inputs))
         run = Run(torch, options, chain([self._identity()], content_of(inputs, (kept, *hidden), owners)))
         parts = parted(len(inputs), owners, kept, hidden, options.validation_fraction, run.start)
         provenance = Provenance(

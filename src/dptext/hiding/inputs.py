@@ -15,8 +15,8 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
-from dptext.representations.bounds import Floats, checked_vectors
-from dptext.representations.encoders import TextEncoder, checked_texts
+from dptext.representations.bounds import Floats, check_vectors
+from dptext.representations.encoders import TextEncoder, check_texts
 
 _FEATURES = 256
 _RIDGE = 1e-2
@@ -194,7 +194,7 @@ class Target:
         return shares
 
 
-def checked_targets(
+def check_targets(
     rows: int,
     task: Sequence[Any] | npt.NDArray[Any],
     attributes: Mapping[str, Sequence[Any] | npt.NDArray[Any]],
@@ -263,9 +263,9 @@ def _same_partition(one: Rows, other: Rows) -> bool:
 def as_vectors(given: Any) -> Floats | None:
     """An (n, D) array, where that is what was given; else None: texts."""
     if hasattr(given, "__array__") and getattr(given, "ndim", 0) == 2 and not hasattr(given, "columns"):
-        return checked_vectors(np.asarray(given))
+        return check_vectors(np.asarray(given))
     if isinstance(given, list | tuple) and given and isinstance(given[0], list | tuple | np.ndarray):
-        return checked_vectors(given)
+        return check_vectors(given)
     return None
 
 
@@ -275,7 +275,7 @@ def vectors_to_train_on(given: Any, encoder: TextEncoder | None) -> npt.NDArray[
     if vectors is None:
         if encoder is None:
             raise ParameterError("without an encoder, fit takes vectors of shape (n, D): give them, or an encoder")
-        vectors = encoder.encode(checked_texts(given))
+        vectors = encoder.encode(check_texts(given))
     elif encoder is not None and encoder.dimension != vectors.shape[1]:
         raise ParameterError(
             f"the vectors have {vectors.shape[1]} numbers, the encoder gives {encoder.dimension}: give vectors of this "
@@ -293,10 +293,10 @@ def texts_to_train_on(given: Any) -> list[str]:
     """The texts, where texts it must be."""
     if as_vectors(given) is not None:
         raise ParameterError("a recurrent encoder is trained on texts, got vectors")
-    return checked_texts(given)
+    return check_texts(given)
 
 
-def checked_users(users: Any, rows: int) -> list[Any] | None:
+def check_users(users: Any, rows: int) -> list[Any] | None:
     """Whose each row is, if that is said."""
     if users is None:
         return None

@@ -168,7 +168,7 @@ class HidingOptions(RunOptions):
         check_choice("class_weight", self.class_weight, ("balanced", None))
 
 
-def with_options(constructor: Callable[..., None], options: type[RunOptions]) -> Signature:
+def merge_options(constructor: Callable[..., None], options: type[RunOptions]) -> Signature:
     """The signature of a constructor whose ``**options`` become ``options``: for ``help`` and editors."""
     _, *parameters = signature(constructor).parameters.values()
     parameters = [entry for entry in parameters if entry.kind is not Parameter.VAR_KEYWORD]

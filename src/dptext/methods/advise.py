@@ -18,7 +18,7 @@ from dptext.methods.registry import METHODS
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import Strength, filled, in_a_table
+from dptext.privacy.wording import Strength, filled, table_cells
 from dptext.text.identifiers import Column
 
 WIDTH = 80
@@ -154,7 +154,7 @@ class Advice:
             owner=OWNER,
             facts=_facts(self.data),
             identifying=[(column_name(self.data, name), reasons) for name, reasons in _identifying(self.data)],
-            shown=_shown(self),
+            shown=_main_method(self),
             unsuitable=Fit.UNSUITABLE,
         )
 
@@ -257,7 +257,7 @@ def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
         weight = min(weight, 1)
     guarantee, attack = "Unknown without word vectors.", ""
     if statement is not None:
-        guarantee, attack = in_a_table(statement, person=person, texts=texts or 1)
+        guarantee, attack = table_cells(statement, person=person, texts=texts or 1)
     return ComparedMethod(
         name=method.name,
         command=method.command,
@@ -300,7 +300,7 @@ def _strength_caveats(
 
 
 def _recommendation(methods: Sequence[ComparedMethod], requirements: Requirements) -> str:
-    best, name = methods[0], _with_article(methods[0])
+    best, name = methods[0], _name_with_article(methods[0])
     questions = [f"--{name}" for name in requirements.unanswered]
     if best.fit is Fit.RECOMMENDED:
         change = f" Answer {' and '.join(questions)} too: the recommendation may change." if questions else ""
@@ -325,7 +325,7 @@ def _why(method: ComparedMethod) -> str:
     return f"It has {bounds}, and serves the purpose best of those that remain. {Strength.of(statement.epsilon).value}"
 
 
-def _with_article(method: ComparedMethod) -> str:
+def _name_with_article(method: ComparedMethod) -> str:
     return f"a {method.name}" if method.name.startswith("synthetic") else method.name
 
 
@@ -334,7 +334,7 @@ def _with_article(method: ComparedMethod) -> str:
 
 def as_text(advice: Advice, width: int = WIDTH) -> str:
     """The advice as a page: the recommendation and its command first."""
-    visible = _shown(advice)
+    visible = _main_method(advice)
     preview, examples = visible.assessment.preview, visible.assessment.preview.pairs[:_EXAMPLES]
     parts = [
         _wrap(advice.recommendation, width),
@@ -354,7 +354,7 @@ def as_text(advice: Advice, width: int = WIDTH) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _shown(advice: Advice) -> ComparedMethod:
+def _main_method(advice: Advice) -> ComparedMethod:
     """The method whose commands and preview the page shows."""
     return advice.methods[0]
 
@@ -362,7 +362,7 @@ def _shown(advice: Advice) -> ComparedMethod:
 def _about_commands(advice: Advice) -> str:
     names = ", ".join(method.name for method in advice.methods[1:] if method.fit is not Fit.UNSUITABLE)
     others = f" All about {names}: --json." if names else ""
-    commands = " ".join(_shown(advice).assessment.commands)
+    commands = " ".join(_main_method(advice).assessment.commands)
     if not any(placeholder in commands for placeholder in PLACEHOLDERS):
         return f"Numbers such as -n are public: never copy a count of private rows.{others}"
     return (

@@ -46,8 +46,8 @@ from dptext.methods.row_report import RowExamination, samples_of
 from dptext.privacy.guarantee import Trust, rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import of_bank, percent_at_most
-from dptext.release.redaction import behind, public_form
+from dptext.privacy.wording import is_bank_statement, percent_at_most
+from dptext.release.redaction import inner_mechanism, public_form
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods, Parting, alike
 from dptext.sentences.rewriter import BankRewriter
@@ -111,7 +111,7 @@ class BankExamination(RowExamination):
             Relinking(
                 people=people,
                 parts=parts,
-                exact=_among_public(rewriter, people) if parts == 1 else None,
+                exact=_success_among_public(rewriter, people) if parts == 1 else None,
                 most=rewriter.relinking(people, parts=parts),
                 pure=rate_at_most(self.statement.epsilon, people),
             )
@@ -230,12 +230,12 @@ def _check_parts(rewriter: BankRewriter, files: ReleaseFiles, counted: int) -> I
 
 
 def is_of_bank(statement: PrivacyStatement) -> bool:
-    return behind(statement) == BankRewriter.name
+    return inner_mechanism(statement) == BankRewriter.name
 
 
 def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
     parameters = statement.parameters
-    if not (is_of_bank(statement) and of_bank(statement)):
+    if not (is_of_bank(statement) and is_bank_statement(statement)):
         raise DataError("the statement is not of texts of a bank that can be looked at")
     if bank is None:
         raise DataError(f"the texts come from the bank {str(parameters.get('bank'))!r}: pass its folder with --bank")
@@ -347,7 +347,7 @@ def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[Estimate
     return seen, target, low.low <= target <= high.high
 
 
-def _among_public(rewriter: BankRewriter, people: int) -> float | None:
+def _success_among_public(rewriter: BankRewriter, people: int) -> float | None:
     bank = rewriter.bank
     if people > len(bank) or people * len(bank) > _MOST_SIMILARITIES:
         return None

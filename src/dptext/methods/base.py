@@ -207,7 +207,7 @@ class AdviceInput:
 
     def preview(self, mechanism: TextMechanism) -> Preview:
         """The public texts to show, as a text mechanism replaces them."""
-        texts = self.public.shown
+        texts = self.public.previewed
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ProtectionWarning)  # the page states the strength

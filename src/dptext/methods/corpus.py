@@ -140,7 +140,7 @@ class CorpusExamination(Examination):
         return RandomBits(self.asked.seed)
 
     @cached_property
-    def _made(self) -> _Texts:
+    def _corpus_texts(self) -> _Texts:
         result = self._read(self.data, None, most=None)
         if len(result) < 2 * self.asked.folds:
             raise DataError(
@@ -195,7 +195,7 @@ class CorpusExamination(Examination):
         if len(names) < 2:
             self.notes.append("No model was trained: the corpus has no labels, or one only.")
             return
-        output = self._made.at(chosen_rows(len(self._made), _MOST_TO_TRAIN, self._bits))
+        output = self._corpus_texts.at(chosen_rows(len(self._corpus_texts), _MOST_TO_TRAIN, self._bits))
         learn, test = (real, self._others) if self._others is not None else self._halves(real)
         if len(np.unique(test.codes)) < 2:
             self.notes.append("No model was trained: the real texts that it would be tested on have one label only.")
@@ -364,7 +364,7 @@ class CorpusExamination(Examination):
     # -- the texts --------------------------------------------------------------------------------------------
 
     def _look_at_texts(self) -> Corpus:
-        output, pool, real, features = self._made, self._pool, self._real, self._distribution.features
+        output, pool, real, features = self._corpus_texts, self._pool, self._real, self._distribution.features
         kinds = {"corpus": output.texts}
         if pool is not None:
             places = chosen_rows(len(pool), self.asked.rows, self._public_bits)

@@ -33,7 +33,7 @@ from dptext.methods.files import columns_of
 from dptext.noise.gaussian_sums import count_off_grid
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import Relation, Trust, Unit
-from dptext.privacy.statement import PrivacyStatement, disagreements, of_release
+from dptext.privacy.statement import PrivacyStatement, disagreements, release_statement
 from dptext.synthesis.distribution import (
     Described,
     TextDistribution,
@@ -177,7 +177,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
     with speaks_of("a budget"):
         budget = PersonalBudgets(epsilon, delta=delta, floor=0.0)
     before = earlier_guarantees(statement)
-    repeated = of_release(
+    repeated = release_statement(
         guarantee=own,
         unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
         relation=Relation.ADD_REMOVE,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dptext.attacks import AttackScore, nearest_secrets, with_secrets_told
+from dptext.attacks import AttackScore, nearest_secrets, nearest_secrets_known
 from dptext.attacks.membership import gaussian_ceiling
 from dptext.attacks.neighbours import NO_ROW
 from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussian
@@ -206,7 +206,7 @@ def find_secrets(inputs: AttackInputs) -> AttackResult:
     if public is not None:
         with suppress(ParameterError):  # it knows none of these words
             scores += attack(public, attack="neighbours (public vectors alone)")
-    planted = WordVectors(shared.words, with_secrets_told(shared.matrix, *rows_in(shared)))
+    planted = WordVectors(shared.words, nearest_secrets_known(shared.matrix, *rows_in(shared)))
     control = attack(planted, attack="neighbours (control: pairs planted in the vectors)")
     return AttackResult(
         description=(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dptext.calibration.outcomes import Floats, probability_interval
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import Strength, in_a_table, strength_in_brief
+from dptext.privacy.wording import Strength, strength_in_brief, table_cells
 from dptext.representations.randomizer import Channel
 
 NOTE = (
@@ -145,9 +145,9 @@ class Promised(TypedDict):
 
 
 def promised(statement: PrivacyStatement) -> Promised:
-    strength = Strength.of_promise(statement)
+    strength = Strength.for_statement(statement)
     return {
-        "promise": in_a_table(statement)[0].removesuffix(strength.value).rstrip(),  # `strength` says that
+        "promise": table_cells(statement)[0].removesuffix(strength.value).rstrip(),  # `strength` says that
         "strength": strength_in_brief(statement, attacks_follow=False)[0],
         "protects": strength is Strength.PROTECTS,
     }
@@ -195,7 +195,7 @@ class Samples:
     name = "SNIPS"
 
     @cached_property
-    def to_try(self) -> tuple[tuple[str, str], ...]:
+    def samples_to_try(self) -> tuple[tuple[str, str], ...]:
         """(title, text), one of each intent."""
         result: dict[str, str] = {}
         for row in _bundled("test"):
@@ -218,7 +218,7 @@ class Samples:
         return [text, *[other for other in others if other != text][:_KNOWN]]
 
     def another(self, text: str) -> str:
-        return next(entry for _, entry in self.to_try if entry != text)
+        return next(entry for _, entry in self.samples_to_try if entry != text)
 
     @cached_property
     def _train(self) -> list[dict[str, str]]:

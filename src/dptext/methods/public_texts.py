@@ -77,7 +77,7 @@ class PublicTexts:
         return cls(*chosen, "your public texts", names, text, len(pool), seed)
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def previewed(self) -> tuple[str, ...]:
         """The texts that a preview replaces."""
         return self.texts[:PREVIEWED]
 

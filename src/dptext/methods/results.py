@@ -125,7 +125,7 @@ class GroupGap:
 
     words: str
     gap: Estimate
-    of_release: bool = True
+    release_statement: bool = True
     owner_only: bool = False
 
     @property

@@ -232,7 +232,7 @@ class RowExamination(Examination):
     ) -> Rows | None:
         """The originals as the mechanism saw them; None, with a note, where that cannot be made again."""
         self.unchanged = _unchanged(raw.texts, rows.texts, placeholders=placeholders)
-        self.stayed = stayed(raw.texts, rows.texts, words=self._listed)
+        self.unchanged_pieces = unchanged_pieces(raw.texts, rows.texts, words=self._listed)
         try:
             seen = as_seen(raw, self.statement, keeps_marks=mechanism.keeps_marks, words=self._listed)
         except DataError as problem:
@@ -346,7 +346,7 @@ def _served(
     return measured, GroupGap(
         words=words,
         gap=gap.gap,
-        of_release=form.trained_on == "private",
+        release_statement=form.trained_on == "private",
         owner_only=owner_only,
     )
 
@@ -380,7 +380,7 @@ def infer(
     ]
 
 
-def stayed(
+def unchanged_pieces(
     originals: Sequence[str | None], private: Sequence[str | None], *, words: Iterable[str] = ()
 ) -> list[Stayed]:
     """What of the recognised pieces of originals stands in their private texts, by kind, the most frequent first."""

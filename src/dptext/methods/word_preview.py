@@ -210,7 +210,7 @@ class WordPreviewer:
         result, more = chances.overlap(changed)
         one, other = changed[0]
         near = dict.fromkeys((one, other, *self._near(one)[:_NEAR], *self._near(other)[:_NEAR]))
-        rows, of_one, of_other = chances.of_two(one, other, list(near))
+        rows, of_one, of_other = chances.compare_two(one, other, list(near))
         named = outcomes([self._vectors.words[row] for row in rows], of_one, of_other, rest="any other word")
         return Neighbours(first.text, second.text, result.middle, named, told_apart(result) + more)
 
@@ -244,7 +244,7 @@ class _Known:
         result: _Likely = sorted(zip(near, shares[near].tolist(), strict=True), key=lambda each: -each[1])
         return float(shares[row]), result
 
-    def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:
+    def compare_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:
         """Outputs of two words, with the chances of either. ``near`` are words like them."""
         first, second = self.read([one, other])
         rows = sorted(near, key=lambda row: -max(first[row], second[row]))[:_OUTCOMES]
@@ -282,7 +282,7 @@ class _OfNoise:
         others = _counted(draws[draws != row])
         return stays, [(other, (1.0 - stays) * share) for other, share in others]  # with the chance to stay at most 1
 
-    def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:  # noqa: ARG002
+    def compare_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:  # noqa: ARG002
         results = [dict(_counted(draws)) for draws in self._draw([one, other], _DRAWS_OF_ONE)]
         rows = list(dict.fromkeys((*list(results[0])[: _OUTCOMES // 2], *list(results[1])[: _OUTCOMES // 2])))
         of_one, of_other = ([entry.get(row, 0.0) for row in rows] for entry in results)

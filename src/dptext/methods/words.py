@@ -194,7 +194,7 @@ def aligned(
     return true, observed, owners
 
 
-def by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[AttackScore]:
+def link_by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[AttackScore]:
     """The attacker who looks at the layout only, which no word mechanism hides."""
     codes: dict[str, int] = {}
     first, second = (
@@ -209,7 +209,7 @@ def by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[AttackScor
     )
 
 
-def by_likelihood(
+def link_by_likelihood(
     before: Rows, after: Rows, mechanism: WordMechanism, private: Path, how: dict[str, Any]
 ) -> list[AttackScore] | None:
     """The attacker who knows the mechanism and compares likelihoods; None where what it draws from has no formula."""
@@ -229,7 +229,10 @@ def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
     """Rows linked to their originals by the layout alone, and by the words that both share."""
     fields: dict[str, Any] = {"people": before.people, "seed": seed}
     by_words = linkage(before.texts, after.texts, **fields)
-    return [*by_layout(before, after, fields), *(replace(word, attack="linkage (shared words)") for word in by_words)]
+    return [
+        *link_by_layout(before, after, fields),
+        *(replace(word, attack="linkage (shared words)") for word in by_words),
+    ]
 
 
 def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
@@ -273,11 +276,11 @@ def link_words(inputs: AttackInputs) -> AttackResult:
     """Link private rows to their originals by layout, by shared words and, if informed, by likelihood."""
     before, after = inputs.read_pairs()
     options = inputs.linkage_options(before)
-    layout = by_layout(before, after, options)
+    layout = link_by_layout(before, after, options)
     scores = [*layout, *linkage(before.texts, after.texts, **options)]
     if inputs.informed:
         mechanism = _mechanism(inputs)
-        likelihoods = by_likelihood(before, after, mechanism, inputs.release, options)
+        likelihoods = link_by_likelihood(before, after, mechanism, inputs.release, options)
         if likelihoods is None:
             raise ParameterError(f"the output distribution of {mechanism.name} has no formula: leave out --informed")
         scores += likelihoods

@@ -36,7 +36,7 @@ def asked_less_rounding(epsilon: float) -> float:
     return epsilon * (1 - 2 * _ROUNDING)
 
 
-def stated(epsilon: float) -> float:
+def round_up_epsilon(epsilon: float) -> float:
     """A computed epsilon, rounded up by more than the arithmetic that computed it can be off by."""
     return epsilon * (1 + _ROUNDING)
 

@@ -74,7 +74,7 @@ class Playground:
     @cached_property
     def samples(self) -> tuple[tuple[str, str], ...]:
         """(title, text): public texts to try."""
-        return self._texts.to_try
+        return self._texts.samples_to_try
 
     @cached_property
     def _vectors(self) -> WordVectors:

@@ -89,7 +89,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
         except TimeoutError:
             return JSONResponse({"error": "the request did not come to its end"}, 408)
         try:
-            visible = await newest.run(partial(playground.show, **_asked(bytes(body))), request)
+            visible = await newest.run(partial(playground.show, **_read_request(bytes(body))), request)
         except DptextError as error:
             return JSONResponse({"error": str(error)}, 422)
         except Exception as error:  # noqa: BLE001  its message may hold a text
@@ -165,18 +165,18 @@ class _Newest:
     """Run one computation at a time. Of the requests that wait, only the newest is computed."""
 
     def __init__(self) -> None:
-        self._lock, self._asked = asyncio.Lock(), 0
+        self._lock, self._read_request = asyncio.Lock(), 0
 
     async def run(self, show: Callable[..., Shown], request: Request) -> Shown | None:
         """Return the result of `show`, or None if a newer request came meanwhile."""
         from starlette.concurrency import run_in_threadpool
 
-        self._asked += 1
-        number = self._asked
+        self._read_request += 1
+        number = self._read_request
         gone = asyncio.ensure_future(_disconnected(request))
         try:
             async with self._lock:
-                if number != self._asked:
+                if number != self._read_request:
                     return None
                 return await run_in_threadpool(show, is_wanted=lambda: not gone.done())
         finally:
@@ -299,7 +299,7 @@ def _offered(playground: Playground) -> dict[str, Any]:
     }
 
 
-def _asked(body: bytes) -> dict[str, Any]:
+def _read_request(body: bytes) -> dict[str, Any]:
     """Return the arguments of `Playground.show`. No error message holds a text."""
     try:
         data = json.loads(body)

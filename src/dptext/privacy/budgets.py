@@ -151,7 +151,7 @@ class PersonalBudgets:
             raise ParameterError('levels must hold at least one, such as {"standard": 8.0}, got none')
         checked: dict[str, float] = {}
         for place, (name, epsilon) in enumerate(fields.items(), start=1):
-            checked[name] = _checked_level(f"level {place} of {len(fields)}", name, epsilon, delta, floor)
+            checked[name] = _check_level(f"level {place} of {len(fields)}", name, epsilon, delta, floor)
         if default is None:
             default = min(checked, key=checked.__getitem__)
         if not isinstance(default, str) or default not in checked:
@@ -275,7 +275,7 @@ def _restored(levels: dict[str, float], delta: float, default: str, floor: float
     return PersonalBudgets(levels, delta=delta, default=default, floor=floor)
 
 
-def _checked_level(place: str, name: Any, epsilon: Any, delta: float, floor: float) -> float:
+def _check_level(place: str, name: Any, epsilon: Any, delta: float, floor: float) -> float:
     """The epsilon of a level. Messages name its place, not its name: a mapping by mistake keyed by users has theirs."""
     if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise ParameterError(f"the name of {place} must be text")

@@ -121,7 +121,7 @@ class AfterRedaction(Requirement):
         self.inner  # noqa: B018  reads what it names
 
     @classmethod
-    def wrapping(cls, requirement: Requirement) -> AfterRedaction:
+    def after_redaction_of(cls, requirement: Requirement) -> AfterRedaction:
         """A requirement, of the redacted texts."""
         if isinstance(requirement, AfterRedaction):
             return requirement
@@ -223,10 +223,10 @@ class Condition:
             return False
         if self._differs_once_redacted != other._differs_once_redacted:
             return False
-        required = (other.of_unit(unit) if self.has(WordsChanged) else other).requirements
+        required = (other.for_unit(unit) if self.has(WordsChanged) else other).requirements
         return all(any(first.implies(entry) for first in self.requirements) for entry in required)
 
-    def of_unit(self, unit: Unit) -> Condition:
+    def for_unit(self, unit: Unit) -> Condition:
         """With what the unit requires by itself: neighbours of the unit word differ in one, unless more are named."""
         return self if unit is not Unit.WORD or self.has(WordsChanged) else self.and_(WordsChanged(1))
 
@@ -240,7 +240,7 @@ class Condition:
             )
         one, two = self, other
         if one.has(WordsChanged) or two.has(WordsChanged):
-            one, two = one.of_unit(unit), two.of_unit(unit)
+            one, two = one.for_unit(unit), two.for_unit(unit)
         about = one.about if one.about == two.about else None
         if "pairs" in (one.about, two.about):
             about = "pairs"  # an example is little: what it is stays said
@@ -290,7 +290,7 @@ class Condition:
             return "for texts that differ in some words only"
         return None
 
-    def in_words(self, unit: Unit, relation: Relation) -> str:
+    def describe(self, unit: Unit, relation: Relation) -> str:
         """Which two inputs count as neighbours of a unit under a relation."""
         expected = [requirement.words for requirement in self.requirements if isinstance(requirement, Stated)]
         if self._asks(AfterRedaction):
@@ -307,7 +307,7 @@ class Condition:
 
     def _substituted(self, unit: Unit) -> str:
         changed = self._changed()
-        of_texts = [] if unit is Unit.WORD else self._of_texts()
+        of_texts = [] if unit is Unit.WORD else self._text_lines()
         text = _SUBSTITUTED[Unit.DOCUMENT if changed and unit is Unit.WORD else unit]
         if (unit, self.about) in _ABOUT:
             text = _ABOUT[unit, self.about]
@@ -315,7 +315,7 @@ class Condition:
             text = f"any two words of {self._group() or self.redacted._group()}"
         if self._asks(AfterRedaction) and unit in (Unit.WORD, Unit.SENTENCE) and not changed:
             text += ", once it is redacted"
-        text += self._of_level()
+        text += self._level_text()
         for requirement in self.requirements:
             if isinstance(requirement, TextsOfOne):
                 text += f" with equally many texts, at most {requirement.most:,}"
@@ -325,7 +325,7 @@ class Condition:
         if changed:
             owners = ", whose texts, each paired with one of the other's," if unit is Unit.USER else " that"
             text += f"{owners} differ in {changed} and agree in all else, the number of words too"
-        return text + self._of_the_world()
+        return text + self._world_text()
 
     def _changed(self) -> str:
         counts = [requirement.words for requirement in self.requirements if isinstance(requirement, WordsChanged)]
@@ -335,7 +335,7 @@ class Condition:
             text = f"{text} and in {repeated}" if text else repeated
         return text
 
-    def _of_texts(self) -> list[str]:
+    def _text_lines(self) -> list[str]:
         lines = []
         if self._asks(SameLayout):
             lines.append("the same number of words and the same layout")
@@ -344,7 +344,7 @@ class Condition:
         group = self._group()
         if group:
             lines.append(f"words of {group} at each place")
-        if self._asks(AfterRedaction) and (repeated := self.redacted._of_texts()):
+        if self._asks(AfterRedaction) and (repeated := self.redacted._text_lines()):
             lines.append(f"{' and '.join(repeated)} once they are redacted")
         return lines
 
@@ -355,15 +355,15 @@ class Condition:
     def _one_more(self, unit: Unit) -> str:
         value = _PAIRS_OF_WORDS if self.about == "pairs" else _ONE_MORE.get(unit)
         value = value or f"two collections, one of which holds one more {unit}"
-        value += self._of_level()
+        value += self._level_text()
         texts = [requirement.most for requirement in self.requirements if isinstance(requirement, TextsOfOne)]
         if texts:
             value += f", at most {texts[0]:,} of them"
-        of_texts = self._of_texts()
+        of_texts = self._text_lines()
         value += f", and what is there in both differs in {self._changed()} at most" if self._changed() else ""
-        return value + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._of_the_world()
+        return value + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._world_text()
 
-    def _of_level(self) -> str:
+    def _level_text(self) -> str:
         text = ""
         for requirement in self.requirements:
             match requirement:
@@ -375,7 +375,7 @@ class Condition:
                     text += f" of the level {level!r}"
         return text
 
-    def _of_the_world(self) -> str:
+    def _world_text(self) -> str:
         text = ""
         if self.has(LevelIsSent):
             text += "; their device sends a level with and without them"

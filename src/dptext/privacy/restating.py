@@ -117,7 +117,7 @@ def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyState
         raise RefusedError(f"redaction is stated for texts and what stands in them, not for a {statement.unit}")
     condition = statement.condition
     try:
-        wrapped = tuple(map(AfterRedaction.wrapping, condition.requirements))
+        wrapped = tuple(map(AfterRedaction.after_redaction_of, condition.requirements))
     except ParameterError:
         raise RefusedError(
             f"the mechanism promises something between {statement.neighbours}, and what of that is true of redacted "
@@ -134,7 +134,7 @@ def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyState
     return dataclasses.replace(statement, guarantee=guarantee, condition=changed, **changes)
 
 
-def under_substitution(statement: PrivacyStatement) -> Guarantee:
+def substitution_guarantee(statement: PrivacyStatement) -> Guarantee:
     """What a statement promises when the texts of its unit are replaced by others, slack counted in."""
     if statement.relation is Relation.SUBSTITUTION:
         return statement.whole_guarantee
@@ -202,7 +202,7 @@ def amplified_by_dropout(
     return _dropout(epsilon, visible if words == 1 or mu in (0, 1) else -math.expm1(words * math.log(mu)))
 
 
-def with_word_dropout(
+def apply_word_dropout(
     statement: PrivacyStatement, mu: float, *, words: int = 1, masks: Masks = "independent"
 ) -> PrivacyStatement:
     """Restate the statement of a mechanism for the words of a text that were masked before (`amplified_by_dropout`).

@@ -121,7 +121,7 @@ class PrivacyStatement(ReprMixin):
     @property
     def neighbours(self) -> str:
         """The condition in words: which two inputs count as neighbours."""
-        return self.condition.in_words(self.unit, self.relation)
+        return self.condition.describe(self.unit, self.relation)
 
     @property
     def epsilon(self) -> float:
@@ -228,10 +228,10 @@ class PrivacyStatement(ReprMixin):
         """JSON after ``statement.schema.json``; infinities are written as the string "infinity"."""
         data: dict[str, Any] = {"schema": SCHEMA_VERSION}
         data |= {field.name: getattr(self, field.name) for field in fields(self)}
-        data["guarantee"] = {key: _spelled(value) for key, value in guarantee_to_dict(self.guarantee).items()}
+        data["guarantee"] = {key: _to_json(value) for key, value in guarantee_to_dict(self.guarantee).items()}
         data["condition"] = {"in_words": self.neighbours, **self.condition.to_dict()}
         data["parameters"] = dict(self.parameters)
-        data["claimed_epsilon"] = _spelled(self.claimed_epsilon)
+        data["claimed_epsilon"] = _to_json(self.claimed_epsilon)
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -298,7 +298,9 @@ def software() -> str:
     return f"dptext {version('dptext')}"
 
 
-def of_release(*, condition: Condition = ANY_TWO, assumptions: tuple[str, ...] = (), **fields: Any) -> PrivacyStatement:
+def release_statement(
+    *, condition: Condition = ANY_TWO, assumptions: tuple[str, ...] = (), **fields: Any
+) -> PrivacyStatement:
     """Return the statement of a release made here (all other fields as in `PrivacyStatement`)."""
     assumptions = _merge(tuple(assumptions), TAKEN_FOR_GRANTED)
     return PrivacyStatement(condition=condition, assumptions=assumptions, software=software(), **fields)
@@ -363,7 +365,7 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _spelled(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return "infinity" if isinstance(value, float) and math.isinf(value) else value
 
 

@@ -60,7 +60,7 @@ class Strength(Enum):
         return cls.PROTECTS if epsilon <= 3.0 else cls.WEAK if epsilon <= 10.0 else cls.TOO_LARGE
 
     @classmethod
-    def of_promise(cls, statement: PrivacyStatement) -> Strength:
+    def for_statement(cls, statement: PrivacyStatement) -> Strength:
         """The strength of a promise: no epsilon protects those whom delta leaves out, if they are more than a few."""
         if getattr(statement.guarantee, "delta", 0.0) > _MOST_DELTA or isinstance(statement.guarantee, NoGuarantee):
             return cls.TOO_LARGE
@@ -129,7 +129,7 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
         units=f"{statement.unit}s",
         promises=_promises_something(guarantee),
         claim=claim,
-        bank=of_bank(statement),
+        bank=is_bank_statement(statement),
         relinking=_relinking(statement),
         one_guess_says_more=_is_guessed(statement),
         parameters=", ".join(f"{name} = {_number(name, value)}" for name, value in text.items() if value is not None),
@@ -195,7 +195,7 @@ def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = Tru
 
 def is_unprotected(statement: PrivacyStatement) -> bool:
     """Return whether a guarantee is too weak to protect on its own."""
-    return not is_bounded(statement) or Strength.of_promise(statement) is Strength.TOO_LARGE
+    return not is_bounded(statement) or Strength.for_statement(statement) is Strength.TOO_LARGE
 
 
 def warn_unprotected(statement: PrivacyStatement) -> None:
@@ -234,7 +234,7 @@ draw; not refuted by samples; too few samples to refute; no audit."""
 
 def held_in_brief(statement: PrivacyStatement, test: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
     """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other."""
-    bounded, strength = is_bounded(statement), Strength.of_promise(statement)
+    bounded, strength = is_bounded(statement), Strength.for_statement(statement)
     words = filled("privacy/templates/held.txt", statement=statement, how=test, looked_at=looked_at, bounded=bounded)
     words = " ".join(words.split()).replace(" ,", ",")
     if test == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
@@ -242,7 +242,7 @@ def held_in_brief(statement: PrivacyStatement, test: Test, *, looked_at: str = "
     return words, True if strength is Strength.PROTECTS and test in ("exact", "compared", "evidence") else None
 
 
-def in_a_table(
+def table_cells(
     statement: PrivacyStatement, *, person: PrivacyStatement | None = None, texts: int = 1
 ) -> tuple[str, str]:
     """A promise, and what it leaves to an attacker, so short that ways can stand beside each other."""
@@ -264,13 +264,13 @@ def _rate_among(statement: PrivacyStatement) -> float:
 
 def protected(statement: PrivacyStatement) -> list[str]:
     """What a release hides."""
-    return paragraphs("privacy/templates/protected.txt", statement=statement, words=of_words(statement))
+    return paragraphs("privacy/templates/protected.txt", statement=statement, words=is_word_statement(statement))
 
 
 def not_protected(statement: PrivacyStatement) -> list[str]:
     """What it shows, or what the promise does not reach."""
-    by_sentence = of_bank(statement) and statement.parameters.get("unit_of_epsilon") == "sentence"
-    values = {"words": of_words(statement), "by_sentence": by_sentence}
+    by_sentence = is_bank_statement(statement) and statement.parameters.get("unit_of_epsilon") == "sentence"
+    values = {"words": is_word_statement(statement), "by_sentence": by_sentence}
     return paragraphs("privacy/templates/not_protected.txt", statement=statement, **values)
 
 
@@ -281,12 +281,12 @@ def done_by_bank(statement: PrivacyStatement) -> str:
     return paragraphs("privacy/templates/done_by_bank.txt", part="text" if whole else "sentence", **parameters)[0]
 
 
-def of_bank(statement: PrivacyStatement) -> bool:
+def is_bank_statement(statement: PrivacyStatement) -> bool:
     """Whether texts became texts of a public bank."""
     return "bank_sha256" in statement.parameters
 
 
-def of_words(statement: PrivacyStatement) -> bool:
+def is_word_statement(statement: PrivacyStatement) -> bool:
     """Whether words became words."""
     return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
 
@@ -321,7 +321,7 @@ def strength_sentence(statement: PrivacyStatement) -> str:
     """What `strength_in_brief` makes of a promise, in one sentence; empty where that is no caution."""
     if not _promises_something(statement.guarantee):
         return UNBOUNDED
-    return Strength.of_promise(statement).value
+    return Strength.for_statement(statement).value
 
 
 def strength_of_documents(mechanism: Any, parts: str) -> str:
@@ -372,7 +372,7 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
     """How many parts and texts came out as they were: for the owner of the texts alone."""
     if not tally.words:
         return ""
-    parts = "sentences" if of_bank(statement) else "words"
+    parts = "sentences" if is_bank_statement(statement) else "words"
     many = tally.unchanged > _MANY * (documents or 0) and is_unprotected(statement)
     return _for_a_terminal(_block("came_out", tally=tally, documents=documents, parts=parts, many=many))
 
@@ -410,7 +410,7 @@ def before_embedding(**values: Any) -> str:
 
 def before_synthesis(plan: Any, *, user: str | None) -> str:
     """Return the guarantee of a description of texts, to print before a release; ``user`` is the column of users."""
-    substituted = plan.terms.under_substitution(plan.features)
+    substituted = plan.terms.substitution_guarantee(plan.features)
     return _block("before_synthesis", plan=plan, promise=plan.promise, substituted=substituted, user=user)
 
 
@@ -463,7 +463,7 @@ def _templates(kind: str) -> Any:
     options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=PackageLoader("dptext", ""), autoescape=True, finalize=finalize, **options)
     environment.filters.update(at_most=at_most, thousands="{:,}".format)
-    names = (Strength, odds, of_bank, percent_right, percent_at_most, rate_at_most)
+    names = (Strength, odds, is_bank_statement, percent_right, percent_at_most, rate_at_most)
     environment.globals.update({value.__name__: value for value in names}, line=_labelled, inf=math.inf)
     environment.globals.update(UNBOUNDED=UNBOUNDED, UNCOMPARED=UNCOMPARED, GUESSED_AMONG=GUESSED_AMONG)
     environment.globals.update(quoted="{!r}".format)

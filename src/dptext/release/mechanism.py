@@ -18,7 +18,7 @@ from dptext.io.documents import Document
 from dptext.privacy.guarantee import Guarantee, MetricDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.privacy.wording import facts_of
 from dptext.processes import map_in_order
 from dptext.release.release import Tally, without_text
@@ -41,7 +41,7 @@ def mark(kind: str) -> str:
     return f"{_EDGE}{''.join(_CODE_OF[letter] for letter in placeholder(kind)[1:-1])}{_EDGE}"
 
 
-def shown(text: str) -> str:
+def show_marks(text: str) -> str:
     """Return the text with placeholders instead of marks."""
     return _MARK.sub(_placeholder, text) if _EDGE in text else text
 
@@ -137,7 +137,7 @@ class TextMechanism(ReprMixin, ABC):
         self, guarantee: Guarantee, *, unit: Unit, condition: Condition, **terms: Any
     ) -> PrivacyStatement:
         """The statement of this mechanism, which replaces each text by itself: under substitution, local."""
-        return of_release(
+        return release_statement(
             guarantee=guarantee,
             unit=unit,
             relation=Relation.SUBSTITUTION,
@@ -240,7 +240,7 @@ class Rewriter:
         """Yield one private text for each text."""
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got one string: put it into a list")
-        for block in text_batches(checked_texts(texts)):
+        for block in text_batches(check_texts(texts)):
             private, tally = self.rewrite_block(self._place, block)
             self._place += 1
             self.tally += tally
@@ -259,7 +259,7 @@ class Rewriter:
         return private, tally + Tally(missing=missing)
 
 
-def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
+def check_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
     """The strings of the texts; a `DataError` names the place of what is none."""
     for place, entry in enumerate(texts, 1):
         text = entry.text if isinstance(entry, Document) else entry

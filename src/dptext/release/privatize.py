@@ -18,7 +18,7 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.mechanism import Rewriter, TextMechanism, check_mechanism, rewrite_blocks
-from dptext.release.release import Release, Tally, TextsOfPeople, with_columns, without_text
+from dptext.release.release import Release, Tally, TextsOfPeople, add_columns, without_text
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream, text_files
 
 _logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def privatize(
     warning = rewriter.warning()
     if warning is not None:
         _logger.warning(warning)
-    statement = with_columns(rewriter.statement(), keep)
+    statement = add_columns(rewriter.statement(), keep)
     warn_unprotected(statement)
     return Release(
         statement=statement,
@@ -313,4 +313,4 @@ class BatchPrivatizer:
             release_id=Batch(texts, {}).digest().hex()[:32],
         )
         warn_unprotected(statement)
-        return with_columns(statement, keep)
+        return add_columns(statement, keep)

@@ -26,7 +26,7 @@ from dptext.release.mechanism import (
     check_mechanism,
     mark,
     placeholder,
-    shown,
+    show_marks,
     unmarked,
 )
 from dptext.release.release import Tally
@@ -234,10 +234,10 @@ class Redaction:
 
     @property
     def looked_for(self) -> str:
-        return _in_words(self.kinds, self.entities, has_list=bool(self.terms))
+        return _describe_redaction(self.kinds, self.entities, has_list=bool(self.terms))
 
 
-def _in_words(kinds: Iterable[str], entities: Iterable[str] | None, *, has_list: bool) -> str:
+def _describe_redaction(kinds: Iterable[str], entities: Iterable[str] | None, *, has_list: bool) -> str:
     named = [*dict.fromkeys((*kinds, *(entities or ()))), *(["what stands on the list"] if has_list else [])]
     return ", ".join(named) + ("" if entities is not None else "; patterns recognise no names")
 
@@ -416,7 +416,7 @@ class Redacted(TextMechanism):
 
         def redacted(texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
             private, tally = replace([self.seen_by_mechanism(text) for text in texts], bits)
-            return list(map(shown, private)) if self.mechanism.keeps_marks else private, tally
+            return list(map(show_marks, private)) if self.mechanism.keeps_marks else private, tally
 
         return redacted
 
@@ -438,7 +438,9 @@ def as_redacted(
 ) -> PrivacyStatement:
     """Return the statement of a mechanism behind a redaction."""
     by, kinds, entities, has_list = (parameters[name] for name in _PARAMETERS)
-    looked_for = _in_words(_split(kinds), None if entities is None else _split(entities), has_list=bool(has_list))
+    looked_for = _describe_redaction(
+        _split(kinds), None if entities is None else _split(entities), has_list=bool(has_list)
+    )
     assumed = [
         "what recognises things in a text was fixed without regard to the texts of the release, and depends on nothing "
         "but the text that it looks at",
@@ -469,7 +471,7 @@ def is_redacted(statement: PrivacyStatement) -> bool:
     return all(name in statement.parameters for name in _PARAMETERS)
 
 
-def behind(statement: PrivacyStatement) -> str:
+def inner_mechanism(statement: PrivacyStatement) -> str:
     """Return the name of the mechanism that saw the texts, redacted or not."""
     return statement.mechanism.removeprefix(f"{Redacted.name} ") if is_redacted(statement) else statement.mechanism
 

@@ -179,7 +179,7 @@ class Release(ReprMixin):
     @property
     def texts(self) -> list[str | None]:
         """One private text for each text, in order; None where there was none."""
-        texts: list[str | None] = self._made("texts")
+        texts: list[str | None] = self._output("texts")
         return texts
 
     @property
@@ -191,21 +191,21 @@ class Release(ReprMixin):
     @property
     def columns(self) -> Mapping[str, list[str]]:
         """The columns of labels of a synthetic corpus."""
-        columns: Mapping[str, list[str]] = self._made("columns")
+        columns: Mapping[str, list[str]] = self._output("columns")
         return columns
 
     @property
     def table(self) -> Any:
         """A table of the kind that came in: the private texts and the kept columns, row for row."""
-        return self._made("table")
+        return self._output("table")
 
     @property
     def out(self) -> Path:
         """The private file."""
-        out: Path = self._made("out")
+        out: Path = self._output("out")
         return out
 
-    def _made(self, name: str) -> Any:
+    def _output(self, name: str) -> Any:
         if name not in self.made:
             has = ", ".join(self.made) or "neither texts nor a table nor a file: what came out went into a stream"
             raise AttributeError(f"this release has no {name!r}, it has {has}")
@@ -298,7 +298,7 @@ def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
     return (folder_digest(data) if data.is_dir() else file_digest(data)) == statement.data_sha256
 
 
-def with_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool = False) -> PrivacyStatement:
+def add_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool = False) -> PrivacyStatement:
     left_out = ("that rows which could not be read are missing",) if skip else ()
     return statement.replace(exposed=(*statement.exposed, *map(kept_as_it_was, keep), *left_out))
 

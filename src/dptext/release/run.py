@@ -29,10 +29,10 @@ from dptext.release.release import (
     Release,
     Tally,
     TextsOfPeople,
+    add_columns,
     kept_as_it_was,
     rejects_path,
     statement_path,
-    with_columns,
     write_rejects,
     write_statement,
 )
@@ -80,7 +80,7 @@ class Charges:
         """Return whether nothing is left to charge; always True without a ledger."""
         return self._ledger is None or self._ledger.state(release_id) is not None
 
-    def watched(self, reader: DocumentReader) -> DocumentReader:
+    def track(self, reader: DocumentReader) -> DocumentReader:
         """Return the reader; `check` compares its rows with those that were charged."""
         if self._ledger is not None:
             self._readings.append(digest := hashlib.sha256())
@@ -193,9 +193,9 @@ class TextFiles:
             separator=self.separator,
         )
 
-    def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
+    def complete(self, statement: PrivacyStatement) -> PrivacyStatement:
         """The statement of a release of these rows, with what it shows beside the texts."""
-        return with_columns(statement, self.keep, skip=self.on_error == "skip")
+        return add_columns(statement, self.keep, skip=self.on_error == "skip")
 
 
 def text_files(source: PathLike | Sequence[PathLike] | TextFiles, **reading: Any) -> TextFiles:
@@ -291,7 +291,7 @@ def release_file(
                 charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
             if job.statement is None:
                 people = settings.people(missing)
-                with progress_bar(settings.progress, "rows", describe=_of_rows) as done:
+                with progress_bar(settings.progress, "rows", describe=_describe_rows) as done:
                     _do(job, reader, run, done, people)
             charges.check(job.release_id, (part.digest for part in job.parts))
             if job.statement is None:
@@ -328,7 +328,7 @@ def release_stream(
     sent, rows, tally = HashedFile(stream), 0, Tally()
     reader, people = source.read(settings.user), settings.people(missing)
     try:
-        with contextlib.closing(reader), progress_bar(settings.progress, "rows", describe=_of_rows) as done:
+        with contextlib.closing(reader), progress_bar(settings.progress, "rows", describe=_describe_rows) as done:
             blocks = reader.batches(_ROWS_A_PIECE)
             for piece in run.work(enumerate(blocks if people is None else people.counting(blocks)), row=1):
                 rows += piece.rows  # before anybody sees them, so that the statement covers them
@@ -343,7 +343,7 @@ def release_stream(
             )
         raise
     finally:
-        statement = source.stated(run.statement(tally)).replace(data_sha256=sent.digest())
+        statement = source.complete(run.statement(tally)).replace(data_sha256=sent.digest())
         if rows:
             write_statement(statement_file, statement)
     return Release(statement=statement, documents=rows, skipped=reader.skipped, tally=tally, people=people)
@@ -451,7 +451,7 @@ def _note_on_job(job: Job, charges: Charges, error: BaseException) -> None:
             job.discard()
 
 
-def _of_rows(reader: DocumentReader, rows: int) -> tuple[int, int | None, str]:
+def _describe_rows(reader: DocumentReader, rows: int) -> tuple[int, int | None, str]:
     return reader.position, reader.size or None, f"{rows:,} rows"
 
 
@@ -497,4 +497,4 @@ def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
         digest = stream.digest()
     else:
         digest = file_digest(job.content)
-    return source.stated(run.statement(_tally(job))).replace(data_sha256=digest)
+    return source.complete(run.statement(_tally(job))).replace(data_sha256=digest)

@@ -34,8 +34,8 @@ from dptext.privacy.wording import (
     explanation_html,
     facts_of,
     filled,
+    is_bank_statement,
     not_protected,
-    of_bank,
     percent_at_most,
     protected,
 )
@@ -106,7 +106,7 @@ class Report(ReprMixin):
     notes: Sequence[str] = field(default=())
     identifying: Sequence[KeptColumn] = ()
     unchanged: tuple[int, int] | None = None
-    stayed: Sequence[Stayed] = ()
+    unchanged_pieces: Sequence[Stayed] = ()
     at_home: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -134,7 +134,7 @@ class Report(ReprMixin):
             or self.controls
             or of_corpus
             or self.unchanged is not None
-            or self.stayed
+            or self.unchanged_pieces
             or any(entry.owner_only for entry in measured)
         )
 
@@ -164,7 +164,7 @@ class Report(ReprMixin):
             command=_to_share(self.command, self.at_home),
             notes=(),
             unchanged=None,
-            stayed=(),
+            unchanged_pieces=(),
             at_home=(),
         )
 
@@ -183,18 +183,18 @@ class Report(ReprMixin):
                 _row(score, score.attack, grade(score.score, score.baseline), "control", owner_only=True)
                 for score in main_scores(self.controls)
             ],
-            bank=of_bank(self.statement),
+            bank=is_bank_statement(self.statement),
             utility=[_row(entry, entry.what, entry.grade, "model", entry.owner_only) for entry in self.utility],
             fairness=[_row(entry, entry.what, entry.grade, "model", entry.owner_only) for entry in self.fairness],
             explanation=explanation_html(self.statement),
             verdict_sign=self._sign,
             base64=lambda picture: base64.b64encode(picture).decode(),
-            **_shown(self, recommendation(self)),
+            **_shared_values(self, recommendation(self)),
         )
 
     def _tokens_after(self, sample: Sample) -> list[tuple[str, bool]]:
         """Return the tokens of a text after the mechanism, and whether each is a new word."""
-        if of_bank(self.statement):
+        if is_bank_statement(self.statement):
             return [(sample.after, False)]
         known = {token.text.lower() for token in split(sample.before)}
         known |= {placeholder.strip("<>") for placeholder in PLACEHOLDERS.values()}
@@ -213,7 +213,7 @@ class Report(ReprMixin):
             utility=[(entry.what, entry) for entry in shared.utility],
             fairness=[(entry.what, entry) for entry in shared.fairness],
             fence="`" * (2 + max(map(len, re.findall("`+", shared.command)), default=1)),  # longer than any in a name
-            **_shown(shared, recommendation(shared, to_recipient=True)),
+            **_shared_values(shared, recommendation(shared, to_recipient=True)),
         )
 
     def _repr_fields(self) -> Fields:
@@ -265,7 +265,7 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
     return shlex.join(kept)
 
 
-def _shown(report: Report, recommended: Recommendation) -> dict[str, Any]:
+def _shared_values(report: Report, recommended: Recommendation) -> dict[str, Any]:
     """Return what page and card show alike."""
     result = answers(report)
     kept = next(entry.good for entry in result["guarantee"] if entry.topic == "held")

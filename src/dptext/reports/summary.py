@@ -15,9 +15,9 @@ from dptext.privacy.wording import (
     Test,
     done_by_bank,
     held_in_brief,
+    is_bank_statement,
     is_bounded,
-    of_bank,
-    of_words,
+    is_word_statement,
     paragraphs,
     strength_in_brief,
 )
@@ -48,7 +48,7 @@ def answers(report: Report) -> dict[str, list[Answer]]:
 
 
 def _answer(section: str, topic: str, good: bool | None, *, owner_only: bool = False, **values: Any) -> Answer:
-    values |= {"topic": topic, "of_hundred": of_hundred}
+    values |= {"topic": topic, "as_percent": as_percent}
     question, *words = paragraphs(f"reports/templates/{section}.txt", **values)
     return Answer(topic, question, " ".join(words), good, owner_only)
 
@@ -68,7 +68,7 @@ def is_uncompared(verdict: Verdict) -> bool:
     return verdict.outcome is Outcome.EXACT and verdict.draws is None
 
 
-def of_hundred(value: float) -> str:
+def as_percent(value: float) -> str:
     """Return a share as a number of 100."""
     count = 100 * value
     return "fewer than 1" if 0 < count < 1 else "more than 99" if 99 < count < 100 else f"{count:.0f}"
@@ -78,7 +78,7 @@ def judge(report: Report, score: AttackScore) -> tuple[Grade, Of]:
     """Return the grade of an attack, and whether the guarantee allows it."""
     limit = report.limits.get(score.measure)
     allowed = limit is not None and kind_of(score) == "membership" and score.score.low <= limit
-    protects = Strength.of_promise(report.statement) is Strength.PROTECTS
+    protects = Strength.for_statement(report.statement) is Strength.PROTECTS
     return _grade(score), "allowed" if allowed and protects else "attacker"
 
 
@@ -99,7 +99,10 @@ def _guarantee(report: Report) -> list[Answer]:
     if report.identifying:
         result.append(_answer("guarantee", "identifying", False, columns=report.identifying))
     values: dict[str, Any] = {"statement": statement, "corpus": report.corpus, "stays": report.stays}
-    values |= {"of_words": of_words(statement), "bank": done_by_bank(statement) if of_bank(statement) else ""}
+    values |= {
+        "of_words": is_word_statement(statement),
+        "bank": done_by_bank(statement) if is_bank_statement(statement) else "",
+    }
     strength, strong = strength_in_brief(statement)
     test: Test = "untestable"
     if report.refuted:
@@ -112,7 +115,7 @@ def _guarantee(report: Report) -> list[Answer]:
         test = "exact"
     elif any(verdict.refutable for verdict in report.verdicts):
         test = "evidence"
-    pairs = f"the audited pairs of {'texts' if of_bank(statement) else 'words'}"
+    pairs = f"the audited pairs of {'texts' if is_bank_statement(statement) else 'words'}"
     kept, good = held_in_brief(statement, test, looked_at=pairs)
     return [
         *result,
@@ -128,10 +131,10 @@ def _attacks(report: Report) -> list[Answer]:
     for kind in dict.fromkeys(map(kind_of, scores)):
         own_scores = [score for score in scores if kind_of(score) == kind]
         result.append(_attack(report, kind, own_scores, owner_only=kind in owners))
-    bank, protects = of_bank(report.statement), Strength.of_promise(report.statement) is Strength.PROTECTS
+    bank, protects = is_bank_statement(report.statement), Strength.for_statement(report.statement) is Strength.PROTECTS
     unchanged = report.unchanged[0] if report.unchanged else 0
-    still = sum(entry.whole + entry.part for entry in report.stayed)
-    for topic, counts, seen in ("unchanged", report.unchanged, unchanged), ("stayed", report.stayed, still):
+    still = sum(entry.whole + entry.part for entry in report.unchanged_pieces)
+    for topic, counts, seen in ("unchanged", report.unchanged, unchanged), ("stayed", report.unchanged_pieces, still):
         if counts:
             good = True if not seen else None if protects or bank else False
             values: dict[str, Any] = {"counts": counts, "seen": seen, "bank": bank, "protects": protects}
@@ -177,9 +180,9 @@ def _utility(report: Report) -> list[Answer]:
                 good = None if pool in equal else True
                 result.append(_answer("utility", "selection", good, owner_only=True, pool=pool, equal=equal, **values))
     if report.gaps:
-        ours_worst = max((gap.grade for gap in report.gaps if gap.of_release), default=Grade.GUESS)
+        ours_worst = max((gap.grade for gap in report.gaps if gap.release_statement), default=Grade.GUESS)
         good = {Grade.GUESS: True, Grade.UNCLEAR: None, Grade.LITTLE: None}.get(ours_worst, False)
-        original_gaps = [gap for gap in report.gaps if not gap.of_release]
+        original_gaps = [gap for gap in report.gaps if not gap.release_statement]
         owner = any(gap.owner_only for gap in report.gaps)
         result.append(_answer("utility", "groups", good, owner_only=owner, grade=ours_worst, original=original_gaps))
     return result
@@ -276,12 +279,13 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
         "only": statement.condition.for_some_only,
         "kind": kind,
         "untested": untested,
-        "name_the_original": (of_words(statement) or of_bank(statement)) and not report.has_owner_numbers,
+        "name_the_original": (is_word_statement(statement) or is_bank_statement(statement))
+        and not report.has_owner_numbers,
     }
     table = dict(line.split(": ", 1) for line in paragraphs("reports/templates/recommendation_table.txt", **values))
     values |= {
         "cell": table[f"{level.name} {success.name}"],
-        "protects": level < Level.NONE and Strength.of_promise(statement) is Strength.PROTECTS,
+        "protects": level < Level.NONE and Strength.for_statement(statement) is Strength.PROTECTS,
         "cell_stands": not report.identifying or cell is Decision.NOT,
         "decision": decision.name,
         "level": level.name,
@@ -293,7 +297,7 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
         if attribute and _success(report, attribute) >= Success.CLEAR
         else "",
         "useless": bool(report.utility) and sign(report.utility[0].grade, "model") is False,
-        "of_words": of_words(statement),
+        "of_words": is_word_statement(statement),
     }
     sentences = tuple(paragraphs("reports/templates/recommendation.txt", **values))
     return Recommendation(decision, level, success, sentences, kind, tested=not untested)
@@ -303,7 +307,7 @@ def _level(report: Report) -> Level:
     statement = report.statement
     if report.refuted or statement.seeded or not is_bounded(statement):
         return Level.NONE
-    strength = Strength.of_promise(statement)
+    strength = Strength.for_statement(statement)
     if strength is Strength.TOO_LARGE:
         return Level.TOO_LARGE
     is_weak = strength is Strength.WEAK or statement.condition.for_some_only is not None

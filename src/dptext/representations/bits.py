@@ -22,12 +22,12 @@ from dptext.noise.discrete import (
     leaning_coins,
     packed_coins,
     round_at_random,
-    stated,
+    round_up_epsilon,
 )
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.bounds import Domain, Floats, checked_vectors
+from dptext.representations.bounds import Domain, Floats, check_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent, in_blocks
 from dptext.threads import for_each_block
 from dptext.validation import check_int
@@ -49,7 +49,7 @@ class CodeChannel(BitChannel):
         self.dimension = self.width = dimension
         self.thresholds, self.bits_a_number = thresholds, len(thresholds)
         self.bits = dimension * self.bits_a_number
-        self.guarantee = PureDP(stated(dimension * math.fsum(map(flip_epsilon, thresholds))))
+        self.guarantee = PureDP(round_up_epsilon(dimension * math.fsum(map(flip_epsilon, thresholds))))
         chances = np.array(thresholds) / SCALE
         leaning = 1 - 2 * chances
         weights = _weights(self.bits_a_number)
@@ -269,7 +269,7 @@ class UnaryChannel(BitChannel):
         self.name = name
         self.dimension = self.width = self.bits = check_int("dimension", dimension, minimum=2)
         self.one, self.zero = one, zero
-        self.guarantee = PureDP(stated(unary_epsilon(one, zero)))
+        self.guarantee = PureDP(round_up_epsilon(unary_epsilon(one, zero)))
         p, q = one / SCALE, zero / SCALE
         self._q, self._leaning = q, p - q
         self._variance_of_one, self._variance_of_zero = (entry * (1 - entry) / (p - q) ** 2 for entry in (p, q))
@@ -277,7 +277,7 @@ class UnaryChannel(BitChannel):
 
     def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
         """See `BitChannel.send`; n one-hot copies of the vectors are never held."""
-        values = checked_vectors(vectors, self.dimension)
+        values = check_vectors(vectors, self.dimension)
         true = np.empty(len(values), dtype=np.int64)
         step = max(1, _NUMBERS // self.dimension)
 
@@ -310,7 +310,7 @@ class UnaryChannel(BitChannel):
 
     def frequencies(self, sent: npt.ArrayLike) -> Floats:
         """(k,) unbiased shares of the k things among those who sent these (n, bytes) uint8; some may be below 0."""
-        array = self.checked_sent(sent)
+        array = self.check_sent(sent)
         counts = np.zeros(self.dimension, dtype=np.int64)
         step = max(1, _BITS_AT_ONCE // self.dimension)
         for start in range(0, len(array), step):

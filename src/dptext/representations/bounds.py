@@ -100,7 +100,7 @@ def row_products(rows: Floats, matrix: Floats) -> Floats:
     return products
 
 
-def checked_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Floats:
+def check_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Floats:
     """The vectors as (n, d) float64; their values are not looked at: beyond doubles, a number is infinite."""
     array = _as_doubles(vectors)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -246,13 +246,13 @@ class Bound:
                 )
             object.__setattr__(self, "directions", directions)
         check_choice("kind", self.kind, BOUNDS)
-        object.__setattr__(self, "radius", self._checked_radius())
+        object.__setattr__(self, "radius", self._check_radius())
         check_choice("projection", self.projection, (*PROJECTIONS, None))
         if self.public_name is not None and not isinstance(self.public_name, str):
             raise ParameterError("public_name must be text, or None")
         check_int("public_texts", self.public_texts, minimum=0)
 
-    def _checked_radius(self) -> float | None:
+    def _check_radius(self) -> float | None:
         if self.kind not in _SCALED:
             if self.radius is not None:
                 raise ParameterError(f"{self.kind!r} has no radius: leave it out, or take 'lift', 'clip' or 'cube'")
@@ -281,7 +281,7 @@ class Bound:
 
     def apply(self, vectors: npt.ArrayLike) -> Floats:
         """(n, D) vectors of an encoder to (n, `dimension`) vectors of `domain`."""
-        values = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
+        values = np.nan_to_num(check_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
         moved = np.clip(values, -_HUGE, _HUGE, out=values)  # no sum of products overflows, if directions are not huge
         with np.errstate(all="ignore"):
             moved -= self.mean
@@ -352,7 +352,7 @@ def fit_bound(
     public_name: str | None = None,
 ) -> Bound:
     """The bound that fits (n, D) vectors of *public* texts."""
-    public = np.clip(np.nan_to_num(checked_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
+    public = np.clip(np.nan_to_num(check_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
     count, width = public.shape
     kept = _checked(count, width, bound=bound, dimension=dimension, projection=projection)
     check_float("quantile", quantile, above=0, maximum=1)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
-from dptext.representations.bounds import Floats, checked_vectors
+from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import (
     TRAININGS,
@@ -312,9 +312,9 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         values, targets = _validated(self, X, y)
         self.classes_, codes = coded(targets)
         pair = isinstance(self.public, tuple | list) and len(self.public) == 2
-        dimension = checked_vectors(self.public[0]).shape[1] if pair else values.shape[1]  # type: ignore[index]
+        dimension = check_vectors(self.public[0]).shape[1] if pair else values.shape[1]  # type: ignore[index]
         self.channel_, randomizer = _noise(self.channel, dimension, values.shape[1])
-        public = self._checked_public()
+        public = self._check_public()
         if self.model == "linear":
             if public is not None and self.channel_ is not None:
                 public = (self.channel_.noiseless(public[0]), public[1])
@@ -347,7 +347,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         options = self._options()
         if self.public is not None:
             raise ParameterError("public vectors were given twice: to the constructor and to fit_public")
-        clean, targets = check_X_y(checked_vectors(vectors), labels, dtype=np.float64)
+        clean, targets = check_X_y(check_vectors(vectors), labels, dtype=np.float64)
         self.classes_, codes = coded(targets)
         self.channel_, randomizer = _noise(self.channel, clean.shape[1], None)
         self.n_features_in_ = clean.shape[1] if self.channel_ is None else self.channel_.width
@@ -438,13 +438,13 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self._noisy = DeviceModel(names, noisy)
         self._clean = DeviceModel(names, clean, None if self.channel_ is None else self.channel_.domain)
 
-    def _checked_public(self) -> tuple[Floats, Labels] | None:
+    def _check_public(self) -> tuple[Floats, Labels] | None:
         if self.public is None:
             return None
         if not isinstance(self.public, tuple | list) or len(self.public) != 2:
             raise ParameterError("public must be a pair (vectors, labels), got something else")
         dimension = self.n_features_in_ if self.channel_ is None else self.channel_.dimension
-        vectors, labels = check_X_y(checked_vectors(self.public[0], dimension), self.public[1], dtype=np.float64)
+        vectors, labels = check_X_y(check_vectors(self.public[0], dimension), self.public[1], dtype=np.float64)
         if not np.array_equal(np.unique(labels), self.classes_):
             raise ParameterError("public labels must be of the same classes as the private ones: they are not")
         return vectors, np.searchsorted(self.classes_, labels)
@@ -462,7 +462,7 @@ def _noise(inputs: object, dimension: int, width: int | None) -> tuple[Channel |
     randomizer: Randomizer | None = None
     channel: Channel | None = None
     if isinstance(inputs, PrivacyStatement):
-        randomizer, expected = _stated(inputs)
+        randomizer, expected = _rebuild_randomizer(inputs)
         channel = randomizer.channel(expected)
     elif isinstance(inputs, Randomizer):
         randomizer, channel = inputs, inputs.channel(dimension)
@@ -482,7 +482,7 @@ def _noise(inputs: object, dimension: int, width: int | None) -> tuple[Channel |
     return channel, randomizer
 
 
-def _stated(statement: PrivacyStatement) -> tuple[Randomizer, int]:
+def _rebuild_randomizer(statement: PrivacyStatement) -> tuple[Randomizer, int]:
     """The randomizer that a statement describes, rebuilt from its parameters, and the dimension of its vectors."""
     parameters = statement.parameters
     known = is_randomizer(statement.mechanism)

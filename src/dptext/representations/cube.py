@@ -22,7 +22,7 @@ from dptext.noise.discrete import (
     flip_threshold,
     leaning_coins,
     round_at_random,
-    stated,
+    round_up_epsilon,
 )
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
@@ -59,7 +59,7 @@ class CubeChannel(Channel):
         self.flip = flip_threshold(budget) if self.windowed < SCALE else None
         # the coin does not depend on the number: the larger of the two counts
         spent = [0.0 if self.window is None else self.window.epsilon, 0.0 if self.flip is None else self.flip_epsilon]
-        self.guarantee = PureDP(stated(self.numbers * max(spent)))
+        self.guarantee = PureDP(round_up_epsilon(self.numbers * max(spent)))
         self._scale = dimension / self.numbers
         self._constant, self._slope = self._moments()
         rounding = 0.0 if self.window is None else self._slope / (4 * steps * steps)

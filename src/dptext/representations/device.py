@@ -31,9 +31,9 @@ from dptext.representations.encoders import (
     Progress,
     Provenance,
     TextEncoder,
-    checked_texts,
+    check_texts,
     encode_each,
-    exposed_by,
+    encoder_exposure,
 )
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.randomizer import Channel, Private, Randomizer
@@ -288,7 +288,7 @@ class DeviceEncoder(ReprMixin):
             ParameterError: one string, or something with columns.
             DataError: an entry that is no string; its place is named.
         """
-        values = checked_texts(texts)
+        values = check_texts(texts)
         if seed is None:
             return self.encode_with(values, RandomBits(), progress=progress)
         parameters = hashlib.sha256(b"vectors\0" + self.statement.to_json().encode()).digest()
@@ -300,7 +300,7 @@ class DeviceEncoder(ReprMixin):
         self, texts: Iterable[str | None], bits: RandomBits, *, progress: Progress | None = None
     ) -> Private:
         """`encode` with random bits of the caller's, which nothing else may use."""
-        values = checked_texts(texts)
+        values = check_texts(texts)
         channel = self.channel
         private = np.empty((len(values), channel.width), dtype=np.float32)
         for start in range(0, len(values), _TEXTS_AT_ONCE):
@@ -316,7 +316,7 @@ class DeviceEncoder(ReprMixin):
         For a model that was trained on private vectors and sent back to the device, which applies it without noise.
         Not every randomizer's outputs are of the space that these lie in; those of PrivUnit are.
         """
-        return self._bounded(checked_texts(texts)).astype(np.float32)
+        return self._bounded(check_texts(texts)).astype(np.float32)
 
     def _bounded(self, texts: list[str]) -> npt.NDArray[np.float64]:
         return self.bound.apply(encode_each(self.encoder, texts))
@@ -325,7 +325,7 @@ class DeviceEncoder(ReprMixin):
     def statement(self) -> PrivacyStatement:
         """What is promised for one text; ``encode`` with a seed promises it only to those who do not know the seed."""
         noise = self.randomizer.statement(self.bound.dimension)
-        trained = exposed_by(self.encoder)
+        trained = encoder_exposure(self.encoder)
         return noise.replace(
             condition=Condition(requirements=(EncoderStays(),) if trained else ()),
             parameters=self.parameters(),

@@ -92,7 +92,7 @@ class Provenance:
         )
 
 
-def exposed_by(encoder: Any) -> tuple[str, ...]:
+def encoder_exposure(encoder: Any) -> tuple[str, ...]:
     """What the training of an encoder shows of texts that are not public; nothing, of one that was not trained here."""
     exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
     return exposed
@@ -100,7 +100,7 @@ def exposed_by(encoder: Any) -> tuple[str, ...]:
 
 def check_trained_on_public(encoder: TextEncoder) -> None:
     """Raise `RefusedError` if an encoder was trained without protection on texts that are not public."""
-    if exposed_by(encoder) or encoder.parameters().get("encoder_trained_on_public") is False:
+    if encoder_exposure(encoder) or encoder.parameters().get("encoder_trained_on_public") is False:
         raise RefusedError(
             f"the encoder {encoder.name!r} was trained without protection on texts that were not declared public; its "
             "weights and words can reveal them, so this release would have no guarantee for their authors. Train the "
@@ -144,7 +144,7 @@ def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
     return np.concatenate([encoder.encode([text]) for text in texts])
 
 
-def checked_texts(texts: Iterable[Any]) -> list[str]:
+def check_texts(texts: Iterable[Any]) -> list[str]:
     """The texts as a list of strings: those of documents, and the empty string for missing ones."""
     checked = []
     for place, entry in enumerate(check_one_column(texts), 1):
@@ -167,7 +167,7 @@ class FrozenEncoder(ABC):
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""
-        values = checked_texts(texts)
+        values = check_texts(texts)
         vectors = np.empty((len(values), self.dimension), dtype=np.float32)
         for block in in_parts(values, self._texts_at_once, progress):
             vectors[block] = self._vectors(values[block])
@@ -329,7 +329,7 @@ class MeanOfWords(ReprMixin):
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""
-        values = checked_texts(texts)
+        values = check_texts(texts)
         means = np.empty((len(values), self.dimension), dtype=np.float32)
         rows = self._token_rows()  # its cache holds words of the texts, so it ends with this call
         for block in in_parts(values, _TEXTS_AT_ONCE, progress):

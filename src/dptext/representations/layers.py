@@ -17,8 +17,8 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
-from dptext.representations.bounds import Domain, Floats, checked_vectors, row_products
-from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, exposed_by, finite
+from dptext.representations.bounds import Domain, Floats, check_vectors, row_products
+from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, encoder_exposure, finite
 
 _MODEL = "dptext device model 1"
 _MOST = 1e15  # a coordinate of an encoder; products of such stay finite
@@ -79,7 +79,7 @@ class HidingLayers:
 
     def apply(self, vectors: npt.ArrayLike) -> Vectors:
         """(n, D) to (n, d) float32."""
-        values = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_MOST, neginf=-_MOST)
+        values = np.nan_to_num(check_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_MOST, neginf=-_MOST)
         values = np.clip(values, -_MOST, _MOST)
         with np.errstate(all="ignore"):
             return finite(_through(self.layers, values))
@@ -137,7 +137,7 @@ class LayeredEncoder(FrozenEncoder):
         return (*self.encoder.assumptions(), *self.provenance.assumptions())
 
     def exposed(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*exposed_by(self.encoder), *self.provenance.exposed())))
+        return tuple(dict.fromkeys((*encoder_exposure(self.encoder), *self.provenance.exposed())))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayeredEncoder, (self.encoder, self.layers, self.provenance)
@@ -165,7 +165,7 @@ class DeviceModel:
 
     def scores(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """(n, d) vectors to (n, classes), the larger the likelier."""
-        values = checked_vectors(vectors, self.dimension)
+        values = check_vectors(vectors, self.dimension)
         if self.domain is not None:
             values = self.domain.bound(values)
         return _through(self.layers, values)

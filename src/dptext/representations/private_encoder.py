@@ -24,7 +24,7 @@ from dptext.representations.bounds import (
     fit_bound,
 )
 from dptext.representations.device import DeviceEncoder, encoder_of
-from dptext.representations.encoders import MeanOfWords, TextEncoder, checked_texts
+from dptext.representations.encoders import MeanOfWords, TextEncoder, check_texts
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import USUAL, Kept, best_dimension, kept_of, randomizer_of
 from dptext.validation import check_choice, check_int
@@ -158,7 +158,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
                 "public_labels of the constructor"
             )
         if public_texts is not None:
-            public = encoder.encode(checked_texts(public_texts))
+            public = encoder.encode(check_texts(public_texts))
         elif isinstance(encoder, MeanOfWords):
             public = encoder.public_sample()
         else:

@@ -16,9 +16,9 @@ from dptext.errors import ParameterError
 from dptext.privacy.guarantee import Guarantee, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.statement import Parameter, PrivacyStatement, release_statement
 from dptext.privacy.wording import Strength
-from dptext.representations.bounds import Domain, Floats, checked_vectors
+from dptext.representations.bounds import Domain, Floats, check_vectors
 from dptext.threads import for_each_block
 from dptext.validation import check_float, check_int
 
@@ -56,7 +56,7 @@ class Channel(ReprMixin, ABC):
 
     def sample(self, vectors: npt.ArrayLike, bits: RandomBits) -> Private:
         """(n, d) vectors to (n, k) float32 private ones, each with fresh noise: a new release."""
-        values = checked_vectors(vectors, self.dimension)
+        values = check_vectors(vectors, self.dimension)
         with np.errstate(all="ignore"):  # no value raises, whatever a caller told numpy to raise at
             return self._sample(self.domain.bound(values), bits)
 
@@ -72,7 +72,7 @@ class Channel(ReprMixin, ABC):
             raise ParameterError(
                 f"the outputs of {self.name} are no vectors, and nothing says what they are without noise"
             )
-        return self.domain.bound(checked_vectors(vectors, self.dimension))
+        return self.domain.bound(check_vectors(vectors, self.dimension))
 
     def freeze(self) -> Self:
         """The last step of calibration: from now on nothing can drift away from the statement."""
@@ -133,7 +133,7 @@ class Randomizer(ReprMixin, ABC):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "epsilon", validate_epsilon(self.epsilon))
 
     @abstractmethod
     def _calibrate(self, dimension: int) -> Channel:
@@ -166,7 +166,7 @@ class Randomizer(ReprMixin, ABC):
         Raises:
             ParameterError: not an array of shape (n, d).
         """
-        values = checked_vectors(vectors)
+        values = check_vectors(vectors)
         return self.channel(values.shape[1]).sample(values, RandomBits(seed))
 
     def options(self) -> dict[str, Parameter]:
@@ -176,7 +176,7 @@ class Randomizer(ReprMixin, ABC):
     def statement(self, dimension: int, *, seeded: bool = False) -> PrivacyStatement:
         """The promise for one vector of a person: unit document, substitution, local."""
         channel = self.channel(dimension)
-        return of_release(
+        return release_statement(
             guarantee=channel.guarantee,
             unit=Unit.DOCUMENT,
             relation=Relation.SUBSTITUTION,
@@ -221,7 +221,7 @@ def in_blocks(
     for_each_block(task, zip(starts, bits.spawn(len(starts)), strict=True))
 
 
-def checked_epsilon(epsilon: object) -> float:
+def validate_epsilon(epsilon: object) -> float:
     """The budget of a randomizer: above 0 and at most 500."""
     return check_float("epsilon", epsilon, above=0, maximum=500)
 
@@ -238,15 +238,15 @@ class BitChannel(Channel):
 
     def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
         """(n, d) vectors to (n, bytes) uint8, each with fresh noise: a release."""
-        values = checked_vectors(vectors, self.dimension)
+        values = check_vectors(vectors, self.dimension)
         with np.errstate(all="ignore"):  # as in `sample`
             return self._send(self.domain.bound(values), bits)
 
     def decode(self, sent: npt.ArrayLike) -> Private:
         """(n, bytes) uint8 to the (n, k) float32 that `sample` would have given: any bytes mean something."""
-        return self._decode(self.checked_sent(sent))
+        return self._decode(self.check_sent(sent))
 
-    def checked_sent(self, sent: npt.ArrayLike) -> Sent:
+    def check_sent(self, sent: npt.ArrayLike) -> Sent:
         """What came over the wire, as (n, bytes) uint8."""
         array: npt.NDArray[Any] = np.asarray(sent)
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != self.bytes:
@@ -282,7 +282,7 @@ class BitRandomizer(Randomizer):
         Raises:
             ParameterError: not an array of shape (n, d).
         """
-        values = checked_vectors(vectors)
+        values = check_vectors(vectors)
         return self._bit_channel(values.shape[1]).send(values, RandomBits(seed))
 
     def decode(self, sent: npt.ArrayLike, dimension: int) -> Private:

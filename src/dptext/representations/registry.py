@@ -16,7 +16,7 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.release.mechanism import refuse_beside
 from dptext.representations.additive import CappedLaplace, Gaussian, L2Laplace, Laplace, NormalisedLaplace
 from dptext.representations.bits import OneBit, OptimizedUnary, SymmetricUnary, WeightedBits
-from dptext.representations.bounds import BOUNDS, Domain, Floats, checked_vectors, discriminant_directions
+from dptext.representations.bounds import BOUNDS, Domain, Floats, check_vectors, discriminant_directions
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText
@@ -168,7 +168,7 @@ def best_dimension(
     [10, 16, 30]
     """
     largest = (_LEAST + int(randomizer.epsilon)) * (_RANDOM if projection == "random" else 1)
-    largest = min(largest, checked_vectors(vectors).shape[1])
+    largest = min(largest, check_vectors(vectors).shape[1])
     if labels is not None:
         largest = min(largest, max(_LEAST_DISCRIMINANTS, len(np.unique(np.asarray(labels))) - 1))
     settings: dict[str, Any] = {"bound": bound, "projection": projection, "labels": labels, "centre": centre}
@@ -205,7 +205,7 @@ def _is_described(randomizer: Randomizer, bound: str) -> bool:
 
 
 def _centred(vectors: npt.ArrayLike, *, centre: bool) -> Floats:
-    public = np.clip(np.nan_to_num(checked_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
+    public = np.clip(np.nan_to_num(check_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
     return public - public.mean(axis=0) if centre else public
 
 
@@ -218,7 +218,7 @@ def _shares(public: Floats, projection: str | None, labels: Labels) -> _Shares:
         width = public.shape[1]
         return lambda k, nu: (k / width, k / width / (1 + k * nu))
     if labels is not None:
-        return _of_discriminants(public, labels)
+        return _discriminant_share(public, labels)
     variances = np.maximum(np.linalg.eigvalsh(public.T @ public / max(len(public), 1))[::-1], 0.0)
     whole = max(float(variances.sum()), _NOTHING)
 
@@ -229,7 +229,7 @@ def _shares(public: Floats, projection: str | None, labels: Labels) -> _Shares:
     return shares
 
 
-def _of_discriminants(public: Floats, labels: Labels) -> _Shares:
+def _discriminant_share(public: Floats, labels: Labels) -> _Shares:
     values = np.asarray(labels)
     _, codes = np.unique(values, return_inverse=True)
     classes = int(codes.max()) + 1

@@ -19,7 +19,7 @@ from dptext.display import Fields, ReprMixin
 from dptext.errors import MissingExtraError, ParameterError, extra, extras
 from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
+from dptext.representations.encoders import Progress, Vectors, check_texts, finite, in_parts
 from dptext.threads import for_each_block
 from dptext.validation import check_int
 
@@ -192,7 +192,7 @@ class SentenceEncoder(ReprMixin):
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""
-        values = [_encodable(text) for text in checked_texts(texts)]
+        values = [_encodable(text) for text in check_texts(texts)]
         vectors = np.empty((len(values), self.dimension), dtype=np.float32)
         size = _ONNX_PART if self.is_onnx else _PART if self.batch_size > 1 else 1
         for block in in_parts(values, size, progress):

@@ -14,7 +14,7 @@ from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.release.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
 from dptext.representations.bounds import TRAINED_INTO, Domain, bound_into
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.encoders import checked_texts
+from dptext.representations.encoders import check_texts
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNoise, TrainingOptions, train_split
 from dptext.representations.randomizer import Channel, Randomizer
@@ -140,7 +140,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
             DataError: labels of one class only; an entry that is no string.
         """
         ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
-        texts = checked_texts(public_texts)
+        texts = check_texts(public_texts)
         targets = np.asarray(labels)
         if targets.shape != (len(texts),):
             raise ParameterError(f"labels must be one for each of {len(texts)} texts, got the shape {targets.shape}")

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.privacy.statement import Parameter
-from dptext.representations.bounds import Floats, checked_vectors
+from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.encoders import FrozenEncoder, Provenance, Vectors, finite
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.validation import check_int
@@ -80,9 +80,9 @@ class NGrams:
 
     def of(self, texts: Iterable[str]) -> Buckets:
         """The buckets of each text, however long it is: a text without words has none."""
-        return self.of_words(map(self.words_of, texts))
+        return self.hash_words(map(self.words_of, texts))
 
-    def of_words(self, texts: Iterable[Sequence[str | None]]) -> Buckets:
+    def hash_words(self, texts: Iterable[Sequence[str | None]]) -> Buckets:
         """The same for texts that are cut already."""
         return Buckets.of([self._row(words) for words in texts])
 
@@ -95,7 +95,7 @@ class NGrams:
         return result
 
     def masked(self, texts: Buckets, kept: npt.NDArray[np.bool_]) -> Buckets:
-        """Hashed texts of which some words are masked: what `of_words` gives with None in their places."""
+        """Hashed texts of which some words are masked: what `hash_words` gives with None in their places."""
         words = self.words_in(texts)
         if kept.shape != (int(words.sum()),):
             raise ParameterError(f"kept must say of each of {int(words.sum())} words whether it stays")
@@ -243,7 +243,7 @@ class WordTable:
             raise ParameterError("a table needs words, got none")
 
     @classmethod
-    def of_texts(cls, texts: Iterable[str], *, most: int, longest: int) -> WordTable:
+    def from_texts(cls, texts: Iterable[str], *, most: int, longest: int) -> WordTable:
         """The most frequent words of texts, of those that two texts or more have."""
         counts: Counter[str] = Counter()
         for text in texts:
@@ -255,7 +255,7 @@ class WordTable:
         return cls(tuple(common), longest)
 
     @classmethod
-    def of_words(cls, words: Sequence[str], *, longest: int) -> WordTable:
+    def from_words(cls, words: Sequence[str], *, longest: int) -> WordTable:
         """Words that are public, in the order given; those that come out alike when folded count once."""
         folded = dict.fromkeys(fold(word) for word in words)
         return cls(tuple(word for word in folded if _can_stand(word)), longest)
@@ -410,7 +410,7 @@ class GruDecoder:
         self.dimension = int(self.arrays["begin"].shape[0])
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
-        values = np.clip(np.nan_to_num(checked_vectors(vectors, self.dimension)), -_WITHIN, _WITHIN)
+        values = np.clip(np.nan_to_num(check_vectors(vectors, self.dimension)), -_WITHIN, _WITHIN)
         arrays = {name: entry.astype(np.float64) for name, entry in self.arrays.items()}
         width = arrays["embedding"].shape[1]
         inputs = arrays["embedding"] @ arrays["input"][:width]

@@ -28,7 +28,7 @@ from dptext.noise.subset_selection import Profile
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
-from dptext.representations.encoders import TextEncoder, checked_texts
+from dptext.representations.encoders import TextEncoder, check_texts
 from dptext.threads import for_each_block
 from dptext.validation import check_float, check_int, check_path
 from dptext.vectors.nearest_sets import NearestSets
@@ -263,7 +263,7 @@ class TextBank(ReprMixin):
         Raises:
             ParameterError: no texts.
         """
-        values = checked_texts(texts)
+        values = check_texts(texts)
         return self._sets.profile(self.features.vectors([values[row] for row in _spread(len(values)).tolist()]))
 
     @cached_property

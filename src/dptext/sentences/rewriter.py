@@ -20,7 +20,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import GUESSED_AMONG, RELINKING, before_bank
 from dptext.release.mechanism import TextMechanism
 from dptext.release.release import Tally
-from dptext.representations.encoders import checked_texts
+from dptext.representations.encoders import check_texts
 from dptext.sentences.bank import TextBank
 from dptext.text.sentences import sentences
 from dptext.validation import check_choice, check_float, check_int
@@ -150,13 +150,13 @@ class BankRewriter(TextMechanism):
                 *self.bank.features.assumptions(),
             ),
             exposed=(
-                *self._shown(unit),
+                *self._exposed_parts(unit),
                 "texts of the bank, word for word: names, numbers and claims in them are those of the bank's authors, "
                 "to whom nothing is promised",
             ),
         )
 
-    def _shown(self, unit: Unit) -> tuple[str, ...]:
+    def _exposed_parts(self, unit: Unit) -> tuple[str, ...]:
         if unit is Unit.SENTENCE:
             return ()
         if self.unit == "document":
@@ -216,7 +216,7 @@ class BankRewriter(TextMechanism):
             raise ParameterError(
                 f"texts give the exact chance of one part, got parts={parts}: say parts=1, or leave texts out"
             )
-        originals = checked_texts(texts)
+        originals = check_texts(texts)
         if len(originals) != check_int("people", people, minimum=1):
             raise ParameterError(f"expected a text of each of {people:,} people, got {len(originals):,}: give one each")
         is_in_one = np.zeros(len(self.bank), dtype=np.bool_)
@@ -246,7 +246,7 @@ class BankRewriter(TextMechanism):
             texts: strings; a missing one counts as the empty text.
             seed: None for cryptographic randomness; an integer for tests and papers only.
         """
-        return self._drawn(checked_texts(texts), RandomBits(seed))
+        return self._drawn(check_texts(texts), RandomBits(seed))
 
     def probabilities(self, text: str) -> Floats:
         """(N,) float64: with which probability a part becomes each text of the bank."""
@@ -255,7 +255,7 @@ class BankRewriter(TextMechanism):
 
     def distributions(self, texts: Iterable[str | None]) -> Floats:
         """(n, N) float64: what is really drawn from for each of n parts."""
-        parts = checked_texts(texts)
+        parts = check_texts(texts)
         result = np.empty((len(parts), len(self.bank)))
         for start, which, sets in self._sets(parts):
             result[start : start + len(which)] = self.selection.distributions(sets)[which]

@@ -22,7 +22,7 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.mechanism import Rewriter, TextMechanism
-from dptext.release.release import Tally, with_columns
+from dptext.release.release import Tally, add_columns
 from dptext.release.run import Charges
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.files import VECTOR
@@ -216,7 +216,9 @@ class _Source:
             rows = self._scanned()
         else:
             count = _partitions(self.df, partitions)
-            ids, rows = (self.ids, self._by_id(count)) if self.ids else ((tasks.LABEL,), self._by_label(key, count))
+            ids, rows = (
+                (self.ids, self._group_by_id(count)) if self.ids else ((tasks.LABEL,), self._group_by_label(key, count))
+            )
         tables = tasks.to_nodes(self.df.sparkSession, thing)
         task = tasks.BlockTask(work, tables, key.secret(), self.text, self.keep, ids)
         kept = [_bare_field(rows.schema[name]) for name in self.keep]
@@ -227,7 +229,7 @@ class _Source:
         schema = StructType([_bare_field(rows.schema[self.text]), *counts, *kept])
         return rows.mapInArrow(tasks.named(task, "privatize_rows"), schema)
 
-    def _by_id(self, partitions: int) -> Any:
+    def _group_by_id(self, partitions: int) -> Any:
         """The rows in groups by their id, sorted within their partitions."""
         from pyspark.sql import functions
 
@@ -236,7 +238,7 @@ class _Source:
         columns = map(quoted, dict.fromkeys((self.text, *self.keep, *self.ids)))
         return _sorted_groups(self.df.select(*columns, group.alias(tasks.GROUP)), self.ids, partitions)
 
-    def _by_label(self, key: NoiseKey, partitions: int) -> Any:
+    def _group_by_label(self, key: NoiseKey, partitions: int) -> Any:
         """The rows in groups by a label made from text and secret, sorted within their partitions."""
         from pyspark.sql import Window, functions
         from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -270,7 +272,7 @@ class _Source:
     def state(self, statement: PrivacyStatement) -> PrivacyStatement:
         """The statement of one machine, with the engine and the assumption about ids."""
         ids = f"the ids of rows ({', '.join(self.ids)}) were given without regard to the texts"
-        return with_columns(statement, self.keep).replace(
+        return add_columns(statement, self.keep).replace(
             parameters={**statement.parameters, "engine": "spark"},
             assumptions=(*statement.assumptions, *((ids,) if self.ids else ())),
         )

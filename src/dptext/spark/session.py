@@ -138,7 +138,7 @@ def plain_errors() -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, ConnectionError) and not type(error).__module__.startswith(("pyspark", "py4j")):
             raise
-        plain = _in_words(str(error), _class_names(error))
+        plain = _translate_error(str(error), _class_names(error))
         _add_notes(plain, error)
         raise plain from None
     finally:
@@ -236,7 +236,7 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
 )
 
 
-def _in_words(message: str, classes: list[str]) -> DptextError:
+def _translate_error(message: str, classes: list[str]) -> DptextError:
     match = _OURS.search(message)
     if match is not None:
         error: DptextError = getattr(dptext.errors, match[1], DataError)(match[2].strip())

@@ -123,7 +123,7 @@ class ChatEndpoint:
         limits: Limits | None = None,
     ) -> None:
         httpx = extra("httpx", "generators", "ChatEndpoint")
-        self._address, self.host, self._is_local = _checked_address(url, httpx)
+        self._address, self.host, self._is_local = _check_address(url, httpx)
         self._key = _Key(key, key_variable)
         if self._key.is_there and not self._is_local and not self._address.startswith("https:"):
             raise ParameterError(
@@ -139,7 +139,7 @@ class ChatEndpoint:
         self.max_calls = validation.check_int("max_calls", max_calls, minimum=0)
         self.limits = Limits() if limits is None else limits
         self._kept = None if answers is None else _KeptAnswers(validation.check_path("answers", answers))
-        self._asked: Counter[str] = Counter()
+        self._read_request: Counter[str] = Counter()
         self._failed_in_a_row = self._failed = self._answered = 0
         self.calls = 0
         self._last_failure = ""
@@ -225,18 +225,18 @@ class ChatEndpoint:
         for messages, count in queries:
             body = self._body(messages)
             digest = _digest(body)
-            turn = self._asked[digest]  # the same request again is another call
-            self._asked[digest] += 1
+            turn = self._read_request[digest]  # the same request again is another call
+            self._read_request[digest] += 1
             if self.seed is not None:
                 body["seed"] = (self.seed + turn) % 2**31
             calls.append(_Call(body, _digest([digest, self.seed, turn]), count))
         if self._kept is None:
-            _in_a_thread(lambda: self._all(calls, None))
+            _run_in_thread(lambda: self._all(calls, None))
         else:
             with self._kept.opened() as kept:
                 for call in calls:
                     call.texts = kept.known.get(call.digest, ())
-                _in_a_thread(lambda: self._all(calls, kept))
+                _run_in_thread(lambda: self._all(calls, kept))
         return [text for call in calls for text in call.texts[: call.count]]
 
     def _body(self, messages: Messages) -> dict[str, Any]:
@@ -313,7 +313,7 @@ class ChatEndpoint:
                 client.stream("POST", self._address, content=json.dumps(body).encode(), headers=headers) as response,
             ):
                 if not response.is_success:
-                    raise _of_status(response)
+                    raise _status_error(response)
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise _CallError("an answer in a compressed form, which was not asked for")
                 async for part in response.aiter_raw():
@@ -360,7 +360,7 @@ class _CallError(Exception):
         self.kind, self.is_passing, self.is_final, self.wait = kind, is_passing, is_final, wait
 
 
-def _of_status(response: Any) -> _CallError:
+def _status_error(response: Any) -> _CallError:
     status = int(response.status_code)
     if 300 <= status < 400:
         return _CallError(f"status {status}, a redirect: give the address that it leads to", is_final=True)
@@ -400,7 +400,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def _run_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run it in a thread of its own, for the caller may have a loop that runs (a notebook); an interrupt ends it."""
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
 
@@ -423,7 +423,7 @@ def _in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 # -- address and key ------------------------------------------------------------------------------------------
 
 
-def _checked_address(url: object, httpx: Any) -> tuple[str, str, bool]:
+def _check_address(url: object, httpx: Any) -> tuple[str, str, bool]:
     text = validation.check_text("url", url)
     try:
         parts = urlsplit(text)
@@ -460,7 +460,7 @@ class _Key:
         if value is not None and variable is not None:
             raise ParameterError("give a key or the variable that holds it, not both")
         self._variable = None if variable is None else validation.check_text("key_variable", variable)
-        self._value = None if value is None else _checked_key("key", value)
+        self._value = None if value is None else _check_key("key", value)
         if self._variable is not None:
             self.headers()  # said early
 
@@ -471,7 +471,7 @@ class _Key:
     def headers(self) -> dict[str, str]:
         if self._variable is not None:
             name = f"the environment variable {validation.display_value(self._variable)} (key_variable)"
-            return {"Authorization": f"Bearer {_checked_key(name, os.environ.get(self._variable))}"}
+            return {"Authorization": f"Bearer {_check_key(name, os.environ.get(self._variable))}"}
         return {} if self._value is None else {"Authorization": f"Bearer {self._value}"}
 
     def __repr__(self) -> str:
@@ -483,7 +483,7 @@ class _Key:
         raise TypeError("an endpoint with a key is never pickled or copied: name the variable that holds it instead")
 
 
-def _checked_key(name: str, value: object) -> str:
+def _check_key(name: str, value: object) -> str:
     if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable() or " " in value:
         text = "nothing" if value is None or value == "" else "something else"
         raise ParameterError(f"{name} must hold a key of printable ASCII characters without spaces, got {text}")

@@ -267,7 +267,7 @@ class TextDistribution(ReprMixin):
             weights.scores, weights.nearness, n, shares=self._wanted(shares), variety=variety, bits=RandomBits(seed)
         )
         doubts = (*self.doubts(shares=shares), *self._far(weights.nearness[chosen]))
-        return self._made([pool.texts[place] for place in chosen.tolist()], classes, pool, doubts)
+        return self._make_release([pool.texts[place] for place in chosen.tolist()], classes, pool, doubts)
 
     def generate(
         self,
@@ -309,7 +309,7 @@ class TextDistribution(ReprMixin):
                 bits=RandomBits(seed),
                 progress=done,
             )
-        return self._made(texts, classes, source, self.doubts(shares=shares))
+        return self._make_release(texts, classes, source, self.doubts(shares=shares))
 
     def _weights(self, units: npt.NDArray[np.int32]) -> Weights:
         scores, nearness = [], []
@@ -334,7 +334,7 @@ class TextDistribution(ReprMixin):
                 "in the direction of the pool. Choose fewer texts (-n), or a pool of the same domain"
             )
 
-    def _made(
+    def _make_release(
         self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source, doubts: tuple[str, ...]
     ) -> Release:
         """Texts with their labels, and the statement of this release with what the source adds to it."""

@@ -76,7 +76,7 @@ class LocalModel:
     ) -> None:
         for package in ("torch", "transformers"):
             extra(package, "local-models", "LocalModel")
-        self.folder = _checked_folder(folder)
+        self.folder = _check_folder(folder)
         self.about = validation.check_text("about", about) if about != "" else ""
         self.temperature = validation.check_float("temperature", temperature, minimum=0)
         self.top_p = validation.check_float("top_p", top_p, above=0, maximum=1)
@@ -284,7 +284,7 @@ def _ends(tokenizer: Any, model: Any) -> list[int]:
     return list(dict.fromkeys(results))
 
 
-def _checked_folder(folder: PathLike) -> Path:
+def _check_folder(folder: PathLike) -> Path:
     path = validation.check_path("folder", folder)
     if not path.is_dir():
         raise ParameterError(f"expected the folder of a model, {path.name!r} is none; nothing is downloaded here")

@@ -50,7 +50,7 @@ class Labels:
                 f"values must be one list of labels for each column, got {len(self.values)} for {len(self.columns)} "
                 "columns"
             )
-        values = tuple(map(_checked_labels, self.columns, self.values))
+        values = tuple(map(_check_labels, self.columns, self.values))
         object.__setattr__(self, "values", values)
         descriptions = tuple(map(tuple, self.descriptions)) or ((),) * len(values)
         object.__setattr__(self, "descriptions", descriptions)
@@ -152,7 +152,7 @@ def _names_of(labels: object) -> Any:
     return labels.names
 
 
-def _checked_labels(column: str, values: Any) -> tuple[str, ...]:
+def _check_labels(column: str, values: Any) -> tuple[str, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         kind = "one text" if isinstance(values, str | bytes) else display_value(values)
         raise ParameterError(f"the labels of {column!r} must be a list, got {kind}")
@@ -207,7 +207,7 @@ class MomentSum:
             if second is not None or len(first[0]) >= TEXTS_AT_ONCE:
                 self._add_prolific(chain((first,), () if second is None else (second,), chunks))
                 continue
-            selected, codes = _of_classes(first)
+            selected, codes = _known_class_rows(first)
             texts += selected
             keys.append(codes + waiting * self.classes)
             waiting += 1
@@ -227,7 +227,7 @@ class MomentSum:
         counts = np.zeros(self.classes, dtype=np.int64)
         sums = np.zeros((self.classes, self.space.dimension), dtype=np.int64)
         for chunk in chunks:
-            texts, codes = _of_classes(chunk)
+            texts, codes = _known_class_rows(chunk)
             for start in range(0, len(texts), TEXTS_AT_ONCE):
                 part = slice(start, start + TEXTS_AT_ONCE)
                 rows, result, added = self._summed(texts[part], codes[part])
@@ -257,7 +257,7 @@ class MomentSum:
         self.cells[present] += np.add.reduceat(cells[order], first, axis=0)
 
 
-def _of_classes(chunk: Chunk) -> tuple[list[str], Integers]:
+def _known_class_rows(chunk: Chunk) -> tuple[list[str], Integers]:
     texts, codes = chunk
     inside = np.flatnonzero(codes >= 0)
     if len(inside) == len(texts):

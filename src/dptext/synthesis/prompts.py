@@ -220,9 +220,9 @@ def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
     fenced = _FENCE.search(body)
     if fenced:
         body = fenced[1].strip()
-    result = _of_json(body)
+    result = _parse_json_list(body)
     if result is None:
-        result = [_unquoted(line.strip()) for line in _of_lines(body)]
+        result = [_unquoted(line.strip()) for line in _parse_lines(body)]
         if is_cut and len(result) > 1:
             result.pop()
     return list(islice(filter(None, map(cleaned, result)), limit))
@@ -234,7 +234,7 @@ _STRING = re.compile(r"\s*,?\s*(?=\")")
 _DECODER = json.JSONDecoder(strict=False)  # which takes a line feed within a string
 
 
-def _of_json(body: str) -> list[str] | None:
+def _parse_json_list(body: str) -> list[str] | None:
     """The texts of a list somewhere in an answer; None: there is none. Of one that is cut, those that are whole."""
     try:
         return _strings(json.loads(body, strict=False))
@@ -271,7 +271,7 @@ def _strings(value: Any) -> list[str]:
     return []
 
 
-def _of_lines(body: str) -> list[str]:
+def _parse_lines(body: str) -> list[str]:
     lines = body.split("\n")
     marks = [_ITEM.match(line) for line in lines]
     if sum(mark is not None for mark in marks) < 2 and not (marks and marks[0]):

@@ -87,7 +87,7 @@ class PrivateFiles(TextFiles):
         charges = Charges(ledger, self.user if ledger is not None else None, missing="")
 
         def fit(release_id: str) -> TextDistribution:
-            with closing(charges.watched(self.labelled(columns))) as reader:
+            with closing(charges.track(self.labelled(columns))) as reader:
                 for watch in self.watch:
                     watch(reader)
                 return synthesizer.fit(reader, public=plan, release_id=release_id)

@@ -20,7 +20,7 @@ from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit, as_approx, rounded_up
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import check_prior, counted_in, substituted
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.privacy.wording import facts_of, warn_unprotected
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
@@ -68,7 +68,7 @@ class Terms:
         """What was released before about the same people and is not public: learned labels. (Features may add more.)"""
         return dict(self.labels.learned)
 
-    def under_substitution(self, features: PublicFeatures) -> ApproxDP:
+    def substitution_guarantee(self, features: PublicFeatures) -> ApproxDP:
         """What is promised when a person's texts are replaced by other ones, all before it counted in."""
         prior = {**self.prior, **features.prior}
         return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), prior)
@@ -85,7 +85,7 @@ class Terms:
         """The statement of a release, with what was promised before counted in."""
         check_prior(features.prior, _UNITS[self.unit])
         prior = {**self.prior, **features.prior}
-        swapped = self.under_substitution(features)
+        swapped = self.substitution_guarantee(features)
         first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(prior))
         text: dict[str, Parameter] = {
             **noise_parameters(self.budget, swapped),
@@ -97,7 +97,7 @@ class Terms:
             **parameters,
             **features.parameters(),
         }
-        statement = of_release(
+        statement = release_statement(
             guarantee=self.budget.guarantee(),
             unit=_UNITS[self.unit],
             relation=Relation.ADD_REMOVE,

@@ -20,7 +20,7 @@ from dptext.noise.thresholded import ThresholdedCounts, thresholded_counts
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.privacy.wording import facts_of
 from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of
 from dptext.users.grouping import NO_WORD, Columns, Lengths, Rows, TokenCache, TokenRows, UserUnit, users_of
@@ -232,7 +232,7 @@ def _statement(
     limits: dict[str, Parameter],
     *assumptions: str,
 ) -> PrivacyStatement:
-    return of_release(
+    return release_statement(
         guarantee=ApproxDP(mechanism.epsilon, mechanism.delta),
         unit=unit,
         relation=Relation.ADD_REMOVE,
@@ -326,19 +326,19 @@ class _Labels(_Names):
 def _may_be_label(label: str | None) -> bool:
     if label is None or len(label) > LONGEST_LABEL:
         return False
-    return not any(letter != " " and _is_no_letter(letter) for letter in label)
+    return not any(letter != " " and _is_nonletter(letter) for letter in label)
 
 
 def _may_enter(word: str) -> bool:
     return (
         0 < len(word) <= LONGEST_WORD
         and fold(word) == word
-        and not any(map(_is_no_letter, word))
+        and not any(map(_is_nonletter, word))
         and is_single_word(word)
     )
 
 
-def _is_no_letter(letter: str) -> bool:
+def _is_nonletter(letter: str) -> bool:
     """True for white space, control characters, marks of direction and other invisible characters."""
     if letter in _JOINERS:
         return False

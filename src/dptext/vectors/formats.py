@@ -411,13 +411,13 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
             "the vectors again"
         )
     if row is not None and len(vectors) == len(words):
-        vectors = _with_unknown_at(row, vectors)
+        vectors = _move_unknown(row, vectors)
     if _PRIVACY not in contents:
         return vectors
-    return vectors.with_statement(read_statement_of(contents[_PRIVACY], source, _PRIVACY))
+    return vectors.attach_statement(read_statement_of(contents[_PRIVACY], source, _PRIVACY))
 
 
-def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
+def _move_unknown(row: int, vectors: WordVectors) -> WordVectors:
     """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order."""
     last = len(vectors) - 1
     order = [*range(row), last, *range(row, last)]
@@ -502,7 +502,7 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
     """
     limit = None if limit is None else validation.check_int("limit", limit, minimum=2)  # a word and the unknown one
     vectors = _load(source, limit)
-    return vectors if statement is None else vectors.with_statement(statement)
+    return vectors if statement is None else vectors.attach_statement(statement)
 
 
 _known_vectors = lru_cache(maxsize=2)(lambda name, limit: load_vectors(name, limit=limit))
@@ -571,7 +571,7 @@ def _load(source: Source, limit: int | None) -> WordVectors:
     if isinstance(source, WordVectors):
         vectors = _words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
         # fewer words of protected vectors are post-processing of them
-        return vectors if source.statement is None else vectors.with_statement(source.statement)
+        return vectors if source.statement is None else vectors.attach_statement(source.statement)
     if isinstance(source, tuple):
         if len(source) != 2:
             raise ParameterError(f"expected a pair (words, matrix), got {len(source)} things")

@@ -125,7 +125,7 @@ class MetricSpace:
 def metric_space(vectors: WordVectors, metric: Metric, *, rate: float, threshold: float) -> MetricSpace:
     """The words of a vocabulary under a metric."""
     if callable(metric):
-        return _of_function(vectors, metric, limit=threshold)
+        return _function_metric(vectors, metric, limit=threshold)
     if not isinstance(metric, str) or metric not in METRICS:
         raise ParameterError(_not_offered(metric))
     exact, coarse = _tables(vectors, metric, rate)
@@ -175,7 +175,7 @@ def _is_tight(table: Any, rate: float) -> bool:
     return bool(loss <= _TIGHT and len(table) * math.exp(loss) < _LARGEST_SUM)
 
 
-def _of_function(vectors: WordVectors, function: Distance, *, limit: float) -> MetricSpace:
+def _function_metric(vectors: WordVectors, function: Distance, *, limit: float) -> MetricSpace:
     name = getattr(function, "__name__", "")
     if not name.isidentifier():
         raise ParameterError(

@@ -63,10 +63,10 @@ class WordVectors(ReprMixin):
         statement: PrivacyStatement | None = None,
         copy: bool = True,
     ) -> None:
-        self._matrix = _checked_matrix(matrix, len(words), copy=copy)
+        self._matrix = _check_matrix(matrix, len(words), copy=copy)
         self._vocabulary = Vocabulary(words)
         self._source = source
-        self._statement = _checked_statement(statement)
+        self._statement = _check_statement(statement)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class WordVectors(ReprMixin):
         """What was promised to those on whose texts the vectors were trained; None: they are public."""
         return self._statement
 
-    def with_statement(self, statement: PrivacyStatement) -> Self:
+    def attach_statement(self, statement: PrivacyStatement) -> Self:
         """The same vectors, released under a statement.
 
         Raises:
@@ -103,7 +103,7 @@ class WordVectors(ReprMixin):
             raise ParameterError("these vectors carry another statement already: a second one would hide it")
         output = object.__new__(type(self))
         output.__dict__.update(self.__dict__)
-        output._statement = _checked_statement(statement)
+        output._statement = _check_statement(statement)
         return output
 
     @property
@@ -217,13 +217,13 @@ def _rebuild(
     return WordVectors(words, matrix, source=source, statement=statement, copy=False)
 
 
-def _checked_statement(statement: PrivacyStatement | None) -> PrivacyStatement | None:
+def _check_statement(statement: PrivacyStatement | None) -> PrivacyStatement | None:
     if statement is not None and not isinstance(statement, PrivacyStatement):
         raise ParameterError(f"statement must be a PrivacyStatement or None, got {type(statement).__name__}")
     return statement
 
 
-def _checked_matrix(matrix: npt.ArrayLike, rows: int, *, copy: bool) -> npt.NDArray[np.float32]:
+def _check_matrix(matrix: npt.ArrayLike, rows: int, *, copy: bool) -> npt.NDArray[np.float32]:
     try:
         with np.errstate(over="ignore"):  # becomes infinity, which is refused with its row
             array = (np.array if copy else np.asarray)(matrix, dtype=np.float32, order="C")
@@ -299,11 +299,11 @@ def select_words(
         "%d of the first %d entries are words, %d are other forms of these, %d are not UTF-8 (%s)",
         *(len(kept), entries, variants, undecodable, source),
     )
-    table = _with_unknown(parts, len(kept), unknown)
+    table = _append_unknown(parts, len(kept), unknown)
     return WordVectors([*kept, UNKNOWN], table, source=source, copy=False)
 
 
-def _with_unknown(parts: list[Floats], count: int, unknown: Floats | None) -> Floats:
+def _append_unknown(parts: list[Floats], count: int, unknown: Floats | None) -> Floats:
     table = np.empty((count + 1, parts[0].shape[1]), dtype=np.float32)
     start = 0
     parts.reverse()

@@ -23,7 +23,7 @@ from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, Relation, Unit, for_group, product_upwards
 from dptext.privacy.neighbours import Condition, Requirement, SameLayout, TextsOfOne
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.restating import restated, under_substitution, without_claim
+from dptext.privacy.restating import restated, substitution_guarantee, without_claim
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import before_words
 from dptext.release.mechanism import Replacing, TextMechanism
@@ -117,7 +117,7 @@ def statement_with_training(
             "there: nothing adds up for them; train the vectors with the user as unit"
         )
     learned = restated(
-        training, under_substitution(training), relation=Relation.SUBSTITUTION, slack=0.0, claimed_epsilon=None
+        training, substitution_guarantee(training), relation=Relation.SUBSTITUTION, slack=0.0, claimed_epsilon=None
     )
     replaced = restated(
         statement,

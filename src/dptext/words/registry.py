@@ -10,7 +10,7 @@ from typing import Any
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import refuse_beside
-from dptext.release.redaction import behind
+from dptext.release.redaction import inner_mechanism
 from dptext.validation import did_you_mean, display_value, require_epsilon
 from dptext.vectors.formats import GLOVE, VectorsLike, load_vectors
 from dptext.vectors.metrics import CALLERS
@@ -75,12 +75,12 @@ def add_word_mechanism(mechanism: type[WordMechanism]) -> None:
 
 def is_word_mechanism(statement: PrivacyStatement) -> bool:
     """Return whether a statement is of a registered word mechanism, redacted or not."""
-    return behind(statement) in _BY_NAME
+    return inner_mechanism(statement) in _BY_NAME
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
     """The word mechanism of which a statement speaks; of redacted texts the one behind the redaction."""
-    build: Any = _BY_NAME.get(behind(statement))
+    build: Any = _BY_NAME.get(inner_mechanism(statement))
     if build is None:
         raise DataError(f"the statement is not of a word mechanism that can be audited ({', '.join(_BY_NAME)})")
     parameters = statement.parameters

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.privacy.randomness import RandomBits
-from dptext.release.mechanism import shown
+from dptext.release.mechanism import show_marks
 from dptext.release.release import Tally
 from dptext.text.tokens import Kind, Vocabulary, kind_of, letters_between, pieces
 
@@ -151,7 +151,7 @@ class Aligner:
     def pairs(self, original: str, private: str) -> tuple[list[int], list[int]] | None:
         """(rows of the original words, rows of what became of them); None: the private text is not one of this text."""
         slots = list(self._slots(original))
-        observed = self._fit(slots, shown(private))
+        observed = self._fit(slots, show_marks(private))
         if observed is None:
             return None
         return [slot.row for slot in slots[1:]], observed
@@ -173,11 +173,11 @@ class Aligner:
             if self._limit is not None and words > self._limit:
                 after += self._unknown
                 continue
-            yield _Slot(row, shown(after))
+            yield _Slot(row, show_marks(after))
             row, after = self._row(piece), ""
             if self._drop and words == self._limit:
                 break
-        yield _Slot(row, shown(after))
+        yield _Slot(row, show_marks(after))
 
     def _fit(self, slots: list[_Slot], private: str) -> list[int] | None:
         """What stands in each slot. A word may hold the characters that follow it, so that a guess can be wrong."""
@@ -236,9 +236,9 @@ def layout_of_release(text: str) -> str:
         elif not replaced:
             parts.append(piece)
         touching = replaced
-    return layout_of_private(shown("".join(parts)))
+    return layout_of_private(show_marks("".join(parts)))
 
 
 def layout_of_private(text: str) -> str:
     """The same, of a private text."""
-    return "".join(letter for letter in shown(text) if letter.isspace() or letter in _NEVER_IN_WORDS)
+    return "".join(letter for letter in show_marks(text) if letter.isspace() or letter in _NEVER_IN_WORDS)

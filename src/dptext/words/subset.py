@@ -108,7 +108,9 @@ class SubsetSelection(ShownMechanism):
         points = directions(vectors.matrix) if self.similarity == "cosine" else vectors.matrix.astype(np.float64)
         table = _grid(points)
         if size is None:
-            size = best_size(self.epsilon, _profile(table, _of_cosine if self.similarity == "cosine" else np.negative))
+            size = best_size(
+                self.epsilon, _profile(table, _cosine_similarity_rows if self.similarity == "cosine" else np.negative)
+            )
         self._selection = subset_selection.SubsetSelection(len(vectors), size, self.epsilon)
         self._sets = _Sets(table, self.size)
         self._freeze()
@@ -155,7 +157,7 @@ def _grid(points: Floats) -> ExactDistances:
     return coarse if coarse.rounding <= _FINE * typical else ExactDistances(points)
 
 
-def _of_cosine(distances: Floats) -> Floats:
+def _cosine_similarity_rows(distances: Floats) -> Floats:
     return 1.0 - distances**2 / 2.0
 
 
@@ -234,7 +236,7 @@ class _Sets:
         return result
 
     def _is_member(self, rows: Rows, left: Any, start: int, stop: int) -> npt.NDArray[np.bool_]:
-        distance = self._apart(rows, left, start, stop)
+        distance = self._squared_distances(rows, left, start, stop)
         slots = self._kept.slots(rows)
         farthest, last = self._kept["farthest"][slots, None], self._kept["last"][slots, None]
         # distances are whole numbers, so before the last row a set ends at its farthest, after it one step below
@@ -243,7 +245,7 @@ class _Sets:
         inside[part] &= (distance[part] < farthest[part]) | (np.arange(start, stop) <= last[part])
         return inside
 
-    def _apart(self, rows: Rows, left: Any, start: int, stop: int, room: Any = None) -> npt.NDArray[Any]:
+    def _squared_distances(self, rows: Rows, left: Any, start: int, stop: int, room: Any = None) -> npt.NDArray[Any]:
         """(n, stop - start) squared distances in squared steps; a row's own is -1, before all others."""
         out = None if room is None else room.reshape(rows.size, stop - start)
         distance = self._table.squared(left, self._table.columns(start, stop), out)
@@ -266,7 +268,7 @@ class _Sets:
         for start in range(0, len(self._table), _TILE):
             stop = min(start + _TILE, len(self._table))
             width = stop - start
-            distance = self._apart(rows, left, start, stop, room.reshape(-1)[: rows.size * width])
+            distance = self._squared_distances(rows, left, start, stop, room.reshape(-1)[: rows.size * width])
             for mask, bound in ((below, low), (between, high)):
                 np.less_equal(distance, bound, out=mask[:, :width])
                 mask[:, width:] = False

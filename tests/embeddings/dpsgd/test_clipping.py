@@ -118,10 +118,10 @@ def test_the_length_of_a_single_pair_has_a_closed_form():
     word, rows = tables[1].astype(np.float64), [WORDS + 2, WORDS + 3, WORDS + 3, WORDS + 3, WORDS + 4]
     errors = 1 / (1 + np.exp(-tables[rows].astype(np.float64) @ word)) - np.array([1, 0, 0, 0, 0])
     merged = np.bincount(np.array(rows) - WORDS, errors)
-    by_word = ((errors @ tables[rows].astype(np.float64)) ** 2).sum()
-    closed = by_word + (word @ word) * (merged**2).sum()
+    word_strengths = ((errors @ tables[rows].astype(np.float64)) ** 2).sum()
+    closed = word_strengths + (word @ word) * (merged**2).sum()
     assert (gathered(tables, pair) ** 2).sum() == pytest.approx(closed, rel=1e-5)
-    assert closed != pytest.approx(by_word + (word @ word) * (errors**2).sum(), rel=0.01)
+    assert closed != pytest.approx(word_strengths + (word @ word) * (errors**2).sum(), rel=0.01)
 
 
 # -- the bound --------------------------------------------------------------------------------------------------

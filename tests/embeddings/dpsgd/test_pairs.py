@@ -20,7 +20,7 @@ def drawing(window=2, negatives=5, kept=None, weights=None, unknown=WORDS - 1):
 
 def of_one(text, count=20_000, key=KEYS[0], **options):
     rows = np.array(text, dtype=np.int32)
-    pairs, ends = drawing(**options).of_users(rows, np.array([0]), np.array([len(rows)]), np.array([key]), count)
+    pairs, ends = drawing(**options).draw_users(rows, np.array([0]), np.array([len(rows)]), np.array([key]), count)
     assert ends.tolist() == [len(pairs)]
     return pairs
 
@@ -97,7 +97,7 @@ def test_a_users_pairs_hang_on_his_key_and_texts_alone():
         rows = np.concatenate([texts[user] for user in which])
         stops = np.cumsum([len(texts[user]) for user in which])
         starts = np.concatenate([[0], stops[:-1]])
-        pairs, ends = output.of_users(rows, starts, stops, KEYS[list(which)], 30)
+        pairs, ends = output.draw_users(rows, starts, stops, KEYS[list(which)], 30)
         return {user: part.tolist() for user, part in zip(which, np.split(pairs, ends[:-1]), strict=True)}
 
     together = of(0, 1, 2)
@@ -113,7 +113,7 @@ def test_every_pair_of_a_corpus_has_one_slot():
     result = set()
     for seed in range(20):  # distance 2 stays with chance 1/2
         keys = np.random.default_rng(seed).integers(0, 2**64, len(slots), dtype=np.uint64)
-        pairs = output.of_slots(rows, slots, keys)
+        pairs = output.draw_slots(rows, slots, keys)
         some = [(int(word), int(other) - WORDS) for word, other, *_ in pairs]
         assert len(some) == len(set(some))
         result |= set(some)
@@ -126,7 +126,7 @@ def test_slots_thin_out_by_distance():
     rows = np.array([*range(40), END], dtype=np.int32)
     slots = np.repeat(np.arange(len(rows) * 4), 100)
     keys = np.random.default_rng(3).integers(0, 2**64, len(slots), dtype=np.uint64)
-    pairs = drawing(window=2).of_slots(rows, slots, keys)
+    pairs = drawing(window=2).draw_slots(rows, slots, keys)
     distances = np.bincount(np.abs(pairs[:, 0] - (pairs[:, 1] - WORDS)))
     assert distances[1] == 78 * 100
     assert min(stats.binom.cdf(distances[2], 7600, 0.5), stats.binom.sf(distances[2], 7600, 0.5)) > ALARM

@@ -1,6 +1,6 @@
 """Protocols for private text representations as their papers print them, with what they really cost."""
 
-from dptext.privacy.restating import amplified_by_dropout, with_word_dropout
+from dptext.privacy.restating import amplified_by_dropout, apply_word_dropout
 from dptext.representations.published.dpnr import DPNR, CappedDPText, DPText, MaskedTexts, mask_words, min_max
 from dptext.representations.published.protocols import (
     OME,
@@ -23,6 +23,7 @@ __all__ = [
     "DPText",
     "MaskedTexts",
     "amplified_by_dropout",
+    "apply_word_dropout",
     "mask_words",
     "min_max",
     "oue_chances",
@@ -31,5 +32,4 @@ __all__ = [
     "public_z_scores",
     "q",
     "sue_chances",
-    "with_word_dropout",
 ]

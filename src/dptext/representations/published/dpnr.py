@@ -22,7 +22,7 @@ from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.guarantee import NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, WordsChanged
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Finding, Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Finding, Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.representations.additive import AdditiveChannel
 from dptext.representations.bounds import Domain, Floats
 from dptext.representations.published.protocols import Published, PublishedChannel, alternating
@@ -60,8 +60,8 @@ def mask_words(
 ) -> MaskedTexts:
     """Replace words by a mask token; numbers and addresses count as words, punctuation and space stay.
 
-    **Guarantee**: none for what is returned, as its statement says. See `with_word_dropout` for what a mechanism behind
-    it promises.
+    **Guarantee**: none for the masked text. See `apply_word_dropout` for the guarantee with a mechanism
+    after the masks.
 
     Args:
         texts: strings, or `Document`; None (no text) stays None.
@@ -157,7 +157,7 @@ def _statement(mu: float | None, count: int | None, listed: int, mask: str, *, s
             "a word that was not masked is shown as it is; word dropout lowers the epsilon of a mechanism that comes "
             "after it, and promises nothing by itself"
         )
-    return of_release(
+    return release_statement(
         guarantee=NoGuarantee(reason),
         unit=Unit.WORD,
         relation=Relation.SUBSTITUTION,
@@ -283,7 +283,7 @@ class DPNR(Published):
     `dptext.noise.gaussian_sums.ELEMENTARY`. With one scalar: none.
 
     Word dropout, the paper's third part, is done to the text before it is encoded: `mask_words`. For a whole text it
-    changes nothing; what it does for single words, `with_word_dropout` says.
+    changes nothing; what it does for single words, `apply_word_dropout` says.
 
     Input: (n, d), d at least 2. Output: (n, d) float32 around the min-max vector.
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError, RefusedError
-from dptext.noise.discrete import asked_less_rounding, fine_threshold, losses_of_a_bit, stated, uneven_bits
+from dptext.noise.discrete import asked_less_rounding, fine_threshold, losses_of_a_bit, round_up_epsilon, uneven_bits
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement
-from dptext.representations.bounds import Bound, Domain, Floats, checked_vectors
+from dptext.representations.bounds import Bound, Domain, Floats, check_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Private, Randomizer, Sent, in_blocks
 from dptext.validation import check_choice, check_float, check_int
 
@@ -194,7 +194,7 @@ def public_z_scores(vectors: npt.ArrayLike, *, integer_bits: int = 4, public_nam
     >>> bound.apply([[3.0, 6.0], [9.0, 4.5]]).tolist()
     [[0.5, 0.5], [1.0, -0.25]]
     """
-    public = checked_vectors(vectors)
+    public = check_vectors(vectors)
     if not len(public) or not np.isfinite(public).all():
         raise ParameterError(
             f"moments need finite vectors, at least one, got {len(public)} or some that are not finite"
@@ -362,7 +362,7 @@ class FlippedBits(BitChannel, PublishedChannel):
     def _find(self, protocol: _Protocol) -> Finding:
         shape = (self.dimension, self.length)
         codes = self.code.worst_pair(self.up.reshape(shape), self.down.reshape(shape))
-        bound = stated(self._loss(codes))
+        bound = round_up_epsilon(self._loss(codes))
         every = f"any two vectors of {self.dimension} numbers in {self.code.name} code of {self.length} bits"
         if self.per_vector:
             self.witness = most_telling_pair(
@@ -407,7 +407,7 @@ class FlippedBits(BitChannel, PublishedChannel):
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
         """(n, rl) bits before the flips, as numbers. *Not private.*"""
-        return self.code_of(checked_vectors(vectors, self.dimension)).astype(np.float64)
+        return self.code_of(check_vectors(vectors, self.dimension)).astype(np.float64)
 
     # -- what is sent ------------------------------------------------------------------------------------------
 
