@@ -49,7 +49,7 @@ def test_results_that_cannot_be_written_are_an_error(work, command, redirected):
     done = run(work, redirected, *COMMANDS[command])
     first, *notes = done.stderr.splitlines()
     assert done.returncode == 4
-    assert first.startswith("dptext: cannot write to standard output: ")
+    assert first.startswith("dptext: input or output failed: ")
     assert len(notes) == (command == "pipe")  # what was promised for the rows that may be out
 
 

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 from typer.core import TyperCommand
 
-from dptext.cli.console import ReaderLeftError, ResumableInterrupt, say, say_error
+from dptext.cli.console import ResumableInterrupt, discard_output, say, say_error
 from dptext.cli.options import EPSILON_REQUIRED, PANELS, Output, output_option, run_option
 from dptext.display import disable_progress
 from dptext.errors import DptextError, ProtectionWarning
@@ -44,6 +44,10 @@ _SHARED_OPTIONS = ("as_json", "quiet", "verbose")
 
 
 # -- from functions to commands ----------------------------------------------------------------------------------
+
+
+class ReaderLeftError(Exception):
+    """Standard output is a closed pipe; typer would turn the `BrokenPipeError` into an exit code."""
 
 
 class Command(TyperCommand):
@@ -98,7 +102,10 @@ def with_options(command: Any) -> Callable[..., None]:
         for option in options:
             if option.default == () or isinstance(values[option.name], list):
                 values[option.name] = tuple(values[option.name] or ())
-        command(**{parameter.name: _argument(parameter, context, values) for parameter in parameters})
+        try:
+            command(**{parameter.name: _argument(parameter, context, values) for parameter in parameters})
+        except BrokenPipeError as error:
+            raise ReaderLeftError(error) from error
 
     described: Any = run
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
@@ -233,8 +240,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
             code = app(args=list(arguments), standalone_mode=False)
         sys.stdout.flush()
     except DptextError as error:
-        if not isinstance(error, ReaderLeftError) or getattr(error, "__notes__", None):  # "| head" is no error
-            say_error(str(error), error)
+        say_error(str(error), error)
         return error.exit_code
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
@@ -254,7 +260,16 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         say_error("out of memory: use fewer words (--limit)", error)
         return INPUT_OUTPUT
     except OSError as error:
-        say_error(f"input or output failed: {error.strerror or type(error).__name__}", error)
+        if not isinstance(error, BrokenPipeError):
+            say_error(f"input or output failed: {error.strerror or type(error).__name__}", error)
+        discard_output()
+        return INPUT_OUTPUT
+    except SystemExit:  # rich, for a closed pipe
+        return INPUT_OUTPUT
+    except ReaderLeftError as error:
+        if getattr(error.__cause__, "__notes__", None):  # "| head" is no error
+            say_error("the reader of standard output is gone", error.__cause__)
+        discard_output()
         return INPUT_OUTPUT
     except Exception as error:  # noqa: BLE001  a traceback's last line may hold a text
         _say_bug(error)

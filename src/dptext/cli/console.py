@@ -8,16 +8,15 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
 from dptext.display import progress_columns
-from dptext.errors import StorageError
 from dptext.io.documents import DocumentReader
 
 WIDTH = 79
@@ -27,83 +26,37 @@ _MAX_LINE = 1000
 # -- standard streams ----------------------------------------------------------------------------------------------
 
 
-class ReaderLeftError(StorageError):
-    """The reader of standard output is gone (``| head``)."""
-
-
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Raise a `StorageError` if standard output cannot be written; ignore errors of standard error."""
-    _occupy_descriptors()
-    before: tuple[Any, Any] = sys.stdout, sys.stderr
-    for stream in before:
+    """Make closed standard streams fail at a write, and letters that a terminal lacks print as escapes."""
+    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:  # closed: the next opened file would get this number, and receive the messages
+            os.set_inheritable(os.open(os.devnull, mode), True)
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = before[0] or _failing_stream(1), before[1] or _failing_stream(2)
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal or pipe may lack some letters
-    output: Any = _Stream(before[0] or _closed_stream(1), _raise)
-    messages: Any = _Stream(before[1] or _closed_stream(2), lambda _error: None)
-    sys.stdout, sys.stderr = output, messages
+            stream.reconfigure(errors="backslashreplace")
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
 
 
-def _occupy_descriptors() -> None:
-    """Open the null device for closed standard descriptors: the next opened file would receive the messages."""
-    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            lowest_free = os.open(os.devnull, mode)
-            os.set_inheritable(lowest_free, True)  # for workers
-
-
-def _closed_stream(descriptor: int) -> Any:
-    """Return a stream that cannot be written, instead of the None that Python has for a closed one."""
+def _failing_stream(descriptor: int) -> Any:
     raw = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115  a descriptor has no path
-    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+    return io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
 
 
-def _raise(error: OSError) -> NoReturn:
-    if isinstance(error, BrokenPipeError):
-        raise ReaderLeftError("the reader of standard output is gone") from None
-    raise StorageError(f"cannot write to standard output: {error.strerror or type(error).__name__}") from None
-
-
-class _Stream:
-    """A standard stream that calls ``on_error`` at every use after its first error, and writes to the null device."""
-
-    def __init__(self, stream: Any, on_error: Callable[[OSError], None]) -> None:
-        self._stream, self._on_error = stream, on_error
-        self._error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        self._try(self._stream.write, data)
-        return len(data)
-
-    def flush(self) -> None:
-        self._try(self._stream.flush)
-
-    @property
-    def buffer(self) -> _Stream:
-        return _Stream(self._stream.buffer, self._on_error)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def _try(self, function: Callable[..., object], *arguments: Any) -> None:
-        if self._error is None:
-            try:
-                function(*arguments)
-            except OSError as error:
-                self._error = error
-                with suppress(OSError):
-                    null = os.open(os.devnull, os.O_WRONLY)
-                    os.dup2(null, self._stream.fileno())
-                    os.close(null)
-                    self._stream.flush()
-        if self._error is not None:
-            self._on_error(self._error)
+def discard_output() -> None:
+    """Send the rest of standard output to the null device, so that Python does not fail at exit."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+        sys.stdout.flush()
 
 
 # -- messages ------------------------------------------------------------------------------------------------------
@@ -129,7 +82,8 @@ def filled(text: str, indent: str = "  ", hang: str = "") -> str:
 def say(text: str, *, quiet: bool = False) -> None:
     """Print lines for the person who runs the command; standard output stays clean."""
     if not quiet:
-        sys.stderr.write("".join(f"{_fitted(_printable(line))}\n" for line in text.split("\n")))
+        with suppress(OSError):  # nobody reads the messages
+            sys.stderr.write("".join(f"{_fitted(_printable(line))}\n" for line in text.split("\n")))
 
 
 def say_error(text: str, error: BaseException | None = None) -> None:
