@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import typer
 
 from dptext.calibration import calibration
 from dptext.calibration.calibration import Calibration, Family
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.cli import options
-from dptext.cli.console import filled, stdout
+from dptext.cli.console import print_paragraph, print_table
 from dptext.cli.options import method_option, privacy_option, run_option
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
@@ -25,10 +23,7 @@ from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
 from dptext.words.registry import MECHANISMS
 
-if TYPE_CHECKING:
-    from dptext.calibration.reidentification import BankCalibration, BankEpsilon
-    from dptext.sentences.bank import TextBank
-
+_COLUMNS = "epsilon|stays\nmean|\n5%|of text\n50%|\n95%|could\n5%|become\n50%|(words)\n95%|moves\nby|neigh-\nbour"
 _QUANTILES = (0.05, 0.5, 0.95)
 _WORD_LENGTH = 14
 _FACTORS = (0.5, 0.7, 0.85, 1.2, 1.4, 2.0)  # epsilons around the calibrated one
@@ -109,17 +104,18 @@ def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: opti
     sampling: dict[str, Any] = {"rows": words.rows, "seed": options.ANALYSIS_SEED}
     output.say(f"Measuring {family.name} on {vectors.source} ({len(vectors):,} words) ...")
     target: Calibration | None = None
-    measurements = [deniability(family(value), **sampling) for value in sorted(set(epsilons))]
+    rows = [deniability(family(value), **sampling) for value in sorted(set(epsilons))]
     if not epsilons:
         rate = _KEEP_RATE if words.keep_rate is None else words.keep_rate
         target = calibration.calibrate(vectors, name, keep_rate=rate, **sampling)
         around = [rounded_down(target.epsilon * factor, 3) for factor in _FACTORS]
-        measurements = [target.found, *(deniability(family(value), **sampling) for value in around)]
-        measurements.sort(key=lambda row: row.epsilon)
-    columns = [family(value) for value in _three_of([row.epsilon for row in measurements])]
+        rows = [target.found, *(deniability(family(value), **sampling) for value in around)]
+        rows.sort(key=lambda row: row.epsilon)
+    last = len(rows) - 1
+    mechanisms = [family(rows[place].epsilon) for place in sorted({(last + 1) // 6, (last + 1) // 2, last - last // 6})]
     known = tuple(word for word in _WORDS if word in vectors) or vectors.words[: len(_WORDS)]
     examples = [
-        [replacements(mechanism, word, seed=options.ANALYSIS_SEED) for mechanism in columns]
+        [replacements(mechanism, word, seed=options.ANALYSIS_SEED) for mechanism in mechanisms]
         for word in (words.word or known)
     ]
 
@@ -128,109 +124,83 @@ def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: opti
         return {
             "vectors": {"source": vectors.source, "words": len(vectors), "sha256": vectors.fingerprint},
             "found": None if target is None else {name: getattr(target, name) for name in names},
-            "epsilons": [row.as_dict() for row in measurements],
+            "epsilons": [row.as_dict() for row in rows],
             "words": [asdict(example) for row in examples for example in row],
         }
 
     def show() -> None:
-        console = stdout()
-        name = f"{measurements[0].mechanism} on {vectors.source}, {len(vectors):,} words"
-        console.print(f"Effect of epsilon on words of running text: {name}", markup=False)
-        console.print(_epsilon_table(measurements))
-        _print(console, _notes(measurements))
-        console.print("\nReplacements of single words")
-        console.print(_word_table(examples))
+        typer.echo(f"Effect of epsilon on words of running text: {rows[0].mechanism} on {vectors.source}")
+        print_table(_COLUMNS.split("|"), map(_cells, rows), left=0)
+        print_paragraph(_notes(rows))
+        typer.echo("\nReplacements of single words")
+        columns = ["word", *(f"epsilon {example.epsilon:.4g}" for example in examples[0])]
+        print_table(columns, ([_shortened(row[0]), *map(_likeliest, row)] for row in examples), left=len(columns))
         if target is not None:
             error = f" (+-{target.error:.3f})" if target.error > 0 else ""
-            console.print()
-            _print(
-                console,
+            print_paragraph(
                 f"Use --epsilon {target.epsilon:.4g}: on average {target.reached:.3f}{error} of the words of running "
-                "text stay.",
+                "text stay."
             )
-            _print(console, measured(target.epsilon, target.mechanism.statement))
+            print_paragraph(measured(target.epsilon, target.mechanism.statement))
 
     output.print_result(as_dict, show)
 
 
-def _three_of(epsilons: list[float]) -> list[float]:
-    """Return three epsilons, as many as fit in a table."""
-    if len(epsilons) <= 3:
-        return epsilons
-    outer = 1 if len(epsilons) > 5 else 0
-    return [epsilons[outer], epsilons[len(epsilons) // 2], epsilons[-1 - outer]]
+def _cells(row: Deniability) -> list[str]:
+    """Return how often words stay, how many they could become, and how far replacements are."""
+    rank = row.quantile("median_rank", 0.5)
+    return [
+        f"{row.epsilon:.4g}",
+        f"{row.mean('keep'):.3f}",
+        *(_percent(row.quantile("keep", share)) for share in _QUANTILES),
+        *(f"{row.quantile('support', share):,.0f}" for share in _QUANTILES),
+        f"{row.mean('replacement_distance'):.2f}",
+        "-" if rank != rank else f"{rank:,.0f}",
+    ]
 
 
-def _epsilon_table(measurements: Sequence[Deniability]) -> Table:
-    """Show for each epsilon how often words stay, how many they could become, and how far replacements are."""
-    table = _table(
-        "epsilon", "stays\nmean", "\n5%", "of text\n50%", "\n95%", "could\n5%", "become\n50%", "(words)\n95%"
-    )
-    table.add_column("moves\nby", justify="right", no_wrap=True)
-    table.add_column("neigh-\nbour", justify="right", no_wrap=True)
-    for row in measurements:
-        rank = row.quantile("median_rank", 0.5)
-        table.add_row(
-            f"{row.epsilon:.4g}",
-            f"{row.mean('keep'):.3f}",
-            *(_percent(row.quantile("keep", share)) for share in _QUANTILES),
-            *(f"{row.quantile('support', share):,.0f}" for share in _QUANTILES),
-            f"{row.mean('replacement_distance'):.2f}",
-            "-" if rank != rank else f"{rank:,.0f}",
-        )
-    return table
-
-
-def _notes(measurements: Sequence[Deniability]) -> str:
-    first = measurements[0]
-    notes = [
+def _notes(rows: Sequence[Deniability]) -> str:
+    first, error = rows[0], max(row.error("keep") for row in rows)
+    notes = (
         "5%, 50%, 95%: quantiles over running text, with word frequencies 1 / rank (an assumption). Could become: the "
         f"smallest number of words with {1 - first.eta:.0%} of the probability. Moves by: mean distance of a "
-        "replacement. Neighbour: its median rank (1: the nearest)."
-    ]
-    if first.draws is None:
-        notes.append(f"Exact for each of {len(first):,} words.")
-    else:
-        low, high = (max(row.quantile(name, 0.5) for row in measurements) for name in ("support_low", "support_high"))
-        notes.append(
-            f"From {first.draws:,} draws of each of {len(first):,} words: 'could become' is rather too small (largest "
-            f"median between {low:,.0f} and {high:,.0f})."
-        )
-    if first.sample.is_everything and first.draws is None:
-        notes.append("These are all words.")
-    else:
-        error, share = max(row.error("keep") for row in measurements), first.quantile_error
-        notes.append(
-            f"95% intervals: means +-{error:.3f}; the column 50% is a quantile between {0.5 - share:.0%} and "
-            f"{0.5 + share:.0%}."
-        )
-    return " ".join(notes)
+        f"replacement. Neighbour: its median rank (1: the nearest). Measured on {len(first):,} words"
+    )
+    if first.draws is not None:
+        notes += f" from {first.draws:,} draws each ('could become' is rather too small)"
+    if first.sample.is_everything:
+        return f"{notes}."
+    low, high = 0.5 - first.quantile_error, 0.5 + first.quantile_error
+    return f"{notes}; 95% intervals: means +-{error:.3f}, the column 50% is a quantile from {low:.0%} to {high:.0%}."
 
 
-def _word_table(examples: Sequence[Sequence[Replacements]]) -> Table:
-    table = Table(pad_edge=False, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("word")
-    for example in examples[0]:
-        table.add_column(f"epsilon {example.epsilon:.4g}", no_wrap=True)
-    for row in examples:
-        known = "" if row[0].known else "\n(unknown)"
-        table.add_row(f"{escape(_shortened(row[0].word))}{known}", *map(_cell, row))
-    return table
-
-
-def _cell(example: Replacements) -> str:
+def _likeliest(example: Replacements) -> str:
+    """Return how often a word stays, its likeliest replacements, and how many words it could become."""
     lines = [f"stays {_percent(example.keep)}"]
-    lines += [f"{_shortened(word)} {_percent(share)}" for word, share in example.likeliest[:3]]
+    lines += [f"{word[:_WORD_LENGTH]} {_percent(share)}" for word, share in example.likeliest[:3]]
     count = f"{example.support_low:,} word{'s' * (example.support_low > 1)}"
-    lines.append(f"{1 - example.eta:.0%}: {'' if example.draws is None else '>= '}{count}")
-    return escape("\n".join(lines))
+    return "\n".join([*lines, f"{1 - example.eta:.0%}: {'' if example.draws is None else '>= '}{count}"])
+
+
+def _shortened(example: Replacements) -> str:
+    return f"{example.word[:_WORD_LENGTH]}{'' if example.known else chr(10) + '(unknown)'}"
+
+
+def _percent(share: float) -> str:
+    """Return a share that is never rounded to certain or impossible."""
+    if share == 0.0 or 0.995 <= share < 1.0:
+        return ">99%" if share else "0%"
+    for places, smallest in ((0, 0.0995), (1, 0.00095), (2, 0.000095)):
+        if share >= smallest:
+            return f"{share:.{places}%}"
+    return f"{share:.1g}"
 
 
 # -- a bank --------------------------------------------------------------------------------------------------------
 
 
 def _calibrate_bank(texts: BankOptions, epsilons: Sequence[float], output: options.Output) -> None:
-    from dptext.calibration.reidentification import bank_epsilon, calibrate_bank  # words do without
+    from dptext.calibration.reidentification import BankCalibration, bank_epsilon, calibrate_bank  # words do without
     from dptext.sentences.bank import TextBank
 
     assert texts.bank is not None
@@ -244,60 +214,27 @@ def _calibrate_bank(texts: BankOptions, epsilons: Sequence[float], output: optio
     values = sorted({*(epsilons or _EPSILONS), *([] if target is None else [target.epsilon])})
     rows = [bank_epsilon(bank, value, unit=texts.unit) for value in values]
     names = [] if target is None else [field.name for field in fields(target) if field.name != "rewriter"]
+
+    def show() -> None:
+        typer.echo(f"Effect of epsilon on the bank {bank.name!r}, {len(bank):,} texts")
+        columns = ["epsilon", "k", "similarity", *(f"of {people:,}" for people in rows[0].relinking)]
+        shares = [[percent_at_most(share) for share in row.relinking.values()] for row in rows]
+        numbers = [[f"{row.epsilon:.4g}", f"{row.size:,}", f"{row.similarity[0]:.2f}"] for row in rows]
+        print_table(columns, map(add, numbers, shares), left=0)
+        print_paragraph(
+            "k: number of the most similar texts of the bank that are drawn more often. Similarity: average similarity "
+            "of a replacement to its original, for texts of the bank; for a random text of the bank it is "
+            f"{round(rows[0].similarity[1], 2) + 0.0:.2f}. Of 10, 100, ...: the largest chance with which an adversary "
+            "who knows the texts of that many people, all equally likely before, names the right one."
+        )
+        for paragraph in [] if target is None else calibrated_bank(target):
+            print_paragraph(paragraph)
+
     output.print_result(
         lambda: {
             "bank": bank.parameters(),
             "found": {name: getattr(target, name) for name in names} or None,
             "epsilons": [asdict(row) for row in rows],
         },
-        lambda: _print_bank(rows, target, bank),
+        show,
     )
-
-
-def _print_bank(rows: Sequence[BankEpsilon], target: BankCalibration | None, bank: TextBank) -> None:
-    console = stdout()
-    console.print(f"Effect of epsilon on the bank {bank.name!r}, {len(bank):,} texts", markup=False)
-    table = _table("epsilon", "k", "similarity", *(f"of {people:,}" for people in rows[0].relinking))
-    for row in rows:
-        chances = (percent_at_most(chance) for chance in row.relinking.values())
-        table.add_row(f"{row.epsilon:.4g}", f"{row.size:,}", f"{row.similarity[0]:.2f}", *chances)
-    console.print(table)
-    _print(
-        console,
-        "k: number of the most similar texts of the bank that are drawn more often. Similarity: average similarity of "
-        f"a replacement to its original, for texts of the bank; for a random text of the bank it is "
-        f"{round(rows[0].similarity[1], 2) + 0.0:.2f}. Of 10, 100, ...: the largest chance with which an adversary "
-        "who knows the texts of that many people, all equally likely before, names the right one.",
-    )
-    if target is not None:
-        console.print()
-        for line in calibrated_bank(target):
-            _print(console, line)
-
-
-# -- printing ------------------------------------------------------------------------------------------------------
-
-
-def _table(*columns: str) -> Table:
-    table = Table(pad_edge=False, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _print(console: Console, text: str) -> None:
-    console.print(filled(text, indent=""), markup=False)
-
-
-def _percent(share: float) -> str:
-    """Return a share that is never rounded to certain or impossible."""
-    if share == 0.0 or 0.995 <= share < 1.0:
-        return ">99%" if share else "0%"
-    for places, smallest in ((0, 0.0995), (1, 0.00095), (2, 0.000095)):
-        if share >= smallest:
-            return f"{share:.{places}%}"
-    return f"{share:.1g}"
-
-
-def _shortened(word: str) -> str:
-    return word if len(word) <= _WORD_LENGTH else f"{word[: _WORD_LENGTH - 1]}…"

@@ -8,13 +8,16 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
+from rich.table import Table
 
 from dptext.display import progress_columns
 from dptext.io.documents import DocumentReader
@@ -66,6 +69,25 @@ def stdout() -> Console:
     """Return standard output for people: as wide as the terminal, 100 columns without one."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=100)
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, title: str = "", wide: str = ""
+) -> None:
+    """Print a table: the first ``left`` columns aligned left, the others right; the ``wide`` column takes the space."""
+    table = Table(title=title, title_justify="left", pad_edge=False, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for number, name in enumerate(columns):
+        is_wide = name == wide
+        justify: Any = "left" if number < left or is_wide else "right"
+        table.add_column(name, justify=justify, no_wrap=not is_wide, ratio=1 if is_wide else None, overflow="fold")
+    table.expand = bool(wide)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    stdout().print(table)
+
+
+def print_paragraph(text: str) -> None:
+    typer.echo(filled(text, indent=""))
 
 
 def print_json(result: object) -> None:

@@ -14,11 +14,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from dptext.cli import options
-from dptext.cli.console import filled, stdout
+from dptext.cli.console import filled, print_paragraph, print_table
 from dptext.cli.options import output_option, privacy_option
 from dptext.errors import ParameterError, StorageError
 from dptext.evaluation.corpus_quality import nearest_labels
@@ -149,66 +147,42 @@ class _Training(StrEnum):
 
 
 def _show(sample: _Sample, release: Release, distribution: TextDistribution, accuracy: dict[_Training, float]) -> None:
-    console = stdout()
-    table = _table(f"Synthetic texts: the first {_TEXTS_SHOWN} per intent, of {release.documents:,}")
-    table.add_column("intent", no_wrap=True)
-    table.add_column("text", ratio=1)
-    for name in distribution.labels.names:
-        texts = [text for text, label in zip(release.texts, release.labels, strict=True) if label == name]
-        for row, text in enumerate(texts[:_TEXTS_SHOWN]):
-            table.add_row(name if row == 0 else "", text)
-    console.print(table)
-
-    table = _table("The released distribution")
-    table.add_column("intent", no_wrap=True)
-    table.add_column("share", justify="right")
-    table.add_column("characteristic public words", ratio=1)
-    shares = distribution.shares()
-    for name, words in distribution.hints(_HINTS).items():
-        table.add_row(name, f"{shares[name]:.1%}", ", ".join(words))
-    console.print(table)
-
-    table = _table(f"Utility: accuracy on {len(sample.test):,} other real utterances")
-    table.expand = False
-    table.add_column("classifier trained on")
-    table.add_column("accuracy", justify="right")
-    for source, share in accuracy.items():
-        table.add_row(source, f"{share:.1%}")
-    console.print(table)
-
-    true_intents: dict[str, set[str]] = {}
+    texts: dict[str, list[str]] = {name: [] for name in distribution.labels.names}
+    for text, label in zip(release.texts, release.labels, strict=True):
+        texts[str(label)].append(str(text))
+    title = f"Synthetic texts: the first {_TEXTS_SHOWN} per intent, of {release.documents:,}"
+    rows = [[name, text] for name in texts for text in texts[name][:_TEXTS_SHOWN]]
+    print_table(("intent", "text"), rows, title=title, wide="text")
+    shares, hints = distribution.shares(), distribution.hints(_HINTS)
+    words = "characteristic public words"
+    rows = [[name, f"{shares[name]:.1%}", ", ".join(hints[name])] for name in hints]
+    print_table(("intent", "share", words), rows, title="The released distribution", wide=words)
+    title = f"Utility: accuracy on {len(sample.test):,} other real utterances"
+    rows = [[name.value, f"{share:.1%}"] for name, share in accuracy.items()]
+    print_table(("classifier trained on", "accuracy"), rows, title=title)
+    intents: dict[str, set[str]] = {}
     for utterance in sample.public:
-        true_intents.setdefault(utterance.text, set()).add(utterance.intent)
-    pairs = zip(release.texts, release.labels, strict=True)
-    right = np.mean([label in true_intents[text or ""] for text, label in pairs])
-    typer.echo(
-        filled(
-            f"{right:.0%} of the synthetic texts have their true intent, which the pool did not show. Sentences that "
-            "occur in both halves stay in the pool: removing them would reveal which sentences are private.",
-            indent="",
-        )
+        intents.setdefault(utterance.text, set()).add(utterance.intent)
+    right = np.mean([label in intents[text or ""] for text, label in zip(release.texts, release.labels, strict=True)])
+    print_paragraph(
+        f"{right:.0%} of the synthetic texts have their true intent, which the pool did not show. Sentences that occur "
+        "in both halves stay in the pool: removing them would reveal which sentences are private."
     )
-    console.print("\n[italic]Guarantee[/italic]")
-    typer.echo(filled(strength_in_brief(release.statement)[0], indent=""))
-    for title, items in (
-        ("Protected", protected(release.statement)),
-        ("Not protected", not_protected(release.statement)),
-    ):
+    statement = release.statement
+    typer.echo("\nGuarantee")
+    print_paragraph(strength_in_brief(statement)[0])
+    for title, items in (("Protected", protected(statement)), ("Not protected", not_protected(statement))):
         typer.echo("\n".join([f"\n{title}:", *(filled(f"- {item}", indent="", hang="  ") for item in items)]))
     corpus, pool = (shlex.quote(str(path)) for path in (sample.synthetic, sample.pool_file))
     typer.echo(
-        f"\nThe corpus is in {corpus}. Next steps: explain its guarantee, audit it,\n"
-        "draw more texts at no further privacy budget, and use your own file:\n"
+        f"\nThe corpus is in {corpus}. Next steps: explain it, audit it, draw\n"
+        "more texts at no further privacy budget, and use your own file:\n"
         f"  dptext explain {corpus}\n  dptext audit {corpus} --public {pool}\n"
         f"  dptext synthesize --distribution {shlex.quote(str(distribution_path(sample.synthetic)))} \\\n"
         f"    --public {pool} -n 500 -o more.jsonl\n"
         "  dptext synthesize notes.jsonl -o readable.jsonl --user author --epsilon 1 \\\n"
         "    --label topic --labels news,sports --public public.jsonl -n 5000"
     )
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", expand=True, pad_edge=False, box=SIMPLE_HEAD)
 
 
 # -- utility -------------------------------------------------------------------------------------------------------

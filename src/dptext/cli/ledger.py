@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
 from dptext.cli import options
-from dptext.cli.console import print_json, say, stdout
+from dptext.cli.console import filled, print_json, print_table, say
 from dptext.cli.options import privacy_option
 from dptext.errors import ParameterError
 from dptext.io.batches import standard_input
@@ -135,39 +132,26 @@ def _find_release(book: Ledger, release_id: str) -> ChargedRelease:
 
 
 def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None:
-    console = stdout()
-    overview = Table.grid(padding=(0, 2))
-    overview.add_column(no_wrap=True)
-    overview.add_column(overflow="fold")
-    for name, text in _overview(summary):
-        overview.add_row(f"  {name}", escape(text))
-    console.print(f"[bold]{escape(str(file))}[/bold]", soft_wrap=True)
-    console.print(overview)
+    lines = [filled(f"{name:<10}{text}", hang=" " * 10) for name, text in _overview(summary)]
+    typer.echo("\n".join([str(file), *lines]))
     if summary.terms is None:
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("release", "reserved (UTC)", "state"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("mechanism", overflow="fold", max_width=12)
-    table.add_column("cost per unit", justify="right", overflow="fold")
-    table.add_column("charged", justify="right", no_wrap=True)
-    for release in releases:
-        short_id = release.release_id
-        if len(short_id) > _ID_LENGTH + 1:
-            short_id = f"{short_id[:_ID_LENGTH]}…"
-        cost, delta = price(release.guarantee, 1)
-        costs = in_digits(cost) + (f", delta {in_digits(delta)}" if delta else "")
-        time, mechanism = _minute(release.at), escape(release.mechanism or "-")
-        table.add_row(escape(short_id), time, release.state, mechanism, costs, f"{release.units:,}")
-    console.print(table)
+    columns = ("release", "reserved (UTC)", "state", "mechanism", "cost per unit", "charged")
+    print_table(columns, map(_cells, releases), left=4)
     if summary.pending:
-        name = escape(str(file))
-        console.print(
+        typer.echo(
             f"{_count(summary.pending, 'release')} pending: still running, or died. If its output exists:\n"
-            f"  dptext ledger settle {name} RELEASE_ID\nif it was never written:\n"
-            f"  dptext ledger void {name} RELEASE_ID",
-            soft_wrap=True,
+            f"  dptext ledger settle {file} RELEASE_ID\nif it was never written:\n"
+            f"  dptext ledger void {file} RELEASE_ID"
         )
+
+
+def _cells(release: ChargedRelease) -> list[str]:
+    name, (cost, delta) = release.release_id, price(release.guarantee, 1)
+    short_id = name if len(name) <= _ID_LENGTH + 1 else f"{name[:_ID_LENGTH]}…"
+    costs = in_digits(cost) + (f", delta {in_digits(delta)}" if delta else "")
+    mechanism = (release.mechanism or "-")[:_ID_LENGTH]
+    return [short_id, _minute(release.at), release.state, mechanism, costs, f"{release.units:,}"]
 
 
 def _overview(summary: Summary) -> list[tuple[str, str]]:
@@ -215,13 +199,9 @@ def _minute(time: str) -> str:
 
 
 def _as_dict(summary: Summary, releases: list[ChargedRelease]) -> dict[str, Any]:
-    data = []
-    for release in releases:
-        guarantee = guarantee_to_dict(release.guarantee)
-        is_infinite = {key: isinstance(value, float) and math.isinf(value) for key, value in guarantee.items()}
-        names = ("release_id", "at", "state", "mechanism", "units", "documents")
-        data.append({
-            **{name: getattr(release, name) for name in names},
-            "guarantee": {key: "infinity" if is_infinite[key] else value for key, value in guarantee.items()},
-        })  # fmt: skip
+    names = ("release_id", "at", "state", "mechanism", "units", "documents")
+    data = [{name: getattr(release, name) for name in names} for release in releases]
+    for row, release in zip(data, releases, strict=True):
+        items = guarantee_to_dict(release.guarantee).items()
+        row["guarantee"] = {key: "infinity" if value == math.inf else value for key, value in items}
     return {**asdict(summary), "releases": data}

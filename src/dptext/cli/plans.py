@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import filled
+from dptext.cli.console import print_paragraph, print_table
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.participation import personal_participation
 from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vectors
@@ -62,40 +62,48 @@ def print_corpus_plan(
         features=corpus.features,
         seed=options.ANALYSIS_SEED,
     )
-    output.print_result(
-        lambda: [row.as_dict() for row in expected],
-        lambda: typer.echo("\n".join(_corpus_table(expected, people, unit))),
-    )
+    output.print_result(lambda: [row.as_dict() for row in expected], lambda: _print_corpus_plan(expected, people, unit))
 
 
-def _corpus_table(expected: Sequence[Expected], people: int, unit: str) -> list[str]:
+def _print_corpus_plan(expected: Sequence[Expected], people: int, unit: str) -> None:
     last = expected[-1]
-    notes = [f"Prediction for {people:,} {unit}s, from public texts only: no private text was read."]
+    notes = f"Prediction for {people:,} {unit}s, from public texts only: no private text was read. "
     if last.accuracy is None:
-        notes.append(
+        notes += (
             "Accuracy is unknown without public labels (--public-label COLUMN). Agreement is with the noise-free "
             "labels, which may be wrong as well."
         )
     else:
-        notes.append(
+        notes += (
             "Accuracy: share of right labels (dptext classify) on public texts that the simulated release did not use; "
             f"{COVERED:.0%} of releases lie in the interval if private texts and their labels are like these. "
             "Agreement: with the noise-free labels."
         )
     if last.descriptions is not None:
-        notes.append(f"The label descriptions alone, without any release, have an accuracy of {last.descriptions:.0%}.")
+        notes += f" The label descriptions alone, without any release, have an accuracy of {last.descriptions:.0%}."
     elif last.separation is not None:
-        notes.append(
-            f"Along the directions in which the label descriptions differ, the pool varies {last.separation:.1f} times "
-            "as much as along an average direction (about 1: the descriptions do not separate its texts)."
+        notes += (
+            f" Along the directions in which the label descriptions differ, the pool varies {last.separation:.1f} "
+            "times as much as along an average direction (about 1: the descriptions do not separate its texts)."
         )
-    lines = [filled(note, indent="") for note in notes]
-    lines += ["", f"  epsilon     sigma   accuracy   agreement   {unit}s until labels stand out"]
-    for row in expected:
-        needed = "never" if row.seen is None else f"{row.seen:,}"
-        accuracy = "unknown" if row.accuracy is None else f"{row.accuracy[0]:.2f}-{row.accuracy[1]:.2f}"
-        lines.append(f"  {row.epsilon:<8g}{row.sigma:>9.3g}{accuracy:>11}{row.agreement:>12.0%}{needed:>10}")
-    return lines + [f"\n{filled(f'Warning: {warning}.', indent='')}" for warning in last.warnings]
+    print_paragraph(notes)
+    rows = [
+        [
+            f"{row.epsilon:g}",
+            f"{row.sigma:.3g}",
+            "unknown" if row.accuracy is None else f"{row.accuracy[0]:.2f}-{row.accuracy[1]:.2f}",
+            f"{row.agreement:.0%}",
+            _count(row.seen),
+        ]
+        for row in expected
+    ]
+    print_table(("epsilon", "sigma", "accuracy", "agreement", f"{unit}s until labels stand out"), rows)
+    for warning in last.warnings:
+        print_paragraph(f"Warning: {warning}.")
+
+
+def _count(number: int | None) -> str:
+    return "never" if number is None else f"{number:,}"
 
 
 # -- word vectors -----------------------------------------------------------------------------------------------
@@ -135,29 +143,24 @@ def print_vector_plan(
     )
     output.print_result(
         lambda: [row.as_dict() for row in expected],
-        lambda: typer.echo("\n".join(_vectors_table(expected, planning.people, protection.unit, unit))),
+        lambda: _print_vector_plan(expected, planning.people, protection.unit, unit),
     )
 
 
-def _vectors_table(expected: Sequence[ExpectedVectors], people: int, unit: str, simulated: str) -> list[str]:
-    note = (
+def _print_vector_plan(expected: Sequence[ExpectedVectors], people: int, unit: str, simulated: str) -> None:
+    print_paragraph(
         f"Prediction for {people:,} {unit}s, each with the texts of one public {simulated} (no private text was read): "
         "share of their contribution to the public vectors that passes the noise."
     )
-    lines = [
-        filled(note, indent=""),
-        "",
-        f"                     with this   {unit}s until   {unit}s until",
-        "  epsilon     sigma     number       anything           half",
+    rows = [
+        [f"{row.epsilon:g}", f"{row.sigma:.3g}", f"{row.passed:.0%}", _count(row.least), _count(row.half)]
+        for row in expected
     ]
-    for row in expected:
-        least, half = (f"{count:,}" if count is not None else "never" for count in (row.least, row.half))
-        lines.append(f"  {row.epsilon:<8g}{row.sigma:>9.3g}{row.passed:>11.0%}{least:>15}{half:>15}")
+    print_table(("epsilon", "sigma", "share", f"{unit}s until 1%", f"{unit}s until 50%"), rows)
     hidden = [row.epsilon for row in expected if row.least is None or people < row.least]
     if hidden:
-        largest = "At all of these epsilons" if len(hidden) == len(expected) else f"Up to epsilon {max(hidden):g}"
-        lines += ["", filled(f"{largest} the noise hides all of it: the vectors stay the public ones.", indent="")]
-    return lines
+        epsilons = "At all of these epsilons" if len(hidden) == len(expected) else f"Up to epsilon {max(hidden):g}"
+        print_paragraph(f"{epsilons} the noise hides the private texts: the vectors stay the public ones.")
 
 
 def plan_embedding(

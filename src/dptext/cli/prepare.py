@@ -11,11 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import can_ask, print_json, progress_bar, resumable, say, stdout
+from dptext.cli.console import can_ask, print_json, print_paragraph, print_table, progress_bar, resumable, say, stdout
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
 from dptext.errors import DptextError, ParameterError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
@@ -164,7 +163,8 @@ def bank(
         output.say(f"Left out {repeated:,} repeated and {empty:,} empty texts.")
     if saved.licence is None:
         output.say("Warning: --licence is missing, and the texts of the bank are published unchanged.")
-    output.say(_similarity_table(similarity))
+    if not (output.quiet or output.as_json):
+        _print_similarity(similarity)
     output.say(f"To use it: dptext privatize IN -o OUT --mechanism bank --bank {shlex.quote(str(out))} --epsilon 8")
 
 
@@ -180,22 +180,19 @@ def _similarity(saved: Any) -> dict[str, Any]:
     return {"any": average, "nearest": nearest, "draws": draws}
 
 
-def _similarity_table(similarity: dict[str, Any]) -> str:
+def _print_similarity(similarity: dict[str, Any]) -> None:
     draws = similarity["draws"]
-    numbers = np.round([similarity["any"], similarity["nearest"], *(draw["similarity"] for draw in draws)], 2) + 0.0
-    rows = {
-        "": ["any text", "nearest", *(f"epsilon {draw['epsilon']:g}" for draw in draws)],
-        "similarity": [f"{number:.2f}" for number in numbers.tolist()],
-        "nearest texts": ["", "", *(f"{draw['size']:,}" for draw in draws)],
-        "share of draws": ["", "", *(f"{draw['share']:.0%}" for draw in draws)],
-    }
-    return "\n".join([
-        "\nSimilarity of a replacement to its original (1: equal), for texts like those of the bank:\n",
-        *(f"  {name:<16}" + "".join(f"{cell:>11}" for cell in cells) for name, cells in rows.items()),
-        f"\nAt epsilon {draws[0]['epsilon']:g}, {draws[0]['share']:.0%} of draws fall among the "
-        f"{draws[0]['size']:,} most similar texts. Epsilon is per draw: the",
-        "epsilon of a document is divided by its number of sentences (--max-sentences).",
-    ])  # fmt: skip
+    rows = [["any text", f"{similarity['any']:.2f}", "", ""], ["nearest text", f"{similarity['nearest']:.2f}", "", ""]]
+    for draw in draws:
+        size, share = f"{draw['size']:,}", f"{draw['share']:.0%}"
+        rows.append([f"epsilon {draw['epsilon']:g}", f"{draw['similarity']:.2f}", size, share])
+    typer.echo("Similarity of a replacement to its original (1: equal), for texts like those of the bank:")
+    print_table(("replacement", "similarity", "nearest texts", "share of draws"), rows)
+    print_paragraph(
+        f"At epsilon {draws[0]['epsilon']:g}, {draws[0]['share']:.0%} of draws fall among the {draws[0]['size']:,} "
+        "most similar texts. Epsilon is per draw: the epsilon of a document is divided by its number of sentences "
+        "(--max-sentences)."
+    )
 
 
 # -- playground ----------------------------------------------------------------------------------------------------
