@@ -27,8 +27,8 @@ def write(name, texts, column="text"):
 
 def test_a_bank_of_documents_is_the_library_s(work, run):
     named = "--name", "hotels", "--licence", "CC0-1.0"
-    code, out, err = run("bank", "pool.jsonl", "-o", "bank", *named, *USED)
-    assert (code, out) == (0, "")
+    code, _, err = run("bank", "pool.jsonl", "-o", "bank", *named, *USED)
+    assert code == 0
     made = dptext.TextBank.load("bank")
     assert list(made.texts) == PUBLIC
     assert made.fingerprint == dptext.TextBank(PUBLIC, encoder="words", cache=False).fingerprint
@@ -57,7 +57,7 @@ def test_documents_are_cut_into_sentences(work, run):
 
 
 def test_how_near_texts_come_is_said_of_the_bank(work, run):
-    _, out, err = run("bank", "pool.jsonl", "-o", "bank", "--json", *USED)
+    _, out, _ = run("bank", "pool.jsonl", "-o", "bank", "--json", *USED)
     found = json.loads(out)["similarity"]
     made = dptext.TextBank.load("bank")
     assert list(found) == ["texts_like_the_bank"]
@@ -71,8 +71,9 @@ def test_how_near_texts_come_is_said_of_the_bank(work, run):
         assert draw["share"] == rewriter.statement.parameters["chance_of_the_set"]
     expected = [profile.expected(draw["size"], draw["epsilon"]) for draw in each["draws"]]
     assert [draw["similarity"] for draw in each["draws"]] == expected
-    assert "any text    nearest  epsilon 4  epsilon 8 epsilon 12" in err
-    assert "-0.00" not in err
+    _, out, _ = run("bank", "pool.jsonl", "-o", "bank", "--force", *USED)
+    assert all(name in out for name in ("any text", "nearest text", "epsilon 4", "epsilon 8", "epsilon 12"))
+    assert "-0.00" not in out
 
 
 def test_a_sample_s_similarity_is_what_draws_have(work):

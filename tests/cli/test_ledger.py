@@ -59,7 +59,7 @@ def test_create_makes_a_file_for_its_owner(run):
 
 
 def test_show_fits_into_eighty_columns_and_names_nobody(run, filled, monkeypatch):
-    monkeypatch.setattr("dptext.cli.ledger.stdout", lambda: __import__("rich.console").console.Console(width=80))
+    monkeypatch.setattr("dptext.cli.console.stdout", lambda: __import__("rich.console").console.Console(width=80))
     code, out, err = run("show", "my.ledger")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80

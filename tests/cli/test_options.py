@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, fields
-from typing import Annotated, Literal
+from typing import Literal
 
 import pytest
 import typer
@@ -97,18 +97,18 @@ def test_a_command_alone_is_the_same_as_among_all():
 class Several:
     """Of some command."""
 
-    needed: Annotated[int, typer.Option()]
-    some: Annotated[tuple[str, ...], typer.Option()] = ()
-    how: Annotated[Literal["slow", "at once"] | None, typer.Option()] = None
+    needed: int = options.run_option(..., "Needed.")
+    some: tuple[str, ...] = options.run_option((), "Repeatable.")
+    speed: Literal["slow", "fast"] | None = options.run_option(None, "A choice.")
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (["--needed", "3"], Several(needed=3)),
+        (["--needed", "3"], Several(needed=3, some=(), speed=None)),
         (
-            ["--needed", "1", "--some", "x", "--some", "y", "--how", "at once"],
-            Several(needed=1, some=("x", "y"), how="at once"),
+            ["--needed", "1", "--some", "x", "--some", "y", "--speed", "fast"],
+            Several(needed=1, some=("x", "y"), speed="fast"),
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_command_gets_objects_of_plain_values(given, expected):
     seen = []
     app = typer.Typer()
 
-    def command(*, several: Several, file: Annotated[tuple[str, ...], typer.Argument()]) -> None:
+    def command(*, several: Several, file: tuple[str, ...] = options.argument(..., "Files.", "FILE")) -> None:
         seen.append((several, file))
 
     app.command()(with_options(command))

@@ -75,7 +75,7 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_common)
+    app.callback()(with_options(_common))
     for name in arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS:
         command = getattr(import_module(f"dptext.cli.{_COMMANDS[name]}"), name)
         if isinstance(command, typer.Typer):
@@ -95,13 +95,13 @@ def with_options(command: Any) -> Callable[..., None]:
     parameters = [
         parameter.replace(annotation=hints[name]) for name, parameter in signature(command).parameters.items()
     ]
-    options = [option for parameter in parameters for option in _options_of(parameter)]
+    options = {option.name: option for parameter in parameters for option in _options_of(parameter)}
 
     @wraps(command)
     def run(context: typer.Context, **values: Any) -> None:
-        for option in options:
-            if option.default == () or isinstance(values[option.name], list):
-                values[option.name] = tuple(values[option.name] or ())
+        for name, option in options.items():
+            if get_origin(option.annotation) is tuple:
+                values[name] = tuple(values[name] or ())
         try:
             command(**{parameter.name: _argument(parameter, context, values) for parameter in parameters})
         except BrokenPipeError as error:
@@ -109,7 +109,7 @@ def with_options(command: Any) -> Callable[..., None]:
 
     described: Any = run
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    described.__signature__ = Signature([context, *map(_for_typer, sorted(options, key=_panel))])
+    described.__signature__ = Signature([context, *map(_for_typer, sorted(options.values(), key=_panel))])
     described.__annotations__ = {}
     described.__doc__ = "\n\n".join(" ".join(part.split()) for part in (command.__doc__ or "").split("\n\n"))
     return run
@@ -134,21 +134,27 @@ def _argument(parameter: Parameter, context: typer.Context, values: dict[str, An
 
 
 def _panel(option: Parameter) -> int:
-    panel = get_args(option.annotation)[1].rich_help_panel
-    return PANELS.index(panel) if panel in PANELS else -1
+    panel = option.default.panel
+    return PANELS.index(panel) if panel is not None else -1
 
 
-def _for_typer(option: Parameter) -> Parameter:
-    """Replace a tuple by a list: typer does not support tuples of any length."""
-    kind, info = get_args(option.annotation)
-    default = option.default
-    if kind is bool and info.default is ...:  # no flags are named: typer would add --no-NAME
-        info.param_decls = (f"--{option.name.replace('_', '-')}",)
+def _for_typer(parameter: Parameter) -> Parameter:
+    """Return a parameter as typer declares it: with a list instead of a tuple, which must have a fixed length there."""
+    option, kind, settings = parameter.default, parameter.annotation, {}
+    default = Parameter.empty if option.default is ... else option.default
     if get_origin(kind) is tuple:
         item: Any = get_args(kind)[0]
         kind, default = (list[item] | None, None) if default == () else (list[item], default)
+    flags = option.flags
+    if kind is bool and not flags:  # typer would add --no-NAME
+        flags = (f"--{parameter.name.replace('_', '-')}",)
+    settings = {"help": option.help, "metavar": option.metavar, **option.settings}
+    if option.panel is None:
+        info = typer.Argument(**settings)
+    else:
+        info = typer.Option(*flags, rich_help_panel=option.panel, **settings)
     annotated: Any = Annotated
-    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotated[kind, info])
+    return Parameter(parameter.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotated[kind, info])
 
 
 # -- options of the program ----------------------------------------------------------------------------------------
@@ -178,14 +184,14 @@ def _set_verbose(value: bool) -> bool:
 
 def _common(
     *,
-    _version: Annotated[
-        bool, run_option("Print the version and exit.", None, "--version", "-V", callback=_print_version, is_eager=True)
-    ] = False,
-    as_json: Annotated[
-        bool, output_option("Print the result as JSON on standard output.", None, "--json", callback=_remember)
-    ] = False,
-    quiet: Annotated[bool, run_option("Print errors only.", None, "--quiet", "-q", callback=_remember)] = False,
-    verbose: Annotated[bool, run_option("Log every step.", None, "--verbose", "-v", callback=_set_verbose)] = False,
+    _version: bool = run_option(
+        False, "Print the version and exit.", None, "--version", "-V", callback=_print_version, is_eager=True
+    ),
+    as_json: bool = output_option(
+        False, "Print the result as JSON on standard output.", None, "--json", callback=_remember
+    ),
+    quiet: bool = run_option(False, "Print errors only.", None, "--quiet", "-q", callback=_remember),
+    verbose: bool = run_option(False, "Log every step.", None, "--verbose", "-v", callback=_set_verbose),
 ) -> None:
     """Release texts with differential privacy.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from dptext.cli import options
 from dptext.cli.console import filled
-from dptext.cli.options import input_option, method_option
+from dptext.cli.options import argument, input_option, method_option
 from dptext.methods.attacks import AttackResult
 from dptext.methods.registry import attack_release
 
@@ -20,19 +20,19 @@ attack = typer.Typer(
     no_args_is_help=True,
 )
 
-UserOfRows = Annotated[str | None, input_option("Column that names the author of several rows.", "COLUMN", "--user")]
+_USER = input_option(None, "Column that names the author of several rows.", "COLUMN", "--user")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions:
     """A file and its private texts, row by row."""
 
-    original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The original texts.")]
-    private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="The private texts, in the same order.")]
-    text: options.Text = "text"
-    user: UserOfRows = None
-    vectors: options.VectorsOfRelease = None
-    redact_list: options.RedactedList = None
+    original: Path = argument(..., "The original texts.", "ORIGINAL")
+    private: Path = argument(..., "The private texts, in the same order.", "PRIVATE")
+    text: str = options.TEXT
+    user: str | None = _USER
+    vectors: str | None = options.RELEASE_VECTORS
+    redact_list: Path | None = options.REDACTION_LIST
 
     def inputs(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "private"}
@@ -42,10 +42,8 @@ class PairOptions:
 def linkage(
     *,
     files: PairOptions,
-    bank: options.BankOfRelease = None,
-    informed: Annotated[
-        bool, method_option("Word replacement: also attack by likelihood under the mechanism.")
-    ] = False,
+    bank: Path | None = options.RELEASE_BANK,
+    informed: bool = method_option(False, "Word replacement: also attack by likelihood under the mechanism."),
     output: options.Output,
 ) -> None:
     """Link private rows to their originals.
@@ -72,12 +70,10 @@ def recovery(files: PairOptions, output: options.Output) -> None:
 @attack.command()
 def attribute(
     *,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Private texts or vectors (.parquet), with a column of labels.")
-    ],
-    label: Annotated[str, input_option("Attribute that the attack infers.", "COLUMN")],
-    text: options.Text = "text",
-    user: UserOfRows = None,
+    file: Path = argument(..., "Private texts or vectors (.parquet), with a column of labels.", "FILE"),
+    label: str = input_option(..., "Attribute that the attack infers.", "COLUMN"),
+    text: str = options.TEXT,
+    user: str | None = _USER,
     output: options.Output,
 ) -> None:
     """Infer an attribute of the authors from their private rows.
@@ -92,15 +88,13 @@ def attribute(
 @attack.command()
 def membership(
     *,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A released distribution, or a folder of dptext embed.")
-    ],
-    members: Annotated[Path | None, input_option("Distribution: texts of people who are in it.", "FILE")] = None,
-    others: Annotated[
-        Path | None, input_option("Distribution: texts of people who are not in it, preferably twice as many.", "FILE")
-    ] = None,
-    text: options.Text = "text",
-    user: UserOfRows = None,
+    folder: Path = argument(..., "A released distribution, or a folder of dptext embed.", "FOLDER"),
+    members: Path | None = input_option(None, "Distribution: texts of people who are in it.", "FILE"),
+    others: Path | None = input_option(
+        None, "Distribution: texts of people who are not in it, preferably twice as many.", "FILE"
+    ),
+    text: str = options.TEXT,
+    user: str | None = _USER,
     output: options.Output,
 ) -> None:
     """Infer who took part in a release, and compare with the bound set by the noise.
@@ -115,8 +109,8 @@ def membership(
 @attack.command()
 def neighbours(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Word vectors learned from private texts.")],
-    pairs: Annotated[Path, input_option("Names and their secrets: words in the columns name and secret.", "FILE")],
+    folder: Path = argument(..., "Word vectors learned from private texts.", "FOLDER"),
+    pairs: Path = input_option(..., "Names and their secrets: words in the columns name and secret.", "FILE"),
     output: options.Output,
 ) -> None:
     """Find the secret that belongs to a name by nearest neighbours in the word vectors.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -36,41 +36,34 @@ _EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 class WordOptions:
     """Word replacement: the mechanism, and the target that an epsilon should reach."""
 
-    keep_rate: Annotated[
-        float | None, method_option("Find the epsilon at which this share of words stays, on average.")
-    ] = None
-    word: Annotated[
-        tuple[str, ...], method_option("Also show the replacements of this word (repeatable).", "WORD")
-    ] = ()
-    mechanism: Annotated[str, method_option(f"Mechanism: {', '.join(MECHANISMS)}.", "NAME")] = "tem"
-    vectors: options.Vectors = "glove-6b-50d"
-    limit: options.Limit = 50_000
-    rows: Annotated[int, run_option("Number of words to measure, sampled by frequency.", "N")] = 400
+    keep_rate: float | None = method_option(None, "Find the epsilon at which this share of words stays, on average.")
+    word: tuple[str, ...] = method_option((), "Also show the replacements of this word (repeatable).", "WORD")
+    mechanism: str = method_option("tem", f"Mechanism: {', '.join(MECHANISMS)}.", "NAME")
+    vectors: str = options.VECTORS
+    limit: int = options.LIMIT
+    rows: int = run_option(400, "Number of words to measure, sampled by frequency.", "N")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BankOptions:
     """Sentence replacement: the bank, and the target that an epsilon should reach."""
 
-    bank: Annotated[Path | None, method_option("Calibrate this bank instead of word replacement.", "FOLDER")] = None
-    relinking: Annotated[
-        float | None,
-        method_option(
-            "Bank: find the epsilon at which an adversary who knows the texts of --people people names the right "
-            "author at most this often.",
-            "CHANCE",
-        ),
-    ] = None
-    people: Annotated[int, method_option("Bank: number of people for --relinking.", "N")] = 300
-    unit: Annotated[
-        Literal["sentence", "document"],
-        privacy_option("Bank: --epsilon covers one sentence, or a document with all its sentences."),
-    ] = "sentence"
+    bank: Path | None = method_option(None, "Calibrate this bank instead of word replacement.", "FOLDER")
+    relinking: float | None = method_option(
+        None,
+        "Bank: find the epsilon at which an adversary who knows the texts of --people people names the right "
+        "author at most this often.",
+        "CHANCE",
+    )
+    people: int = method_option(300, "Bank: number of people for --relinking.", "N")
+    unit: Literal["sentence", "document"] = privacy_option(
+        "sentence", "Bank: --epsilon covers one sentence, or a document with all its sentences."
+    )
 
 
 def calibrate(
     *,
-    epsilon: Annotated[tuple[float, ...], privacy_option("Show this epsilon (repeatable).")] = (),
+    epsilon: tuple[float, ...] = privacy_option((), "Show this epsilon (repeatable)."),
     words: WordOptions,
     texts: BankOptions,
     output: options.Output,

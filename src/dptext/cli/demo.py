@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,11 +40,9 @@ _VOCABULARY, _RIDGE = 2000, 0.5  # of the classifier
 
 def demo(
     *,
-    folder: Annotated[Path, output_option("Output folder for the sample and the corpus.", "FOLDER")] = Path(
-        "dptext-demo"
-    ),
-    epsilon: Annotated[float, privacy_option("Privacy budget (epsilon) per user.")] = 1.0,
-    seed: options.Seed = None,
+    folder: Path = output_option(Path("dptext-demo"), "Output folder for the sample and the corpus.", "FOLDER"),
+    epsilon: float = privacy_option(1.0, "Privacy budget (epsilon) per user."),
+    seed: int | None = options.SEED,
     output: options.Output,
 ) -> None:
     """Make a synthetic corpus from a bundled sample, and show its guarantee and utility.

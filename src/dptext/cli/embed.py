@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, resumable
@@ -39,24 +39,18 @@ _EPSILON_UPDATES = 20  # of the progress bar: each takes some tenths of a second
 class ProtectionOptions:
     """The privacy unit and its budget."""
 
-    user: options.User = None
-    unit: Annotated[Unit, privacy_option("Privacy unit: a user, a document, or (skip-gram) a pair of words.")] = "user"
-    epsilon: Annotated[float | None, privacy_option("Privacy budget (epsilon) per user (or --levels).")] = None
-    delta: options.Delta = 1e-6
-    level: Annotated[
-        str | None,
-        privacy_option(
-            "Public column with the privacy level of each user. Users without one get the strictest.", "COLUMN"
-        ),
-    ] = None
-    levels: Annotated[
-        tuple[str, ...], privacy_option("Epsilon of each level, instead of --epsilon.", "NAME=EPSILON,...")
-    ] = ()
-    new_words: Annotated[
-        float | None,
-        privacy_option("First learn words that no public list holds; this budget is added (extra opendp).", "EPSILON"),
-    ] = None
-    public_users: options.PublicUsers = None
+    user: str | None = options.USER
+    unit: Unit = privacy_option("user", "Privacy unit: a user, a document, or (skip-gram) a pair of words.")
+    epsilon: float | None = privacy_option(None, "Privacy budget (epsilon) per user (or --levels).")
+    delta: float = options.DELTA
+    level: str | None = privacy_option(
+        None, "Public column with the privacy level of each user. Users without one get the strictest.", "COLUMN"
+    )
+    levels: tuple[str, ...] = privacy_option((), "Epsilon of each level, instead of --epsilon.", "NAME=EPSILON,...")
+    new_words: float | None = privacy_option(
+        None, "First learn words that no public list holds; this budget is added (extra opendp).", "EPSILON"
+    )
+    public_users: int | None = options.PUBLIC_USERS
 
     @property
     def budget(self) -> Any:
@@ -71,41 +65,38 @@ class ProtectionOptions:
 class TrainingOptions:
     """How vectors are learned."""
 
-    method: Annotated[
-        Literal["co-occurrences", "skip-gram"],
-        method_option("One noisy release of co-occurrences, or DP-SGD for many users (extra skipgram)."),
-    ] = "co-occurrences"
-    vectors: options.Vectors = "glove-6b-50d"
-    limit: options.Limit = 50_000
-    steps: Annotated[int, method_option("Skip-gram: number of training steps.", "N")] = 1000
-    sampling_rate: Annotated[float, method_option("Skip-gram: chance that a user takes part in a step.", "RATE")] = 0.05
-    checkpoint: Annotated[
-        Path | None, run_option("Skip-gram: checkpoint for --resume. It is private, and deleted at the end.", "FILE")
-    ] = None
+    method: Literal["co-occurrences", "skip-gram"] = method_option(
+        "co-occurrences", "One noisy release of co-occurrences, or DP-SGD for many users (extra skipgram)."
+    )
+    vectors: str = options.VECTORS
+    limit: int = options.LIMIT
+    steps: int = method_option(1000, "Skip-gram: number of training steps.", "N")
+    sampling_rate: float = method_option(0.05, "Skip-gram: chance that a user takes part in a step.", "RATE")
+    checkpoint: Path | None = run_option(
+        None, "Skip-gram: checkpoint for --resume. It is private, and deleted at the end.", "FILE"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
     """Public numbers and texts that predict the quality."""
 
-    plan: options.Plan = False
-    people: options.People = None
-    public: Annotated[
-        tuple[Path, ...], input_option("Public texts to simulate users with, for --plan (repeatable).", "FILE")
-    ] = ()
+    plan: bool = options.PLAN
+    people: int | None = options.PEOPLE
+    public: tuple[Path, ...] = input_option((), "Public texts to simulate users with, for --plan (repeatable).", "FILE")
 
 
 def embed(
     *,
     texts: options.OptionalInputs,
-    out: Annotated[str | None, output_option("Output folder.", "FOLDER", "--out", "-o")] = None,
+    out: str | None = output_option(None, "Output folder.", "FOLDER", "--out", "-o"),
     protection: ProtectionOptions,
     training: TrainingOptions,
     planning: PlanOptions,
     run: options.Run,
-    processes: options.Processes = 1,
-    ledger: options.Ledger = None,
-    yes: options.Yes = False,
+    processes: int = options.PROCESSES,
+    ledger: Path | None = options.LEDGER,
+    yes: bool = options.YES,
     output: options.Output,
 ) -> None:
     """Learn word vectors from private texts, and write a folder that can be shared.

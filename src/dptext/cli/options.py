@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any
 
 from dptext.cli.console import print_json, say
 from dptext.errors import ParameterError
@@ -20,10 +18,25 @@ from dptext.vectors.formats import KNOWN_VECTORS
 PANELS = ("Input", "Output", "Privacy", "Method", "Run")
 
 
-def _option(panel: str, text: str, metavar: str | None = None, *flags: str, **settings: Any) -> Any:
-    return typer.Option(*flags, help=text, metavar=metavar, rich_help_panel=panel, **settings)
+@dataclass(frozen=True)
+class Option:
+    """An option of a command, or an argument (no panel). It is the default of a parameter or of a dataclass field."""
+
+    panel: str | None
+    default: Any
+    help: str
+    metavar: str | None = None
+    flags: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+def _option(
+    panel: str | None, default: Any, text: str, metavar: str | None = None, *flags: str, **settings: Any
+) -> Any:
+    return Option(panel, default, text, metavar, flags, settings)
+
+
+argument = partial(_option, None)
 input_option, output_option, privacy_option, method_option, run_option = (partial(_option, panel) for panel in PANELS)
 EPSILON_REQUIRED = "--epsilon is required: run `dptext advise FILE` to choose a method and an epsilon"
 ANALYSIS_SEED = 0  # of attacks, audits and reports: the same command gives the same numbers
@@ -54,38 +67,34 @@ def flag(name: str) -> str:
 
 def changed_flags(group: Any, *names: str) -> list[str]:
     """Return the flags of the options of a group (or of some) whose values differ from the defaults."""
-    options = [field for field in fields(group) if not names or field.name in names]
-    return [flag(option.name) for option in options if getattr(group, option.name) != option.default]
+    options: dict[str, Any] = {part.name: part.default for part in fields(group) if not names or part.name in names}
+    return [flag(name) for name, option in options.items() if getattr(group, name) != option.default]
 
 
 # -- input -----------------------------------------------------------------------------------------------------
 
 _FILES = f"Private files ({NAMES_OF_FORMATS}), folders or patterns; - for standard input."
-Sources = Annotated[tuple[str, ...], typer.Argument(metavar="IN...", help=_FILES)]
-OptionalSources = Annotated[tuple[str, ...], typer.Argument(metavar="IN", help=_FILES)]
-Text = Annotated[str, input_option("Column that holds the text.", "COLUMN")]
-Keep = Annotated[
-    tuple[str, ...],
-    output_option(
-        "Column to publish unchanged (repeatable); other columns are dropped. Write COLUMN! to confirm a column "
-        "that looks like an identifier.",
-        "COLUMN",
-    ),
-]
+SOURCES = argument(..., _FILES, "IN...")
+OPTIONAL_SOURCES = argument((), _FILES, "IN")
+TEXT = input_option("text", "Column that holds the text.", "COLUMN")
+KEEP = output_option(
+    (),
+    "Column to publish unchanged (repeatable); other columns are dropped. Write COLUMN! to confirm a column "
+    "that looks like an identifier.",
+    "COLUMN",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
     """The texts that a command reads."""
 
-    sources: Sources
-    text: Text = "text"
-    in_format: Annotated[
-        str | None, input_option("Input format (.jsonl, .csv) if the name has none.", "SUFFIX", "--format")
-    ] = None
-    encoding: Annotated[
-        str | None, input_option("Input encoding if it is not UTF-8, such as windows-1252.", "NAME")
-    ] = None
+    sources: tuple[str, ...] = SOURCES
+    text: str = TEXT
+    in_format: str | None = input_option(
+        None, "Input format (.jsonl, .csv) if the name has none.", "SUFFIX", "--format"
+    )
+    encoding: str | None = input_option(None, "Input encoding if it is not UTF-8, such as windows-1252.", "NAME")
 
     @property
     def layout(self) -> dict[str, Any]:
@@ -96,17 +105,15 @@ class Inputs:
 class OptionalInputs(Inputs):
     """The texts that a command reads, if any."""
 
-    sources: OptionalSources = ()
+    sources: tuple[str, ...] = OPTIONAL_SOURCES
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Inputs):
     """The rows that a command reads, and the columns that it publishes."""
 
-    keep: Keep = ()
-    on_error: Annotated[OnError, input_option("Unreadable row: stop, or skip it and list it in OUT.rejects.jsonl.")] = (
-        "fail"
-    )
+    keep: tuple[str, ...] = KEEP
+    on_error: OnError = input_option("fail", "Unreadable row: stop, or skip it and list it in OUT.rejects.jsonl.")
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -124,21 +131,17 @@ class Rows(Inputs):
 
 # -- output, privacy -------------------------------------------------------------------------------------------
 
-Force = Annotated[bool, output_option("Replace an existing output or an interrupted run.")]
-User = Annotated[str | None, privacy_option("Column that names the author, whom the guarantee protects.", "COLUMN")]
-Delta = Annotated[float, privacy_option("Delta of the (epsilon, delta)-DP guarantee.")]
-PublicUsers = Annotated[
-    int | None,
-    privacy_option(
-        "Public upper bound on the number of users, used to check delta (skip-gram also divides by it). Do not "
-        "count the private data.",
-        "N",
-    ),
-]
-Ledger = Annotated[
-    Path | None, privacy_option("Ledger that charges this release, or refuses it (see dptext ledger).", "FILE")
-]
-Seed = Annotated[int | None, privacy_option("Repeatable noise, for tests and papers only. A seed voids the guarantee.")]
+FORCE = output_option(False, "Replace an existing output or an interrupted run.")
+USER = privacy_option(None, "Column that names the author, whom the guarantee protects.", "COLUMN")
+DELTA = privacy_option(1e-6, "Delta of the (epsilon, delta)-DP guarantee.")
+PUBLIC_USERS = privacy_option(
+    None,
+    "Public upper bound on the number of users, used to check delta (skip-gram also divides by it). Do not "
+    "count the private data.",
+    "N",
+)
+LEDGER = privacy_option(None, "Ledger that charges this release, or refuses it (see dptext ledger).", "FILE")
+SEED = privacy_option(None, "Repeatable noise, for tests and papers only. A seed voids the guarantee.")
 
 
 def check_user(unit: str, user: str | None) -> None:
@@ -156,32 +159,27 @@ def check_user(unit: str, user: str | None) -> None:
 class Charge:
     """The ledger that charges the rows, and the column that it charges."""
 
-    ledger: Ledger = None
-    user: Annotated[
-        str | None,
-        privacy_option(
-            "Column that names the author: report the guarantee for all texts of one person, and charge authors "
-            "in the ledger instead of texts.",
-            "COLUMN",
-        ),
-    ] = None
+    ledger: Path | None = LEDGER
+    user: str | None = privacy_option(
+        None,
+        "Column that names the author: report the guarantee for all texts of one person, and charge authors "
+        "in the ledger instead of texts.",
+        "COLUMN",
+    )
 
 
-RedactedList = Annotated[
-    Path | None, input_option("Redaction list that was used for PRIVATE (one term per line).", "FILE", "--redact-list")
-]
+REDACTION_LIST = input_option(
+    None, "Redaction list that was used for PRIVATE (one term per line).", "FILE", "--redact-list"
+)
 
 
 # -- method ----------------------------------------------------------------------------------------------------
 
-Vectors = Annotated[
-    str, method_option(f"Public word vectors: {', '.join(KNOWN_VECTORS)}, a file or folder.", "NAME|PATH")
-]
-Limit = Annotated[int, method_option("Number of the most frequent words to use.", "N")]
-SetOption = Annotated[
-    tuple[str, ...],
-    method_option("Further argument of the mechanism's Python class (repeatable).", "NAME=VALUE", "--set"),
-]
+VECTORS = method_option(
+    "glove-6b-50d", f"Public word vectors: {', '.join(KNOWN_VECTORS)}, a file or folder.", "NAME|PATH"
+)
+LIMIT = method_option(50_000, "Number of the most frequent words to use.", "N")
+SETTINGS = method_option((), "Further argument of the mechanism's Python class (repeatable).", "NAME=VALUE", "--set")
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, str | float | int]:
@@ -214,42 +212,32 @@ def _validate_licence(licence: str | None) -> str | None:
     return licence
 
 
-Licence = Annotated[
-    str | None,
-    output_option("Licence of the public texts, shown in the statement and the card.", callback=_validate_licence),
-]
-PublicText = Annotated[str, input_option("Column of the public files that holds the text.", "COLUMN")]
-PublicLabel = Annotated[str | None, input_option("Column of public labels, to predict or compare accuracy.", "COLUMN")]
-VectorsOfRelease = Annotated[
-    str | None, input_option("Word replacement: the public word vectors, if they moved.", "NAME|PATH", "--vectors")
-]
-BankOfRelease = Annotated[
-    Path | None, input_option("Sentence replacement: the folder of the bank.", "FOLDER", "--bank")
-]
+LICENCE_OPTION = output_option(
+    None, "Licence of the public texts, shown in the statement and the card.", callback=_validate_licence
+)
+PUBLIC_TEXT = input_option("text", "Column of the public files that holds the text.", "COLUMN")
+PUBLIC_LABEL = input_option(None, "Column of public labels, to predict or compare accuracy.", "COLUMN")
+RELEASE_VECTORS = input_option(
+    None, "Word replacement: the public word vectors, if they moved.", "NAME|PATH", "--vectors"
+)
+RELEASE_BANK = input_option(None, "Sentence replacement: the folder of the bank.", "FOLDER", "--bank")
 
 
-ReleaseArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A release, its statement (.privacy.json), or a folder of releases.")
-]
+RELEASE = argument(..., "A release, its statement (.privacy.json), or a folder of releases.", "FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublicInputs:
     """The text column of a release, and the public inputs of its method."""
 
-    text: Annotated[
-        str | None, input_option("Column that holds the text.", "COLUMN", show_default="from the statement")
-    ] = None
-    public: Annotated[
-        tuple[str, ...], input_option("Synthetic corpus: public pool it was drawn from (repeatable).", "POOL")
-    ] = ()
-    public_text: PublicText = "text"
-    distribution: Annotated[
-        Path | None,
-        input_option("Synthetic corpus: its released distribution.", "FOLDER", show_default="FILE.distribution"),
-    ] = None
-    vectors: VectorsOfRelease = None
-    bank: BankOfRelease = None
+    text: str | None = input_option(None, "Column that holds the text.", "COLUMN", show_default="from the statement")
+    public: tuple[str, ...] = input_option((), "Synthetic corpus: public pool it was drawn from (repeatable).", "POOL")
+    public_text: str = PUBLIC_TEXT
+    distribution: Path | None = input_option(
+        None, "Synthetic corpus: its released distribution.", "FOLDER", show_default="FILE.distribution"
+    )
+    vectors: str | None = RELEASE_VECTORS
+    bank: Path | None = RELEASE_BANK
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields of `ReleaseFiles` and `ReportConfig`."""
@@ -258,23 +246,19 @@ class PublicInputs:
 
 # -- run -------------------------------------------------------------------------------------------------------
 
-Engine = Annotated[
-    Literal["local", "spark"],
-    run_option("Execution engine: this machine, or Spark (paths must be visible to the cluster)."),
-]
-Processes = Annotated[int, run_option("Number of processes. The output does not depend on it.", "N")]
-Yes = Annotated[bool, run_option("Do not ask for confirmation.", None, "--yes", "-y")]
-Plan = Annotated[
-    bool,
-    run_option("Predict the quality for a number of users (--people) without reading the private data, then exit."),
-]
-People = Annotated[int | None, run_option("Public number of users for --plan. Do not count the private data.", "N")]
+ENGINE = run_option("local", "Execution engine: this machine, or Spark (paths must be visible to the cluster).")
+PROCESSES = run_option(1, "Number of processes. The output does not depend on it.", "N")
+YES = run_option(False, "Do not ask for confirmation.", None, "--yes", "-y")
+PLAN = run_option(
+    False, "Predict the quality for a number of users (--people) without reading the private data, then exit."
+)
+PEOPLE = run_option(None, "Public number of users for --plan. Do not count the private data.", "N")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """Options of a run that writes a release."""
 
-    resume: Annotated[bool, run_option("Resume an interrupted run.")] = False
-    seed: Seed = None
-    force: Force = False
+    resume: bool = run_option(False, "Resume an interrupted run.")
+    seed: int | None = SEED
+    force: bool = FORCE

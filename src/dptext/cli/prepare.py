@@ -9,13 +9,13 @@ import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from dptext.cli import options
 from dptext.cli.console import can_ask, print_json, print_paragraph, print_table, progress_bar, resumable, say, stdout
-from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
+from dptext.cli.options import argument, input_option, method_option, output_option, privacy_option, run_option
 from dptext.errors import DptextError, ParameterError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.methods.questions import QUESTIONS, Holder, Purpose, Question, Recipient
@@ -29,30 +29,26 @@ _DRAW_EPSILONS = (4.0, 8.0, 12.0)
 
 def advise(
     *,
-    sources: options.Sources,
-    text: Annotated[str | None, input_option("Column that holds the text.", "COLUMN", show_default="guessed")] = None,
-    label: Annotated[
-        tuple[str, ...], input_option("Column that holds a label (repeatable).", "COLUMN", show_default="guessed")
-    ] = (),
-    public: Annotated[
-        tuple[str, ...],
-        input_option("Public texts for previews and commands (repeatable).", "FILE", show_default="bundled ones"),
-    ] = (),
-    public_text: options.PublicText = "text",
-    public_label: options.PublicLabel = None,
-    user: Annotated[
-        str | None,
-        privacy_option("Column that names the author, whom the guarantee protects.", "COLUMN", show_default="guessed"),
-    ] = None,
-    trust: Annotated[
-        Holder | None,
-        privacy_option("central: one party may hold all texts; local: every owner or device protects its own."),
-    ] = None,
-    recipient: Annotated[Recipient | None, privacy_option("Who receives the release.")] = None,
-    purpose: Annotated[
-        Purpose | None,
-        method_option("Purpose: texts to read, a classifier, word vectors, vectors sent by devices, or statistics."),
-    ] = None,
+    sources: tuple[str, ...] = options.SOURCES,
+    text: str | None = input_option(None, "Column that holds the text.", "COLUMN", show_default="guessed"),
+    label: tuple[str, ...] = input_option(
+        (), "Column that holds a label (repeatable).", "COLUMN", show_default="guessed"
+    ),
+    public: tuple[str, ...] = input_option(
+        (), "Public texts for previews and commands (repeatable).", "FILE", show_default="bundled ones"
+    ),
+    public_text: str = options.PUBLIC_TEXT,
+    public_label: str | None = options.PUBLIC_LABEL,
+    user: str | None = privacy_option(
+        None, "Column that names the author, whom the guarantee protects.", "COLUMN", show_default="guessed"
+    ),
+    trust: Holder | None = privacy_option(
+        None, "central: one party may hold all texts; local: every owner or device protects its own."
+    ),
+    recipient: Recipient | None = privacy_option(None, "Who receives the release."),
+    purpose: Purpose | None = method_option(
+        None, "Purpose: texts to read, a classifier, word vectors, vectors sent by devices, or statistics."
+    ),
     output: options.Output,
 ) -> None:
     """Compare the release methods for a file, with the command to run.
@@ -107,26 +103,21 @@ def _ask(questions: Sequence[Question]) -> dict[str, str | None]:
 
 def bank(
     *,
-    public: Annotated[
-        tuple[str, ...],
-        typer.Argument(metavar="POOL...", help="Public files, folders or patterns, chosen without regard to IN."),
-    ],
-    text: options.Text = "text",
-    out: Annotated[Path, output_option("Output folder.", "FOLDER", "--out", "-o")],
-    name: Annotated[str | None, output_option("Name of the public texts in the statement and the card.")] = None,
-    licence: options.Licence = None,
-    force: options.Force = False,
-    sentences: Annotated[
-        bool, method_option("Cut documents into sentences, as private documents will be cut.")
-    ] = False,
-    encoder: Annotated[
-        str | None,
-        method_option(
-            f"Text similarity: {', '.join(NAMES)}, or the path of word vectors or of a sentence model.",
-            "NAME|PATH",
-            show_default=DEFAULT_IN_WORDS,
-        ),
-    ] = None,
+    public: tuple[str, ...] = argument(
+        ..., "Public files, folders or patterns, chosen without regard to IN.", "POOL..."
+    ),
+    text: str = options.TEXT,
+    out: Path = output_option(..., "Output folder.", "FOLDER", "--out", "-o"),
+    name: str | None = output_option(None, "Name of the public texts in the statement and the card."),
+    licence: str | None = options.LICENCE_OPTION,
+    force: bool = options.FORCE,
+    sentences: bool = method_option(False, "Cut documents into sentences, as private documents will be cut."),
+    encoder: str | None = method_option(
+        None,
+        f"Text similarity: {', '.join(NAMES)}, or the path of word vectors or of a sentence model.",
+        "NAME|PATH",
+        show_default=DEFAULT_IN_WORDS,
+    ),
     output: options.Output,
 ) -> None:
     """Make a bank of public texts for sentence replacement.
@@ -182,10 +173,11 @@ def _similarity(saved: Any) -> dict[str, Any]:
 
 def _print_similarity(similarity: dict[str, Any]) -> None:
     draws = similarity["draws"]
-    rows = [["any text", f"{similarity['any']:.2f}", "", ""], ["nearest text", f"{similarity['nearest']:.2f}", "", ""]]
+    names = {"any text": "any", "nearest text": "nearest"}
+    rows = [[name, f"{round(similarity[key], 2) + 0.0:.2f}", "", ""] for name, key in names.items()]
     for draw in draws:
         size, share = f"{draw['size']:,}", f"{draw['share']:.0%}"
-        rows.append([f"epsilon {draw['epsilon']:g}", f"{draw['similarity']:.2f}", size, share])
+        rows.append([f"epsilon {draw['epsilon']:g}", f"{round(draw['similarity'], 2) + 0.0:.2f}", size, share])
     typer.echo("Similarity of a replacement to its original (1: equal), for texts like those of the bank:")
     print_table(("replacement", "similarity", "nearest texts", "share of draws"), rows)
     print_paragraph(
@@ -200,8 +192,8 @@ def _print_similarity(similarity: dict[str, Any]) -> None:
 
 def playground(
     *,
-    port: Annotated[int | None, run_option("Port of 127.0.0.1.", "N", show_default="a free one")] = None,
-    opens: Annotated[bool, run_option("Also open the page in the browser.", None, "--open")] = False,
+    port: int | None = run_option(None, "Port of 127.0.0.1.", "N", show_default="a free one"),
+    opens: bool = run_option(False, "Also open the page in the browser.", None, "--open"),
     output: options.Output,
 ) -> None:
     """Try the release methods on a text in the browser, on this machine only.

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from dptext.cli import options, outputs
 from dptext.cli.console import print_json, resumable
@@ -34,30 +34,24 @@ BANK = "bank"
 class MechanismOptions:
     """The mechanism that replaces texts, and its budget."""
 
-    epsilon: Annotated[
-        float,
-        privacy_option(
-            "Privacy budget: per unit of distance between two words, per word (subsetselection, custext), or per "
-            "sentence or document (bank, see --unit)."
-        ),
-    ]
-    unit: Annotated[
-        Literal["sentence", "document"],
-        privacy_option("Bank: --epsilon covers one sentence, or a document with all its sentences."),
-    ] = "sentence"
-    max_sentences: Annotated[
-        int | None,
-        privacy_option(
-            "Bank: number of sentences replaced per document. With --unit document the output always has N.", "N"
-        ),
-    ] = None
-    mechanism: Annotated[
-        str, method_option(f"Word replacement ({', '.join(MECHANISMS)}), or sentence replacement ({BANK}).", "NAME")
-    ] = "tem"
-    vectors: options.Vectors = "glove-6b-50d"
-    limit: options.Limit = 50_000
-    bank: Annotated[Path | None, method_option("Bank of public texts, written by dptext bank.", "FOLDER")] = None
-    settings: options.SetOption = ()
+    epsilon: float = privacy_option(
+        ...,
+        "Privacy budget: per unit of distance between two words, per word (subsetselection, custext), or per "
+        "sentence or document (bank, see --unit).",
+    )
+    unit: Literal["sentence", "document"] = privacy_option(
+        "sentence", "Bank: --epsilon covers one sentence, or a document with all its sentences."
+    )
+    max_sentences: int | None = privacy_option(
+        None, "Bank: number of sentences replaced per document. With --unit document the output always has N.", "N"
+    )
+    mechanism: str = method_option(
+        "tem", f"Word replacement ({', '.join(MECHANISMS)}), or sentence replacement ({BANK}).", "NAME"
+    )
+    vectors: str = options.VECTORS
+    limit: int = options.LIMIT
+    bank: Path | None = method_option(None, "Bank of public texts, written by dptext bank.", "FOLDER")
+    settings: tuple[str, ...] = options.SETTINGS
 
     def check(self, out: str) -> None:
         """Raise if options do not fit together."""
@@ -109,19 +103,17 @@ def _check_settings(name: str, settings: Collection[str], known: Collection[str]
 class RedactionOptions:
     """The identifiers that are replaced before the mechanism runs."""
 
-    redact: Annotated[
-        bool,
-        privacy_option(
-            "First replace e-mail addresses, phone and card numbers and dates by placeholders. Names are not "
-            "recognised, and recognition is no guarantee."
-        ),
-    ] = False
-    redact_presidio: Annotated[
-        bool, privacy_option("Also replace the names and places that Presidio recognises in English texts.")
-    ] = False
-    redact_list: Annotated[
-        Path | None, privacy_option("Also replace the terms in this file (one per line).", "FILE", "--redact-list")
-    ] = None
+    redact: bool = privacy_option(
+        False,
+        "First replace e-mail addresses, phone and card numbers and dates by placeholders. Names are not "
+        "recognised, and recognition is no guarantee.",
+    )
+    redact_presidio: bool = privacy_option(
+        False, "Also replace the names and places that Presidio recognises in English texts."
+    )
+    redact_list: Path | None = privacy_option(
+        None, "Also replace the terms in this file (one per line).", "FILE", "--redact-list"
+    )
 
     def check(self, outs: Iterable[Path]) -> None:
         if self.redact_list is not None and self.redact_list.resolve() in (out.resolve() for out in outs):
@@ -144,15 +136,15 @@ class RedactionOptions:
 def privatize(
     *,
     rows: options.Rows,
-    out: Annotated[str, output_option("Output file; a folder (one file per IN); - for a pipe.", "OUT", "--out", "-o")],
-    statement: Annotated[Path | None, output_option("File of the statement if OUT is a pipe.", "FILE")] = None,
+    out: str = output_option(..., "Output file; a folder (one file per IN); - for a pipe.", "OUT", "--out", "-o"),
+    statement: Path | None = output_option(None, "File of the statement if OUT is a pipe.", "FILE"),
     method: MechanismOptions,
     redaction: RedactionOptions,
     charge: options.Charge,
     run: options.Run,
-    engine: options.Engine = "local",
-    processes: options.Processes = 1,
-    yes: options.Yes = False,
+    engine: Literal["local", "spark"] = options.ENGINE,
+    processes: int = options.PROCESSES,
+    yes: bool = options.YES,
     output: options.Output,
 ) -> None:
     """Replace the words or sentences of private texts.

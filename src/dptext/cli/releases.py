@@ -6,14 +6,14 @@ import json
 import shlex
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from dptext.audits.losses import samples_needed
 from dptext.cli import options
 from dptext.cli.console import filled, print_json
-from dptext.cli.options import input_option, method_option, output_option, run_option
+from dptext.cli.options import argument, input_option, method_option, output_option, run_option
 from dptext.errors import DataError, DptextError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Audit, Method
@@ -29,7 +29,7 @@ from dptext.reports.summary import recommendation
 # -- explain -------------------------------------------------------------------------------------------------------
 
 
-def explain(*, file: options.ReleaseArgument, output: options.Output) -> None:
+def explain(*, file: Path = options.RELEASE, output: options.Output) -> None:
     """Explain a privacy statement, and verify that it belongs to the data.
 
     Example: dptext explain private.csv
@@ -76,14 +76,13 @@ def _comparison(release: Verification) -> str:
 class AuditInputs(options.PublicInputs):
     """Public inputs and size of an audit."""
 
-    words: Annotated[
-        tuple[str, ...],
-        method_option("Word replacement: audit pairs of these words (repeatable); default: random.", "WORD", "--word"),
-    ] = ()
-    samples: Annotated[int, run_option("Outputs per input where an audit has to sample.", "N")] = 200_000
+    words: tuple[str, ...] = method_option(
+        (), "Word replacement: audit pairs of these words (repeatable); default: random.", "WORD", "--word"
+    )
+    samples: int = run_option(200_000, "Outputs per input where an audit has to sample.", "N")
 
 
-def audit(*, file: options.ReleaseArgument, public_inputs: AuditInputs, output: options.Output) -> None:
+def audit(*, file: Path = options.RELEASE, public_inputs: AuditInputs, output: options.Output) -> None:
     """Check a release against its statement, and try to refute the guarantee.
 
     Exit code 3: something is refuted.
@@ -167,38 +166,27 @@ def _audit_files(files: list[Path], inputs: dict[str, Any], output: options.Outp
 class ReportOptions(options.PublicInputs):
     """Settings of a report, as `ReportConfig` names them."""
 
-    private: Annotated[
-        Path,
-        typer.Argument(metavar="PRIVATE", help="A release with its statement beside it: texts, vectors or a corpus."),
-    ]
-    original: Annotated[
-        Path | None,
-        input_option("The original texts, for attacks that know them. The page is then for their owner only.", "FILE"),
-    ] = None
-    held_out: Annotated[
-        Path | None,
-        input_option("Synthetic corpus: rows like --original, of people who are not in it, to test on.", "FILE"),
-    ] = None
-    label: Annotated[str | None, input_option("Label that models are trained to predict (utility).", "COLUMN")] = None
-    attribute: Annotated[str | None, input_option("Attribute of the authors that attacks try to infer.", "COLUMN")] = (
-        None
+    private: Path = argument(..., "A release with its statement beside it: texts, vectors or a corpus.", "PRIVATE")
+    original: Path | None = input_option(
+        None, "The original texts, for attacks that know them. The page is then for their owner only.", "FILE"
     )
-    group: Annotated[str | None, input_option("Groups to compare the utility for (needs --label).", "COLUMN")] = None
-    user: Annotated[
-        str | None, input_option("Column that names the author, if authors have several rows.", "COLUMN")
-    ] = None
-    redact_list: options.RedactedList = None
-    rows: Annotated[int, run_option("Maximum number of rows to attack, sampled at random.", "N")] = 3000
+    held_out: Path | None = input_option(
+        None, "Synthetic corpus: rows like --original, of people who are not in it, to test on.", "FILE"
+    )
+    label: str | None = input_option(None, "Label that models are trained to predict (utility).", "COLUMN")
+    attribute: str | None = input_option(None, "Attribute of the authors that attacks try to infer.", "COLUMN")
+    group: str | None = input_option(None, "Groups to compare the utility for (needs --label).", "COLUMN")
+    user: str | None = input_option(None, "Column that names the author, if authors have several rows.", "COLUMN")
+    redact_list: Path | None = options.REDACTION_LIST
+    rows: int = run_option(3000, "Maximum number of rows to attack, sampled at random.", "N")
 
 
 def report(
     *,
     settings: ReportOptions,
-    out: Annotated[Path, output_option("The page.", "OUT.html", "--out", "-o")],
-    card: Annotated[
-        Path | None, output_option("Also a Markdown card, without numbers from --original.", "CARD.md")
-    ] = None,
-    force: options.Force = False,
+    out: Path = output_option(..., "The page.", "OUT.html", "--out", "-o"),
+    card: Path | None = output_option(None, "Also a Markdown card, without numbers from --original.", "CARD.md"),
+    force: bool = options.FORCE,
     output: options.Output,
 ) -> None:
     """Write a page about a release: guarantee, attack success and utility.
@@ -233,10 +221,10 @@ def report(
 def _command(settings: ReportOptions, out: Path, card: Path | None) -> str:
     """Return the command that makes the page again, without folders."""
     words = ["dptext", "report", settings.private.name, "-o", out.name]
-    changed = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name != "private"}
-    defaults = {field.name: field.default for field in fields(settings)} | {"card": None}
-    for name, value in (changed | {"card": card}).items():
-        if value != defaults[name]:
+    options_: dict[str, Any] = {field.name: field.default for field in fields(settings) if field.name != "private"}
+    values = {name: getattr(settings, name) for name in options_} | {"card": card}
+    for name, value in values.items():
+        if value != (None if name == "card" else options_[name].default):
             for part in value if isinstance(value, tuple) else (value,):
                 is_path = isinstance(value, Path) or name in ("vectors", "public")
                 words += [options.flag(name), Path(part).name if is_path else str(part)]

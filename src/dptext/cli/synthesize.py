@@ -6,7 +6,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar, resumable
@@ -39,34 +39,28 @@ from dptext.synthesis.synthesizer import Synthesizer
 class Budget:
     """The guarantee, and the ledger that it is charged to."""
 
-    epsilon: Annotated[
-        float | None, privacy_option("Privacy budget (epsilon) per user. It covers texts and labels.")
-    ] = None
-    delta: options.Delta = 1e-6
-    public_users: options.PublicUsers = None
-    ledger: options.Ledger = None
+    epsilon: float | None = privacy_option(None, "Privacy budget (epsilon) per user. It covers texts and labels.")
+    delta: float = options.DELTA
+    public_users: int | None = options.PUBLIC_USERS
+    ledger: Path | None = options.LEDGER
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions:
     """The corpus that is drawn from the release."""
 
-    public: Annotated[
-        tuple[str, ...], input_option("Public pool, chosen without regard to IN (repeatable).", "POOL")
-    ] = ()
-    public_text: options.PublicText = "text"
-    public_label: options.PublicLabel = None
-    licence: options.Licence = None
-    count: Annotated[int | None, output_option("Number of texts to make.", "N", "-n", "--count")] = None
-    shares: Annotated[Shares, method_option("Shares of the labels: as released, or the same for all.")] = "released"
-    features: Annotated[
-        str | None,
-        method_option(
-            f"Text features: {', '.join(NAMES)}, or the path of word vectors or of a sentence model.",
-            "NAME|PATH",
-            show_default=DEFAULT_IN_WORDS,
-        ),
-    ] = None
+    public: tuple[str, ...] = input_option((), "Public pool, chosen without regard to IN (repeatable).", "POOL")
+    public_text: str = options.PUBLIC_TEXT
+    public_label: str | None = options.PUBLIC_LABEL
+    licence: str | None = options.LICENCE_OPTION
+    count: int | None = output_option(None, "Number of texts to make.", "N", "-n", "--count")
+    shares: Shares = method_option("released", "Shares of the labels: as released, or the same for all.")
+    features: str | None = method_option(
+        None,
+        f"Text features: {', '.join(NAMES)}, or the path of word vectors or of a sentence model.",
+        "NAME|PATH",
+        show_default=DEFAULT_IN_WORDS,
+    )
 
     def pool(self) -> Pool | None:
         paths = [Path(name) for name in self.public]
@@ -77,17 +71,13 @@ class CorpusOptions:
 class GeneratorOptions:
     """A language model that writes the texts."""
 
-    generator: Annotated[str | None, method_option("Let an OpenAI-compatible server write candidate texts.", "URL")] = (
-        None
+    generator: str | None = method_option(None, "Let an OpenAI-compatible server write candidate texts.", "URL")
+    model: str | None = method_option(
+        None, "Model of the server; without --generator, folder of a local model.", "NAME"
     )
-    model: Annotated[
-        str | None, method_option("Model of the server; without --generator, folder of a local model.", "NAME")
-    ] = None
-    key: Annotated[str | None, method_option("Environment variable that holds the key of the server.", "VARIABLE")] = (
-        None
-    )
-    about: Annotated[str, method_option("Public description of the texts to write, for the model.", "TEXT")] = ""
-    max_calls: Annotated[int, method_option("Maximum number of calls to the server.", "N")] = 10_000
+    key: str | None = method_option(None, "Environment variable that holds the key of the server.", "VARIABLE")
+    about: str = method_option("", "Public description of the texts to write, for the model.", "TEXT")
+    max_calls: int = method_option(10_000, "Maximum number of calls to the server.", "N")
 
     def source(self, out: Path) -> Source | None:
         """Return the model that writes, if any."""
@@ -119,24 +109,22 @@ def _answers_path(out: Path) -> Path:
 def synthesize(
     *,
     private: PrivateTexts,
-    out: Annotated[Path | None, output_option("Output file of the corpus.", "OUT", "--out", "-o")] = None,
-    distribution: Annotated[
-        Path | None,
-        output_option(
-            "Folder of the released distribution. Without IN: draw from this earlier release, at no further "
-            "privacy budget.",
-            "FOLDER",
-            show_default="OUT.distribution",
-        ),
-    ] = None,
+    out: Path | None = output_option(None, "Output file of the corpus.", "OUT", "--out", "-o"),
+    distribution: Path | None = output_option(
+        None,
+        "Folder of the released distribution. Without IN: draw from this earlier release, at no further "
+        "privacy budget.",
+        "FOLDER",
+        show_default="OUT.distribution",
+    ),
     budget: Budget,
     labels: LabelOptions,
     corpus: CorpusOptions,
     generator: GeneratorOptions,
-    plan: options.Plan = False,
-    people: options.People = None,
+    plan: bool = options.PLAN,
+    people: int | None = options.PEOPLE,
     run: options.Run,
-    yes: options.Yes = False,
+    yes: bool = options.YES,
     output: options.Output,
 ) -> None:
     """Make a synthetic corpus that people can read, from one noisy release.
