@@ -6,7 +6,6 @@ import pty
 import select
 import shlex
 import subprocess
-import sys
 import time
 from functools import lru_cache
 from shutil import which
@@ -14,7 +13,6 @@ from shutil import which
 import pytest
 import typer
 
-from dptext.cli import main
 from dptext.cli.app import program
 from dptext.methods import advise as advice
 from dptext.vectors.formats import load_vectors
@@ -101,23 +99,6 @@ def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
     assert sorted(each.name for each in notes.parent.iterdir()) == ["notes.jsonl"]  # it writes nothing
 
 
-def test_accuracy_is_predicted_from_public_labels_and_unknown_without_them(notes, public, run):
-    labelled = public.with_name("labelled.jsonl")
-    rows = [json.loads(line) for line in public.read_text().splitlines()]
-    labelled.write_text(
-        "".join(json.dumps({**row, "kind": "music" if n % 4 < 2 else "rain"}) + "\n" for n, row in enumerate(rows))
-    )
-
-    def good_for(*more):
-        code, out, err = run("advise", "notes.jsonl", "--json", "--public-text", "said", *more)
-        assert code == 0, err
-        [way] = [each for each in json.loads(out)["methods"] if each["command"] == "synthesize"]
-        return way["good_for"]
-
-    assert "Predicted from public labels" in good_for("--public", labelled.name, "--public-label", "kind")
-    assert "not accuracy" in good_for("--public", public.name)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("answers", ANSWERS)
 def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, answers):
@@ -135,23 +116,6 @@ def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, ans
         assert code == 0, err
     made = [each for each in notes.parent.iterdir() if each.name.startswith("notes.") and each != notes]
     assert made
-
-
-@pytest.mark.slow
-def test_names_that_a_shell_would_read_are_quoted(notes, run):
-    odd = notes.with_name("-my notes; rm.jsonl")
-    rows = [{"the text": row["note"], "$USER": row["author"], "a b": row["topic"]} for row in made_up_rows(200, 2)]
-    odd.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    named = ("--text", "the text", "--user", "$USER", "--label", "a b")
-    code, out, _ = run("advise", "--json", *named, "--", f"./{odd.name}")
-    assert code == 0
-    for way in json.loads(out)["methods"]:
-        for command in way["commands"]:
-            if "synthesize" in command:
-                params = parsed(command).params
-                assert params["text"] == "the text"
-                assert params["user"] == "$USER"
-                assert [*params["sources"]] == [f"./{odd.name}"] or [*params["sources"]] == [odd.name]
 
 
 # -- a terminal ----------------------------------------------------------------------------------------------------
@@ -194,13 +158,6 @@ def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes, path):
     assert "Who receives it?" in said
     assert "texts of a bank" in said
     assert "Answer --recipient too: the recommendation may change." in " ".join(said.split())
-
-
-@pytest.mark.slow
-def test_with_its_standard_input_closed_nothing_is_asked(notes, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", None)
-    assert main(["advise", str(notes)]) == 0, capsys.readouterr().err
-    assert "Who receives it?" not in capsys.readouterr().err
 
 
 @pytest.mark.slow

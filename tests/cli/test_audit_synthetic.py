@@ -5,14 +5,8 @@ import shutil
 
 import pytest
 
-import dptext
-from dptext.io.documents import DocumentWriter
-from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
-from dptext.privacy.statement import release_statement
 from dptext.release.release import statement_path
-from dptext.synthesis.release import write_corpus
-from dptext.users.private_vocabulary import PrivateLabels
-from reports.corpora import ENCODER, SECRET, edit, make
+from reports.corpora import SECRET, edit, make
 
 
 @pytest.fixture(scope="module")
@@ -97,13 +91,6 @@ def test_a_statement_that_promises_more_than_its_noise_keeps_is_refuted(copy, ru
     assert "NO  the description is the one" in out  # which has another statement
 
 
-def test_noise_that_is_too_little_is_refuted_by_the_trade_off_too(copy, run):
-    edit(statement_path(copy / "made.jsonl"), sigma=0.9)
-    found = json.loads(run("audit", "made.jsonl", "--json", "-q")[1])["verdict"]
-    assert found["outcome"] == "refuted"
-    assert found["loss"] > 1.2 * found["allowed"]
-
-
 @pytest.mark.parametrize(
     ("change", "check"),
     [
@@ -122,64 +109,3 @@ def test_a_changed_corpus_is_refuted(copy, run, change, check):
     assert code == 3
     assert checks_of(out)[check] is False
     assert checks_of(out)["the data is the data of the statement"] is False
-
-
-def test_a_changed_description_is_no_description(copy, run):
-    edit(copy / "made.jsonl.distribution" / "privacy.json", sigma=0.9)
-    for command in ("audit", "explain"):
-        code, _, err = run(command, "made.jsonl.distribution")
-        assert code == 1
-        assert "privacy.json is not the file that config.json announces" in err
-
-
-def test_labels_that_were_learned_are_summed(tmp_path, run, monkeypatch):
-    """What was promised before is part of the promise; a statement that leaves it out is refuted."""
-    learned = release_statement(
-        guarantee=ApproxDP(0.5, 1e-7), unit=Unit.USER, relation=Relation.ADD_REMOVE, trust=Trust.CENTRAL,
-        mechanism="private labels", parameters={}, assumptions=(),
-    )  # fmt: skip
-    make(tmp_path)
-    synthesizer = dptext.Synthesizer(
-        epsilon=2.0, labels=PrivateLabels("topic", ("drinks", "rules"), learned), cache=False,
-        features=ENCODER,
-    )  # fmt: skip
-    documents = dptext.read_documents(tmp_path / "in.jsonl", user="who", keep=("topic",))
-    synthesizer.fit(documents, public=[tmp_path / "pool.txt"]).save(tmp_path / "shared")
-    code, out, err = run("audit", tmp_path / "shared", "--json")
-    assert code == 0, err
-    assert json.loads(out)["verdict"]["allowed"] == 2.0
-    assert json.loads(out)["verdict"]["claim"]["epsilon"] == 2.5
-
-
-class Parrot:
-    """A source that writes the same sentences again and again."""
-
-    name = "a parrot"
-
-    def propose(self, request):
-        return [f"{word} and cup" for word in ("tea", "tax", "milk")] * request.count
-
-    def vary(self, texts, request):
-        return [f"{text} or law" for text in texts]
-
-    def parameters(self):
-        return {"generator": self.name}
-
-    def assumptions(self):
-        return ("a parrot reads nothing",)
-
-    def exposed(self):
-        return ()
-
-
-def test_a_corpus_that_was_written_has_no_pool(tmp_path, run):
-    make(tmp_path)
-    described = dptext.TextDistribution.load(tmp_path / "made.jsonl.distribution")
-    writer = DocumentWriter(tmp_path / "written.jsonl", text="text", keep=("topic",))
-    write_corpus(described.generate(Parrot(), 4, rounds=2), tmp_path / "written.jsonl", writer)
-    named = ("--distribution", tmp_path / "made.jsonl.distribution")
-    code, out, err = run("audit", tmp_path / "written.jsonl", *named, "--json", "-q")
-    assert code == 0, err
-    assert checks_of(out)["every text is one of the public pool"] is None
-    found = dptext.report(tmp_path / "written.jsonl", distribution=named[1], seed=1, folds=2)
-    assert "a language model wrote 4 texts" in " ".join(found.html().split())

@@ -76,23 +76,6 @@ def test_how_near_texts_come_is_said_of_the_bank(work, run):
     assert "-0.00" not in out
 
 
-def test_a_sample_s_similarity_is_what_draws_have(work):
-    """The mean over many draws, which is what the command promises nobody but shows to its owner."""
-    bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
-    texts = ["The tea was dear.", "My room is late."]
-    rewriter = dptext.BankRewriter(bank, epsilon=2.0, size=2)
-    exact = (rewriter.distributions(texts) * (bank.features.vectors(texts) @ bank.vectors.T)).sum(axis=1).mean()
-    assert bank.profile_of(texts).expected(2, 2.0) == pytest.approx(exact, abs=1e-6)
-
-
-def test_a_bank_is_replaced_when_it_is_asked_for(work, run):
-    assert run("bank", "pool.jsonl", "-o", "bank", "-q", *USED) == (0, "", "")
-    code, _, err = run("bank", "pool.jsonl", "-o", "bank", *USED)
-    assert (code, "'bank' is there already" in err) == (2, True)
-    assert run("bank", "pool.jsonl", "-o", "bank", "--force", *USED)[0] == 0
-    assert list(dptext.TextBank.load("bank").texts) == PUBLIC
-
-
 def test_a_bank_does_not_take_the_place_of_what_it_is_made_of(work, run):
     assert run("bank", "pool.jsonl", "-o", "bank", "-q", *USED)[0] == 0
     code, _, err = run("bank", "bank/texts.txt", "-o", "bank", "--force", *USED)

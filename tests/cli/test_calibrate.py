@@ -54,14 +54,3 @@ def test_json_holds_everything(run):
     assert len(first["quantiles"]["keep"]) == len(first["shares"]) == 5
     assert {"keep", "support", "replacement_distance", "neighbourhood"} <= set(first["mean"])
     assert set(answer["words"][0]) >= {"word", "known", "epsilon", "keep", "support", "likeliest"}
-
-
-def test_epsilons_that_were_asked_for_are_shown_and_nothing_is_advised(run):
-    code, out, _ = run("--epsilon", 3, "--epsilon", 1.5, "--json")
-    answer = json.loads(out)
-    assert code == 0
-    assert answer["found"] is None
-    assert [each["epsilon"] for each in answer["epsilons"]] == [1.5, 3.0]
-    code, out, _ = run("--epsilon", 3)
-    assert code == 0
-    assert "Use --epsilon" not in out

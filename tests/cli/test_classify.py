@@ -64,27 +64,6 @@ def test_labels_are_predicted_row_by_row_next_to_kept_columns(work, release, run
     assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "out.jsonl"]  # no statement, no temporary file
 
 
-def test_the_labels_are_those_of_the_library(work, release, run):
-    code, out, err = run("classify", "--distribution", release, "in.jsonl", "-q", "--json", "-o", "out.jsonl")
-    assert (code, err) == (0, "")
-    assert json.loads(out) == {"documents": COUNT, "out": "out.jsonl", "columns": ["predicted_topic"]}
-    texts = [each["text"] for each in rows("in.jsonl")]
-    predicted = [each["predicted_topic"] for each in rows("out.jsonl")]
-    assert predicted == dptext.TextDistribution.load(release).predict(texts).tolist()
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl.gz", ".parquet", ".txt"])
-def test_every_format_is_written(work, release, run, suffix):
-    pytest.importorskip("pyarrow")
-    kept = () if suffix == ".txt" else ("--keep", "topic")
-    code, _, err = run("classify", "--distribution", release, "in.jsonl", "-o", f"out{suffix}", *kept)
-    assert code == 0, err
-    keep = ["topic"] if kept else []
-    found = list(dptext.read_documents(f"out{suffix}", text="predicted_topic", keep=keep))
-    assert [each.text for each in found] == ["drinks", "rules"] * (COUNT // 2)
-    assert all(each.text == each.attributes["topic"] for each in found if kept)
-
-
 def test_rows_without_a_text_get_no_label_and_broken_ones_stop_the_command(work, release, run):
     how = ("classify", "--distribution", release, "gaps.jsonl", "-o", "out.jsonl")
     Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\nbroken\n')
@@ -111,11 +90,3 @@ def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, relea
     code, _, err = run(*how[:-1], release / "out.jsonl")
     assert code == 2
     assert "lies in the folder of the release" in err
-
-
-def test_encoding_and_separator_of_the_input_are_used(work, release, run):
-    Path("in.csv").write_bytes("text;who\ncup of tea;José\n".encode("cp1252"))
-    code, _, err = run("classify", "--distribution", release, "in.csv", "-o", "out.jsonl", "--keep", "who",
-                       "--encoding", "windows-1252")  # fmt: skip
-    assert code == 0, err
-    assert rows("out.jsonl") == [{"predicted_topic": "drinks", "who": "José"}]

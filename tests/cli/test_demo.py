@@ -86,13 +86,6 @@ def test_a_second_run_replaces_the_first_and_says_what_a_classifier_reaches(work
     assert random < 0.35
 
 
-@pytest.mark.slow
-def test_the_demo_needs_no_more_than_the_lean_environment(lean):
-    _, out, err = lean
-    assert err.endswith("set()\n"), err
-    assert "Guarantee" in out
-
-
 @pytest.mark.parametrize("name", ["people.jsonl", "pool.jsonl", "synthetic.jsonl"])
 def test_the_demo_does_not_overwrite_files_of_somebody_else(work, run, name):
     (work / "mine").mkdir()

@@ -1,6 +1,5 @@
 """``dptext embed`` in a shell as a user has it."""
 
-import errno
 import json
 import os
 import signal
@@ -12,10 +11,9 @@ import pytest
 
 import dptext
 from dptext.cli import main
-from dptext.cli.embed import parse_levels
 from dptext.embeddings import cooccurrence, sharing
 from dptext.ledger.ledger import Ledger
-from dptext.privacy.guarantee import Unit, as_approx
+from dptext.privacy.guarantee import as_approx
 from dptext.release.run import Charges
 
 MARKER = "qsecretq"
@@ -92,11 +90,6 @@ def test_a_folder_to_share(work, embed):
     assert "60" not in err  # neither rows nor users are counted
 
 
-def test_what_is_said_fits_into_80_columns(work, embed):
-    _, _, err = embed("in.jsonl", "-o", "x", "--level", "wish", "--levels", "strict=1,open=8", "--new-words", "1")
-    assert max(map(len, err.partition("Wrote")[0].splitlines())) <= 80
-
-
 def test_levels_have_their_statements(work, embed):
     options = ["--level", "wish", "--levels", "strict=1,open=8", "--json"]
     code, out, err = embed("in.jsonl", "-o", "shared", *options)
@@ -108,12 +101,6 @@ def test_levels_have_their_statements(work, embed):
     assert found["statement"] == found["statements"]["open"]
     assert statement_of("shared/privacy-strict.json").guarantee == dptext.ApproxDP(1.0, 1e-6)
     assert statement_of("shared/privacy.json").parameters["default_level"] == "strict"
-
-
-def test_a_level_that_is_none_is_an_error(work, embed):
-    code, _, err = embed("in.jsonl", "-o", "shared", "--level", "wish", "--levels", "strict=1")
-    assert (code, os.listdir()) == (2, ["in.jsonl"])
-    assert "a level must be one of " in err
 
 
 # -- who declared no level -------------------------------------------------------------------------------------
@@ -136,27 +123,6 @@ def test_new_words_are_learned_first_and_counted_in(work, embed):
     assert back.statement.epsilon == 108.0
 
 
-def test_a_document_as_unit(work, embed):
-    write("in.jsonl", 5, author=...)
-    code, _, err = embed("in.jsonl", "-o", "shared", "--unit", "document", "--epsilon", "1")
-    assert code == 0
-    assert "unit      document (one text; no promise to a person); relation: add/remove; central" in err
-    assert statement_of("shared/privacy.json").unit is Unit.DOCUMENT
-
-
-def test_several_inputs_make_one_release(work, embed):
-    Path("more").mkdir()
-    write("more/a.jsonl", 4)
-    write("more/b.jsonl", 4)
-    assert embed("in.jsonl", "more", "-o", "shared", "--seed", 3, "-q") == (0, "", "")
-    Path("all.jsonl").write_text(
-        "".join(Path(each).read_text() for each in ("in.jsonl", "more/a.jsonl", "more/b.jsonl"))
-    )
-    assert embed("all.jsonl", "-o", "one", "--seed", 3, "-q", "--processes", 2) == (0, "", "")
-    assert dptext.load_vectors("shared").fingerprint == dptext.load_vectors("one").fingerprint
-    assert "for tests only" in Path("one/README.md").read_text()
-
-
 def test_explain_verifies_the_folder(work, embed, run):
     assert embed("in.jsonl", "-o", "shared", "--level", "wish", "--levels", "strict=1,open=8", "-q")[0] == 0
     for file in ("shared", "shared/privacy.json", "shared/privacy-strict.json"):
@@ -173,16 +139,6 @@ def test_explain_verifies_the_folder(work, embed, run):
     assert "privacy-strict.json is not the file that config.json announces" in err
 
 
-def test_the_vectors_go_into_privatize(work, embed, run):
-    assert embed("in.jsonl", "-o", "shared", "-q")[0] == 0
-    code, _, _ = run("privatize", "in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--vectors", "shared", "-q")
-    assert code == 0
-    statement = statement_of("out.jsonl.privacy.json")
-    assert statement.parameters["vectors_release"] == statement_of("shared/privacy.json").release_id
-    both = dptext.statement_with_training(statement, dptext.load_vectors("shared"))
-    assert both.unit is Unit.USER
-
-
 # -- what it refuses ------------------------------------------------------------------------------------------
 
 
@@ -190,31 +146,17 @@ def test_the_vectors_go_into_privatize(work, embed, run):
     ("options", "code", "said"),
     [
         (["--user", "writer"], 1, "row 1: expected a column 'writer', the row has none"),
-        (["--text", "body"], 1, "row 1: expected a column 'body', the row has none"),
-        (["--level", "wishes", "--levels", "a=1"], 1, "expected a column 'wishes'"),
         (["--epsilon", "0"], 2, "epsilon"),
         (["--epsilon", "0.01"], 2, "below the floor of 0.05"),
-        (["--level", "wish", "--levels", "strict=0.01,open=8"], 2, "the epsilon of level 1 of 2 is 0.01, below"),
-        (["--epsilon", "nan"], 2, "epsilon"),
         (["--delta", "0"], 2, "delta"),
-        (["--delta", "1"], 2, "delta"),
-        (["--delta", "-1e-6"], 2, "delta"),
-        (["--limit", "1"], 2, "limit must be an integer of at least 2"),
-        (["--public-users", "0"], 2, "public_users must be an integer from 1"),
         (["--vectors", "nowhere.txt"], 4, "nowhere.txt"),
-        (["--processes", "0"], 2, "processes"),
         (["--unit", "document", "--user", "author"], 2, "--unit document protects no users"),
         (["--unit", "document", "--new-words", "1"], 2, "--new-words protects users"),
-        (["--unit", "person"], 2, "person"),
         (["--levels", "a=1"], 2, "must be given together"),
-        (["--level", "wish"], 2, "must be given together"),
         (["--level", "wish", "--levels", "a=1", "--epsilon", "8"], 2, "leave --epsilon out"),
         (["--level", "wish", "--levels", "a=1,a=2"], 2, "each name once"),
-        (["--level", "wish", "--levels", "a"], 2, "--levels expects NAME=EPSILON"),
         (["--new-words", "1", "--seed", "1"], 2, "takes no seed"),
-        (["--new-words", "-1"], 2, "epsilon"),
         (["--ledger", "none.ledger"], 4, "none.ledger"),
-        (["-o", "no/shared"], 4, "its folder does not exist"),
         (["-o", "in.jsonl"], 2, "is there already"),
     ],
 )
@@ -228,70 +170,12 @@ def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options
     assert os.listdir() == ["in.jsonl"]
 
 
-def test_who_is_protected_has_to_be_said(work, run):
-    code, _, err = run("embed", "in.jsonl", "-o", "shared", "--epsilon", 8)
-    assert (code, "--user COLUMN" in err) == (2, True)
-    code, _, err = run("embed", "in.jsonl", "-o", "shared", "--user", "author")
-    assert (code, "--epsilon is required" in err) == (2, True)
-
-
-def test_an_empty_corpus(work, embed):
-    Path("empty.jsonl").write_text("")
-    code, _, err = embed("empty.jsonl", "-o", "shared")
-    assert (code, "empty.jsonl holds no documents" in err) == (1, True)
-    assert not Path("shared").exists()
-
-
-def test_a_row_without_a_user(work, embed):
-    write("in.jsonl", 3, author=None)
-    code, _, err = embed("in.jsonl", "-o", "shared")
-    assert (code, "row 1 has no user" in err) == (1, True)
-    assert not Path("shared").exists()
-
-
-def test_a_broken_row_in_the_second_reading_leaves_nothing(work, embed):
-    with open("in.jsonl", "a") as stream:
-        stream.write("{\n")
-    code, _, err = embed("in.jsonl", "-o", "shared")
-    assert (code, "row 61" in err) == (1, True)
-    assert os.listdir() == ["in.jsonl"]
-
-
-def test_vectors_without_a_word(work, embed):
-    Path("numbers.txt").write_text("3.14 1 0\n42 0 1\n")
-    code, _, err = embed("in.jsonl", "-o", "shared", "--vectors", "numbers.txt")
-    assert code in (1, 2)
-    assert "word" in err
-    assert not Path("shared").exists()
-
-
-def test_a_word_that_the_copy_for_gensim_cannot_hold_leaves_it_out_and_is_named(work, embed):
-    odd = dptext.WordVectors(["the", " \u200e", "<unk>"], [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    dptext.save_vectors(odd, Path("odd"))
-    Ledger.create("book", epsilon=10, delta=1e-5)
-    code, _, err = embed("in.jsonl", "-o", "shared", "--vectors", "odd", "--ledger", "book")
-    assert (code, states()) == (0, ["released"])
-    assert sorted(os.listdir("shared")) == [name for name in FILES if name != "vectors.bin"]
-    assert "Note: no copy for gensim (vectors.bin) is written" in err
-    assert "row 1" in err
-    assert "vectors.bin" not in Path("shared/README.md").read_text()
-
-
 def test_texts_without_one_known_word_show_nothing(work, embed):
     """What is in the texts is private: that no word is known is neither an error nor a warning."""
     write("in.jsonl", 5, text="qwxz zzqx")
     silent = embed("in.jsonl", "-o", "a", "-q")
     write("in.jsonl", 5, text="the city of water")
     assert embed("in.jsonl", "-o", "b", "-q") == silent == (0, "", "")
-
-
-def test_a_large_delta_is_warned_of_once(work, embed):
-    code, _, err = embed("in.jsonl", "-o", "shared", "--delta", "1e-3")
-    assert code == 0
-    assert err.count("delta 0.001 is not below 1 / 100,000") == 1
-    assert "--public-users" in err
-    code, _, err = embed("in.jsonl", "-o", "other", "--delta", "1e-3", "--public-users", "500")
-    assert (code, "is not below" in err) == (0, False)
 
 
 def test_vectors_with_a_statement_about_others_are_refused_before_anything_is_read(work, embed):
@@ -331,23 +215,6 @@ def test_what_is_there_stays_without_force(work, embed):
 
 
 @pytest.mark.slow
-def test_standard_input(work, vectors):
-    command = [sys.executable, "-m", "dptext", "embed", "-", "-o", "shared", "--format", ".jsonl", "--vectors", vectors]
-    command += ["--user", "author", "--epsilon", "8"]
-    with open("in.jsonl") as stream:
-        done = subprocess.run(command, stdin=stream, capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert sorted(os.listdir("shared")) == FILES
-    with open("in.jsonl") as stream:
-        done = subprocess.run(
-            [*command, "-o", "again", "--new-words", "1"], stdin=stream, capture_output=True, text=True
-        )
-    assert done.returncode == 2
-    assert "--new-words reads the input twice" in done.stderr
-    assert not Path("again").exists()
-
-
-@pytest.mark.slow
 def test_an_interrupt_leaves_nothing(work, vectors):
     os.mkfifo("pipe.jsonl")
     command = [sys.executable, "-m", "dptext", "embed", "pipe.jsonl", "-o", "shared", "--vectors", vectors]
@@ -365,45 +232,6 @@ def test_an_interrupt_leaves_nothing(work, vectors):
 
 
 # -- the ledger -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_an_interrupt_when_the_folder_has_appeared_does_not_say_that_nothing_was_written(
-    work, embed, monkeypatch, force
-):
-    if force:
-        assert embed("in.jsonl", "-o", "shared")[0] == 0
-    rename = Path.rename
-
-    def interrupted(path, target):
-        rename(path, target)
-        if Path(target).name == "shared":
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", interrupted)
-        code, _, err = embed("in.jsonl", "-o", "shared", *["--force"] * force)
-    assert code == 130
-    assert "shared is in place, whole" in err
-    assert "nothing was written" not in err
-    assert sorted(os.listdir("shared")) == FILES
-    assert not [name for name in os.listdir() if name.startswith(".")]
-
-
-def test_a_disk_that_fails_is_not_taken_for_a_folder_of_somebody_else(work, embed, monkeypatch):
-    assert embed("in.jsonl", "-o", "shared")[0] == 0
-
-    opened = os.open
-
-    def fail(path, *arguments, **options):
-        if os.fspath(path).endswith("config.json"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return opened(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "open", fail)
-    code, _, err = embed("in.jsonl", "-o", "shared", "--force")
-    assert code == 4
-    assert os.strerror(errno.EIO) in err
 
 
 def test_a_ledger_charges_every_user_once_and_refuses(work, embed):
@@ -518,16 +346,6 @@ def test_the_reading_for_new_words_has_to_be_of_the_rows_that_are_charged_as_wel
     assert (code, "the input changed while it was being read" in err) == (3, True)
     assert states() == ["pending"]
     assert not Path("shared").exists()
-
-
-def test_a_ledger_and_a_seed_do_not_go_together(work, embed):
-    Ledger.create("book", epsilon=10)
-    code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book", "--seed", 1)
-    assert (code, "leave out --seed" in err) == (2, True)
-
-
-def test_levels_from_a_line():
-    assert parse_levels(["a = 1, b=2.5", "x=y=3"]) == {"a": 1.0, "b": 2.5, "x=y": 3.0}
 
 
 # -- what a budget buys ------------------------------------------------------------------------------------------------

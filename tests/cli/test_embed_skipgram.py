@@ -2,15 +2,12 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import dptext
-from dptext.cli import console, main
+from dptext.cli import main
 from dptext.embeddings.skipgram import Run
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import Unit
@@ -79,39 +76,11 @@ def test_a_folder_to_share(work, embed):
     assert not any(MARKER.encode() in Path("shared", name).read_bytes() for name in FILES)
 
 
-@pytest.mark.slow
-def test_levels_have_their_statements(work, embed):
-    options = ["--level", "wish", "--levels", "strict=1,open=8"]
-    code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, *options)
-    assert code == 0
-    assert "each user in at most 100% of them" in err
-    assert max(map(len, err.partition("Wrote")[0].splitlines())) <= 80
-    strict, everybody = statement_of("shared/privacy-strict.json"), statement_of("shared/privacy.json")
-    assert 0.9 < strict.epsilon <= 1.0
-    assert 7.9 < everybody.epsilon <= 8.0
-    assert everybody.parameters["default_level"] == "strict"
-    assert strict.parameters["sampling_rate"] < 1
-
-
 def test_a_pair_as_unit_is_named_for_what_it_is(work, embed):
     code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, "--unit", "pair")
     assert code == 0
     assert "unit      pair of neighbouring words (no promise to a text or a person);" in err
     assert statement_of("shared/privacy.json").unit is Unit.EXAMPLE
-
-
-def test_new_words_are_learned_first_and_counted_in(work, embed):
-    pytest.importorskip("opendp")
-    rows = [json.loads(line) for line in Path("in.jsonl").read_text().splitlines()]
-    rows = [row | {"author": f"{MARKER}{n % 40}"} for n, row in enumerate(rows)]  # enough for the noise on their number
-    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ["--new-words", 100]
-    code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, *options)
-    assert code == 0
-    assert "promise   epsilon 108, delta 2e-06\n" in err
-    back = dptext.load_vectors("shared")
-    assert "zyzzogeton" in back.words[300:]
-    assert 107.9 < back.statement.epsilon <= 108
 
 
 def test_a_ledger_charges_every_user_once(work, embed):
@@ -150,17 +119,6 @@ def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options
     assert os.listdir() == ["in.jsonl"]
 
 
-def test_progress_shows_steps_and_what_is_spent(work, embed, monkeypatch):
-    shown = []
-    monkeypatch.setattr(console.Bar, "is_visible", property(lambda _bar: True))
-    monkeypatch.setattr(console.Bar, "step", lambda _bar, done, steps, what: shown.append((done, steps, what)))
-    assert embed("in.jsonl", "-o", "shared", *LITTLE, "-q") == (0, "", "")
-    assert [(done, steps) for done, steps, _ in shown] == [(n, 5) for n in range(6)]
-    spent = [float(what.split()[2]) for _, _, what in shown]
-    assert spent == sorted(spent)
-    assert (spent[0], spent[-1]) == (0.0, 8.0)  # 7.99..., never rounded down
-
-
 # -- interruptions ------------------------------------------------------------------------------------------------
 
 
@@ -170,35 +128,6 @@ def test_a_checkpoint_that_is_there_is_not_overwritten(work, embed):
     assert (code, "is there already" in err, Path("run").read_text()) == (2, True, "mine")
     code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, "--checkpoint", "run", "--resume")
     assert (code, "no checkpoint" in err) == (1, True)
-
-
-@pytest.mark.slow
-def test_an_interrupted_training_goes_on(work, vectors):
-    command = [sys.executable, "-m", "dptext", "embed", "in.jsonl", "-o", "shared", "--vectors", vectors]
-    command += [
-        "--user",
-        "author",
-        "--epsilon",
-        "8",
-        *LITTLE,
-        "--steps",
-        "100000",
-        "--checkpoint",
-        "run",
-        "--seed",
-        "1",
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        while not Path("run").exists():
-            assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(600) == 130
-        said = process.stderr.read()
-    assert "dptext: interrupted\n" in said
-    assert "what is done is kept in run (private): run the same command with --resume to go on" in said
-    assert sorted(os.listdir()) == ["in.jsonl", "run"]
-    assert Path("run").stat().st_mode & 0o777 == 0o600
-    assert MARKER.encode() not in Path("run").read_bytes()
 
 
 def test_a_resumed_training_ends_where_an_uninterrupted_one_does(work, embed, monkeypatch):

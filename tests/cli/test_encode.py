@@ -93,23 +93,6 @@ def test_a_file_of_vectors_with_ids_and_a_statement(work, encode):
     assert sorted(os.listdir()) == ["in.jsonl", "out.parquet", "out.parquet.privacy.json", "public.jsonl"]
 
 
-def test_public_texts_fit_the_projection_and_are_named(work, encode):
-    code, out, err = encode("in.jsonl", "-o", "out.parquet", "--public", "public.jsonl", "--json")
-    assert code == 0
-    assert "Fitting centre and projection on 40 public texts" in err
-    found = json.loads(out)
-    assert found["documents"] == 6
-    statement = dptext.PrivacyStatement.from_json(json.dumps(found["statement"]))
-    assert (statement.parameters["projection"], statement.parameters["width"]) == ("pca", 16)
-    assert (statement.parameters["public_data"], statement.parameters["public_texts"]) == ("public.jsonl", 40)
-    assert any("'public.jsonl' (40 texts)" in each for each in statement.assumptions)
-    code, _, err = encode("in.jsonl", "-o", "b.parquet", "--public", "public.jsonl", "--public-label", "label")
-    assert (code, "--public-label is for --compare" in err) == (2, True)
-    code, _, err = encode("in.jsonl", "-o", "b.parquet", "--public", "in.jsonl")
-    assert (code, "is also an input" in err) == (2, True)
-    assert not [name for name in os.listdir() if "b.parquet" in name]
-
-
 def test_a_saved_encoder_makes_vectors_of_the_same_kind(work, encode, run):
     assert encode("in.jsonl", "-o", "a.parquet", "--save", "dev", "--seed", 5, "-q")[0] == 0
     assert encode("in.jsonl", "-o", "b.parquet", "--encoder", "dev", "--seed", 5, "-q")[0] == 0
@@ -178,13 +161,6 @@ def test_a_folder_goes_to_a_folder(work, encode):
     assert (code, "is of another run" in err) == (2, True)
 
 
-def test_a_seed_is_said(work, encode):
-    encode("in.jsonl", "-o", "a.parquet", "--seed", 3, "-q")
-    encode("in.jsonl", "-o", "b.parquet", "--seed", 3, "-q")
-    assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
-    assert statement_of("a.parquet").seeded
-
-
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)
 def test_a_protocol_as_published_is_refused_with_its_true_epsilon(work, encode, name):
     command = ["in.jsonl", "-o", "out.parquet", "--epsilon", "2", "--randomizer", name.lower()]
@@ -242,18 +218,6 @@ def release(work, encode):
         return "out.parquet"
 
     return make
-
-
-def test_the_statement_is_explained(release, run):
-    out = release("--keep", "id!")
-    code, text, _ = run("explain", out)
-    assert code == 0
-    assert "Neighbours are any two texts" in " ".join(text.split())
-    assert "the number of texts, and their order" in text
-    assert "the column 'id', as it was" in text
-    assert "verified" in text
-    assert "None" not in text
-    assert max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.slow

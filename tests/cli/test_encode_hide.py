@@ -1,7 +1,6 @@
 """``dptext encode --hide``: train, apply, and say who is not protected."""
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -73,19 +72,6 @@ def test_without_public_rows_it_asks_before_it_trains(work, run, monkeypatch):
     assert not Path("out.parquet").exists()
 
 
-def test_a_missing_column_is_an_error_before_the_training(work, run):
-    os.rename("in.jsonl", "in.txt")  # the format is that of IN alone
-    public = "--train", "public.jsonl", "--format", ".jsonl"
-    Path("public.csv").write_text("text,stars\nmusic,4\n")
-    code, _, err = hide(run, *public, "--hide", "income", name="in.txt")
-    assert (code, "public.jsonl" in err, "expected a column 'income'" in err) == (1, True, True)
-    code, _, err = hide(run, "--train", "public.csv", "--format", ".jsonl", name="in.txt")
-    assert (code, "public.csv" in err, "expected a column 'topic'" in err) == (1, True, True)
-    code, _, err = hide(run, "--format", ".jsonl", "--hide", "income", name="in.txt")
-    assert (code, "in.txt" in err, "expected a column 'income'" in err) == (1, True, True)
-    assert not Path("out.parquet").exists()
-
-
 @pytest.mark.slow
 def test_without_public_rows_it_says_loudly_who_is_not_protected(work, run):
     code, out, err = hide(run, "--hide", "age", "--keep", "id!", "--json")
@@ -116,24 +102,6 @@ def test_public_rows_are_trained_on_and_named(work, run):
     first = Path("out.parquet").read_bytes()
     assert hide(run, "--train", "public.jsonl", "--seed", 3, "--force")[0] == 0
     assert Path("out.parquet").read_bytes() == first
-
-
-def test_csv_and_parquet_and_a_recurrent_encoder(work, run):
-    import pandas
-
-    rows = pandas.read_json("in.jsonl", lines=True)
-    rows.to_csv("in.csv", index=False)
-    rows.to_parquet("in.parquet")
-    for name in ("in.csv", "in.parquet"):
-        code, _, err = hide(run, "--hide", "age", "--force", name=name)
-        assert code == 0, err
-    code, _, err = hide(run, "--encoder", "gru", "--train", "public.jsonl", "--force", "--save", "device")
-    assert code == 0, err
-    assert "autoencoder, loss per word" in err
-    assert statement().parameters["encoder"] == "GRU"
-    assert sorted(each.name for each in Path().glob("device*")) == ["device"]  # no checkpoint is left
-    code, _, err = run("encode", "in.jsonl", "-o", "again.parquet", "--encoder", "device")
-    assert code == 0, err
 
 
 def test_an_interrupted_training_says_where_it_is_kept_and_goes_on(work, run, monkeypatch):

@@ -156,17 +156,3 @@ def test_a_file_that_cannot_be_audited_keeps_no_other_from_it(own, run):
     code, out, err = run("audit", own / "outs", "--vectors", own / "public", "--json")
     assert (code, "1 of 2 files could not be audited; a.jsonl" in err) == (1, True)
     assert [each["refuted"] for each in json.loads(out).values()] == [False, None]
-
-
-def test_a_bank_is_no_release(made, run):
-    code, _, err = run("explain", made / "bank")
-    assert code == 2
-    assert "public texts, which has no guarantee" in err
-
-
-def test_vectors_that_are_not_whole_are_not_called_verified(made, run, tmp_path):
-    part = tmp_path / "part"
-    shutil.copytree(made / "learned", part)
-    (part / "vectors.safetensors").unlink()
-    code, _, err = run("explain", part)
-    assert (code, "vectors.safetensors is missing" in err) == (1, True)

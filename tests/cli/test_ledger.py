@@ -80,15 +80,6 @@ def test_show_fits_into_eighty_columns_and_names_nobody(run, filled, monkeypatch
     assert [row[-1] for row in rows] == ["100", "10", "10"]
 
 
-def test_show_of_an_empty_ledger(run):
-    Ledger.create("my.ledger", releases=1)
-    code, out, _ = run("show", "my.ledger")
-    assert code == 0
-    assert "none yet; the first one fixes the unit" in out
-    assert json.loads(run("show", "my.ledger", "--json")[1])["terms"] is None
-    assert run("show", "my.ledger", "--quiet") == (0, "", "")
-
-
 def test_show_as_json(run, filled):
     code, out, err = run("show", "my.ledger", "--json")
     assert (code, err) == (0, "")

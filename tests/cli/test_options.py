@@ -84,15 +84,6 @@ def test_every_command_has_one_example(name):
     assert COMMANDS[name].help.count(f"Example: dptext {name}") == 1
 
 
-def test_a_command_alone_is_the_same_as_among_all():
-    everything = typer.main.get_command(program(["--version"])).commands
-    for name in ("demo", "ledger"):
-        alone = typer.main.get_command(program([name, "--help"])).commands
-        assert list(alone) == [name]
-        assert alone[name].help == everything[name].help
-    assert len(everything) == 15
-
-
 @dataclass(frozen=True, kw_only=True)
 class Several:
     """Of some command."""

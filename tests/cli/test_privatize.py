@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -87,15 +86,6 @@ def test_a_folder_goes_to_a_folder_file_by_file(work, privatize):
     assert len(read("private/a.jsonl")) == 3
 
 
-def test_a_pattern_goes_to_one_file(work, privatize):
-    write("texts/b.jsonl", 2, start=10)
-    write("texts/a.jsonl", 3)
-    assert privatize("texts/*.jsonl", "in.jsonl", "-o", "all.csv", "--keep", "id!")[0] == 0
-    with open("all.csv") as stream:
-        ids = [line.rstrip().rsplit(",", 1)[1] for line in stream]
-    assert ids == ["id", "0", "1", "2", "10", "11", *map(str, range(6))]
-
-
 # -- pipes ----------------------------------------------------------------------------------------------------
 
 
@@ -113,21 +103,6 @@ def test_standard_input_to_standard_output(work, vectors):
     assert statement.data_sha256 == file_digest("out.jsonl")
 
 
-def test_a_named_pipe_is_read_once(work, privatize):
-    os.mkfifo("pipe.jsonl")
-    data = (work / "in.jsonl").read_bytes()
-
-    def feed():
-        with open("pipe.jsonl", "wb") as stream:
-            stream.write(data)
-
-    thread = threading.Thread(target=feed, daemon=True)
-    thread.start()
-    assert privatize("pipe.jsonl", "-o", "out.jsonl", "-q")[0] == 0
-    thread.join(600)
-    assert len(read("out.jsonl")) == 6
-
-
 # -- bad rows, unknown words ----------------------------------------------------------------------------------
 
 
@@ -143,20 +118,6 @@ def test_bad_rows_are_told_and_listed(work, privatize):
     assert json.loads(out)["skipped"] == 1
     assert [row["first"] for row in read("out.jsonl.rejects.jsonl")] == [7]
     assert MARKER not in err + (work / "out.jsonl.rejects.jsonl").read_text()
-
-
-def test_many_unknown_words_are_told_to_the_owner_alone(work, privatize):
-    with open("foreign.jsonl", "w") as stream:
-        stream.write(json.dumps({"text": "läkaren ljög för honom"}) + "\n")
-    code, _, err = privatize("foreign.jsonl", "-o", "out.jsonl")
-    assert code == 0
-    assert "100% of the words are unknown to these vectors" in err
-    statement = (work / "out.jsonl.privacy.json").read_text()
-    assert "100%" not in statement
-    assert "unknown to these" not in statement
-    with open("known.jsonl", "w") as stream:
-        stream.write(json.dumps({"text": "the man said that he was of the city"}) + "\n")
-    assert "unknown to these" not in privatize("known.jsonl", "-o", "out2.jsonl")[2]
 
 
 # -- interruptions --------------------------------------------------------------------------------------------
@@ -260,14 +221,6 @@ def test_a_seeded_release_is_none_for_a_ledger(work, privatize):
     assert not [name for name in os.listdir() if "a.jsonl" in name]
 
 
-def test_a_run_that_fails_at_once_costs_nothing(work, privatize):
-    ledger("create", "l.db", "--releases", 1)
-    with open("in.jsonl", "a") as stream:
-        stream.write("{\n")
-    assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "-q")[0] == 1
-    assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--on-error", "skip", "-q")[0] == 0
-
-
 @pytest.mark.slow
 def test_two_processes_at_the_same_rows_one_wins(work, vectors):
     ledger("create", "l.db", "--releases", 1)
@@ -298,23 +251,6 @@ def test_a_killed_run_is_charged_once(work, vectors):
     assert subprocess.run([*command, "--resume"]).returncode == 0
     (release,) = dptext.ledger.ledger.Ledger("l.db").releases()
     assert release.state == "released"
-
-
-def test_an_empty_file_in_a_folder_is_left_out_and_said(work, privatize):
-    for name in ("a", "c"):
-        write(f"texts/{name}.jsonl", 2)
-    (work / "texts" / "b.jsonl").write_text("")
-    code, _, err = privatize("texts", "-o", "private")
-    assert code == 0
-    assert "texts/b.jsonl holds no documents and is left out" in err
-    assert not os.path.exists("private/b.jsonl")
-
-
-def test_outputs_within_the_folder_of_inputs_are_no_inputs(work, privatize):
-    write("texts/a.jsonl", 2)
-    assert privatize("texts", "-o", "texts/private/", "-q")[0] == 0
-    assert privatize("texts", "-o", "texts/private/", "-q", "--force")[0] == 0
-    assert sorted(os.listdir("texts/private")) == ["a.jsonl", "a.jsonl.privacy.json"]
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.cli import main
 from dptext.ledger.ledger import Ledger
 
 MARKER = "qsecretq"
@@ -89,27 +88,6 @@ def test_what_comes_out_is_of_the_bank_and_as_the_unit_says(work, privatize, opt
     assert "8, pure, for a " in before and "blindly it is 0.34%" in before
     assert max(map(len, before.splitlines())) <= 80
     assert MARKER not in (work / "out.jsonl").read_text() + err
-
-
-def test_folders_quiet_json_and_a_resumed_run(work, privatize):
-    for name in ("a.jsonl", "deep/b.jsonl"):
-        write(f"texts/{name}")
-    assert privatize("texts", "-o", "private", "--quiet") == (0, "", "")
-    os.remove("private/a.jsonl")
-    os.remove("private/a.jsonl.privacy.json")
-    code, out, err = privatize("texts", "-o", "private", "--resume", "--json")
-    assert (code, json.loads(out)["documents"]) == (0, 4)
-    assert "deep/b.jsonl exists already and is left unchanged" in err
-    for other in (["--unit", "document"], ["--set", "size=2"]):
-        code, _, err = privatize("texts", "-o", "private", "--resume", *other)
-        assert (code, "is of another run" in err) == (2, True)
-
-
-def test_a_pipe_gets_what_the_file_gets(work, folder, capfdbinary):
-    given = ["--mechanism", "bank", "--bank", folder, "--epsilon", "8", "--seed", "4", "-q"]
-    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", *given]) == 0
-    assert main(["privatize", "in.jsonl", "-o", "-", "--statement", "s.json", *given]) == 0
-    assert capfdbinary.readouterr().out == (work / "out.jsonl").read_bytes()
 
 
 def test_a_ledger_charges_the_sentences_that_a_document_may_have(work, privatize):

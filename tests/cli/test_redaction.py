@@ -44,15 +44,6 @@ def test_pieces_become_placeholders_and_the_list_stays_with_its_owner(run, work)
     assert SECRET not in shown + said
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"), [(["--redact"], ("<phone>",)), (["--redact-list", "list.txt"], ("<listed>",))]
-)
-def test_only_what_is_asked_for_is_redacted(run, work, more, expected):
-    assert privatize(run, *more)[0] == 0
-    out = (work / "out.csv").read_text()
-    assert {kind for kind in ("<phone>", "<listed>") if kind in out} == set(expected)
-
-
 def test_names_are_not_recognised_by_patterns_and_the_statement_says_so(run, work):
     code, _, said = run(
         "privatize", "in.csv", "-o", "out.csv", "--vectors", "small.txt", "--epsilon", 3, "--force", "--redact"

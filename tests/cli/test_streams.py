@@ -145,15 +145,6 @@ def test_a_statement_with_a_number_or_a_nesting_of_any_length_is_one_line(tmp_pa
     assert captured.err.count("\n") == 1
 
 
-def test_no_sentence_of_a_statement_steers_a_terminal(work, capsys):
-    statement = dptext.PrivacyStatement.from_json((work / "s.json").read_text())
-    (work / "steers.json").write_text(statement.replace(exposed=("\x1b[2J" + "\t" * 100_000 + "layout",)).to_json())
-    assert main(["explain", str(work / "steers.json")]) == 0
-    out = capsys.readouterr().out
-    assert "[2J layout" in out
-    assert "\x1b" not in out
-
-
 def test_what_nobody_foresaw_is_one_line_without_its_text(work, capsys, monkeypatch):
     def fault(*_, **__):
         raise ZeroDivisionError("what somebody wrote")

@@ -5,7 +5,6 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import dptext
@@ -106,23 +105,6 @@ def test_labels_that_no_row_has_are_refused_before_anything_is_spent(synthesize)
     assert Ledger("book").left(f"{MARKER}3").spent == 4.0
 
 
-def test_the_labels_of_standard_input_are_checked_too(synthesize, monkeypatch):
-    class Pipe:
-        buffer = io.BytesIO(Path("in.jsonl").read_bytes())
-
-    monkeypatch.setattr(sys, "stdin", Pipe)
-    code, _, err = synthesize("-", "--format", ".jsonl", *MADE[1:], how=with_labels("taxes"))
-    assert code == 2
-    assert "no row of IN has one of the --labels" in err
-
-
-def test_one_label_is_enough_for_a_script_and_it_reads_no_count(synthesize):
-    code, _, err = synthesize(*MADE, how=with_labels("drinks,Rules"))
-    assert code == 0
-    assert "rows have" not in err
-    assert "'rules'" not in err
-
-
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
 def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkeypatch, answer, code):
     monkeypatch.setattr("dptext.cli.labels.can_ask", lambda: True)
@@ -178,13 +160,6 @@ def test_label_descriptions_that_do_not_fit_get_one_clear_line(synthesize, label
     assert not list(Path().glob("made*"))
 
 
-def test_each_column_is_counted(synthesize, monkeypatch):
-    several = (*with_labels("drinks,rules"), "--label", "author", "--labels", "nobody")
-    code, _, err = synthesize(*MADE, how=(*several[2:], "--unit", "document"))
-    assert code == 2
-    assert "one of the --labels of 'author'." in err
-
-
 @pytest.mark.parametrize("labels", ["LABEL1,LABEL2", "drinks,LABEL2"])
 def test_placeholders_of_advise_are_refused(synthesize, labels):
     for plan in ([], ["--plan", "--people", "9"]):
@@ -194,21 +169,6 @@ def test_placeholders_of_advise_are_refused(synthesize, labels):
     code, _, err = synthesize(*MADE, "--licence", "LICENCE")
     assert code == 2
     assert "--licence LICENCE is a placeholder" in err
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl.gz"])
-def test_every_format(synthesize, suffix):
-    assert synthesize("in.jsonl", "-o", f"made{suffix}", "-n", "10", "-q") == (0, "", "")
-    assert len(rows(f"made{suffix}")) == 10
-
-
-def test_plain_lines_hold_no_labels(synthesize):
-    code, _, err = synthesize("in.jsonl", "-o", "made.txt", "-n", "10")
-    assert code == 2
-    assert "cannot hold kept columns" in err
-    how = [*HOW[:2], *HOW[6:]]
-    assert synthesize("in.jsonl", "-o", "made.txt", "-n", "10", "-q", how=how)[0] == 0
-    assert len(Path("made.txt").read_text().splitlines()) == 10
 
 
 def test_more_texts_of_an_earlier_description_for_nothing(synthesize, run):
@@ -314,20 +274,6 @@ def test_a_local_model_writes(synthesize, tiny_model_folder):
     assert len(rows("made.jsonl")) == 3
 
 
-def test_a_plan_reads_nothing_private(run, work):
-    Path("in.jsonl").unlink()
-    arguments = (
-        "synthesize", "--plan", "--people", "500", "--public", "pool.txt", "--label", "topic", "--labels", "a,b",
-        "--features", "words",
-    )  # fmt: skip
-    code, out, err = run(*arguments)
-    assert code == 0, err
-    assert run(*arguments)[1] == out  # nobody is to choose among predictions
-    assert "epsilon" in out
-    assert "users until" in out
-    assert max(map(len, out.splitlines())) <= 80
-
-
 def test_a_plan_predicts_accuracy_where_public_texts_have_labels(run, work):
     texts = Path("pool.txt").read_text().splitlines()
     labelled = [{"text": text, "topic": "drinks" if text.split()[0] in DRINKS else "rules"} for text in texts]
@@ -346,18 +292,6 @@ def test_a_plan_predicts_accuracy_where_public_texts_have_labels(run, work):
     assert "Agreement is with the noise-free labels" in " ".join(out.split())
     few = ("--people", "5", *arguments[2:], "--public-label", "topic")
     assert "Warning: 5 people are too few" in " ".join(run("synthesize", "--plan", *few)[1].split())
-
-
-@pytest.mark.parametrize(("described", "is_far"), [((DRINKS[0], RULES[0]), False), (("ship", "sail"), True)])
-def test_a_pool_far_from_the_label_descriptions_is_said_before_the_release(synthesize, described, is_far):
-    kinds = [*((word, 0) for word in DRINKS), *((word, 1) for word in RULES), ("ship", 2), ("sail", 2)]
-    rows = [(word, np.eye(3)[kind] + 0.1 * np.sin(n + np.arange(3))) for n, (word, kind) in enumerate(kinds)]
-    Path("vectors.txt").write_text("".join(f"{word} {' '.join(map(str, vector))}\n" for word, vector in rows))
-    labels = "drinks={},rules={}".format(*described)
-    how = ("--user", "author", "--label", "topic", "--labels", labels, "--epsilon", "4", "--features", "vectors.txt")
-    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "40", how=how)
-    assert code == 0, err
-    assert ("no texts like the described labels" in " ".join(err.split())) == is_far
 
 
 @pytest.mark.parametrize(
@@ -384,14 +318,6 @@ def test_bad_usage_gets_one_clear_line(synthesize, arguments, message):
     assert not list(Path().glob("made*"))
 
 
-def test_a_generator_without_a_pool_leaves_nothing(run, work):
-    server = ("--generator", "http://localhost:1/v1", "--model", "tiny")
-    code, _, err = run("synthesize", "in.jsonl", "-o", "made.jsonl", "-n", "5", *server, *HOW)
-    assert code == 2
-    assert "--public POOL" in err
-    assert not list(Path().glob("made*"))
-
-
 def test_what_was_decided_at_the_release_is_not_asked_of_a_draw(synthesize):
     """Nothing of it would happen: a budget, or a label, would be taken for the corpus' own."""
     assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5")[0] == 0
@@ -405,15 +331,6 @@ def test_what_was_decided_at_the_release_is_not_asked_of_a_draw(synthesize):
         assert f"{option[0]} cannot change" in err
     assert not Path("more.jsonl").exists()
     assert synthesize(*draw, how=())[0] == 0
-
-
-def test_bad_rows_are_named_or_left_out(synthesize, work):
-    with open("in.jsonl", "a") as stream:
-        stream.write('{"text": "tea", "author": null, "topic": "drinks"}\n')
-    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5")
-    assert code == 1
-    assert "row 301 has no user" in err
-    assert not list(Path().glob("made*"))
 
 
 def test_rows_that_are_left_out_are_counted_and_listed_for_the_owner(synthesize, work):

@@ -86,19 +86,6 @@ def test_what_is_no_regular_file_is_refused(write, command):
     assert "is a folder: name a file in it" in err
 
 
-@pytest.mark.parametrize("command", ["privatize", "encode", "embed"])
-def test_a_device_is_no_place(write, command):
-    code, err = write(command, os.devnull)
-    assert code == 2, err
-
-
-@pytest.mark.parametrize("command", ENDING)
-def test_a_missing_folder_is_found_out_first(write, command):
-    code, err = write(command, f"none/out{ENDING[command]}")
-    assert code == 4
-    assert "its folder does not exist; create it first" in err
-
-
 @pytest.mark.parametrize("command", ["privatize", "encode"])
 @pytest.mark.parametrize("beside", ["{}", "{}.privacy.json", "{}.rejects.jsonl", ".{}.rows", ".{}.job", ".{}.made"])
 def test_neither_ledger_nor_input_is_overwritten(write, command, beside):
@@ -113,17 +100,6 @@ def test_neither_ledger_nor_input_is_overwritten(write, command, beside):
     code, err = write(command, out)
     assert code == 2
     assert "is the same file as IN: choose another name" in err
-
-
-@pytest.mark.parametrize("command", ["privatize", "encode"])
-@pytest.mark.parametrize("name", ["rows", "made", "job"])
-def test_a_link_among_the_hidden_files_is_refused(write, command, name):
-    out = f"out{ENDING[command]}"
-    Path("victim").write_text("years of work")
-    Path(f".{out}.{name}").symlink_to("victim")
-    code, err = write(command, out)
-    assert code == 2
-    assert f"'.{out}.{name}' is a link" in err
 
 
 def test_an_output_is_no_other_input(write, vectors):
