@@ -122,17 +122,9 @@ def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkey
         assert "rows have" not in err
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        ["--labels", "drinks=tea and milk, rules=tax and law"],
-        ["--labels-file", '{"drinks": "tea, milk", "rules": "tax, law"}'],
-    ],
-)
-def test_label_descriptions_are_kept_with_the_description(synthesize, labels):
-    if labels[0] == "--labels-file":
-        Path("labels.json").write_text(labels[1])
-        labels = ["--labels-file", "labels.json"]
+def test_label_descriptions_are_kept_with_the_description(synthesize):
+    Path("labels.json").write_text('{"drinks": "tea, milk", "rules": "tax, law"}')
+    labels = ["--labels-file", "labels.json"]
     how = ("--user", "author", "--label", "topic", "--epsilon", "4", "--features", "words", *labels)
     code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", how=how)
     assert code == 0, err
@@ -145,8 +137,6 @@ def test_label_descriptions_are_kept_with_the_description(synthesize, labels):
 @pytest.mark.parametrize(
     ("labels", "code", "message"),
     [
-        (["--label", "topic", "--labels", "drinks=tea,rules"], 2, "--labels-file"),
-        (["--label", "topic", "--labels", "drinks=tea,drinks=milk"], 2, "describe every label once"),
         (["--labels-file", "none.json"], 4, "cannot be read"),
         (["--labels-file", "pool.txt"], 1, "not JSON"),
         (["--labels-file", "pool.txt", "--labels", "a"], 2, "leave out --labels"),

@@ -43,9 +43,6 @@ _COMMANDS = {  # command: module
 _SHARED_OPTIONS = ("as_json", "quiet", "verbose")
 
 
-# -- from functions to commands ----------------------------------------------------------------------------------
-
-
 class ReaderLeftError(Exception):
     """Standard output is a closed pipe; typer would turn the `BrokenPipeError` into an exit code."""
 
@@ -157,9 +154,6 @@ def _for_typer(parameter: Parameter) -> Parameter:
     return Parameter(parameter.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotated[kind, info])
 
 
-# -- options of the program ----------------------------------------------------------------------------------------
-
-
 def _print_version(value: bool) -> None:
     if value:
         typer.echo(f"dptext {version('dptext')}")
@@ -199,9 +193,6 @@ def _common(
 
     Example: dptext demo
     """
-
-
-# -- running ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -87,9 +87,6 @@ def calibrate(
         _calibrate_words(words, epsilon, output)
 
 
-# -- words ---------------------------------------------------------------------------------------------------------
-
-
 def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: options.Output) -> None:
     name = check_choice("mechanism", words.mechanism.lower(), MECHANISMS)
     vectors = load_vectors(words.vectors, limit=words.limit)
@@ -187,9 +184,6 @@ def _percent(share: float) -> str:
         if share >= smallest:
             return f"{share:.{places}%}"
     return f"{share:.1g}"
-
-
-# -- a bank --------------------------------------------------------------------------------------------------------
 
 
 def _calibrate_bank(texts: BankOptions, epsilons: Sequence[float], output: options.Output) -> None:

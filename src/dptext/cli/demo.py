@@ -6,7 +6,6 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -72,15 +71,12 @@ def demo(
         lambda: {
             "out": str(sample.synthetic),
             "statement": json.loads(release.statement.to_json()),
-            "accuracy": {name.value: share for name, share in accuracy.items()},
+            "accuracy": accuracy,
         },
         lambda: _show(sample, release, distribution, accuracy),
     )
     for doubt in release.doubts:
         output.say(f"Note: {doubt}.")
-
-
-# -- the sample ----------------------------------------------------------------------------------------------------
 
 
 class _Utterance(NamedTuple):
@@ -131,20 +127,7 @@ def _read_bundled(name: str) -> list[_Utterance]:
     return [_Utterance(str(document.text), str(document.label)) for document in documents]
 
 
-# -- output --------------------------------------------------------------------------------------------------------
-
-
-class _Training(StrEnum):
-    """The texts that a classifier learns from."""
-
-    SYNTHETIC = "the synthetic texts"
-    REAL = "the private texts themselves"
-    NAMES = "public texts labelled by the names of the intents (epsilon 0)"
-    RANDOM = "the synthetic texts with random intents"
-    NOTHING = "no text: the released distribution as a classifier"
-
-
-def _show(sample: _Sample, release: Release, distribution: TextDistribution, accuracy: dict[_Training, float]) -> None:
+def _show(sample: _Sample, release: Release, distribution: TextDistribution, accuracy: dict[str, float]) -> None:
     texts: dict[str, list[str]] = {name: [] for name in distribution.labels.names}
     for text, label in zip(release.texts, release.labels, strict=True):
         texts[str(label)].append(str(text))
@@ -156,7 +139,7 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
     rows = [[name, f"{shares[name]:.1%}", ", ".join(hints[name])] for name in hints]
     print_table(("intent", "share", words), rows, title="The released distribution", wide=words)
     title = f"Utility: accuracy on {len(sample.test):,} other real utterances"
-    rows = [[name.value, f"{share:.1%}"] for name, share in accuracy.items()]
+    rows = [[name, f"{share:.1%}"] for name, share in accuracy.items()]
     print_table(("classifier trained on", "accuracy"), rows, title=title)
     intents: dict[str, set[str]] = {}
     for utterance in sample.public:
@@ -183,10 +166,7 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
     )
 
 
-# -- utility -------------------------------------------------------------------------------------------------------
-
-
-def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution) -> dict[_Training, float]:
+def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution) -> dict[str, float]:
     texts, labels = [text or "" for text in release.texts], np.array(release.labels)
     shuffled = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]
     public, names = [row.text for row in sample.public], distribution.labels.names
@@ -194,11 +174,11 @@ def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution)
     private, intents = ([getattr(row, name) for row in sample.private] for name in ("text", "intent"))
     test = [row.text for row in sample.test]
     predictions = {
-        _Training.SYNTHETIC: _predict(texts, labels.tolist(), test),
-        _Training.REAL: _predict(private, intents, test),
-        _Training.NAMES: _predict(public, named, test),
-        _Training.RANDOM: _predict(texts, shuffled.tolist(), test),
-        _Training.NOTHING: distribution.predict(test).tolist(),
+        "the synthetic texts": _predict(texts, labels.tolist(), test),
+        "the private texts themselves": _predict(private, intents, test),
+        "public texts labelled by the names of the intents (epsilon 0)": _predict(public, named, test),
+        "the synthetic texts with random intents": _predict(texts, shuffled.tolist(), test),
+        "no text: the released distribution as a classifier": distribution.predict(test).tolist(),
     }
     true = [row.intent for row in sample.test]
     return {source: float(np.mean(np.array(predicted) == true)) for source, predicted in predictions.items()}

@@ -219,9 +219,7 @@ def _check(
         "--ledger charges the users of the final input, and steps before an interruption may have used others: leave "
         "out --checkpoint": has_ledger and training.checkpoint,
     }
-    for message, is_wrong in checks.items():
-        if is_wrong:
-            raise ParameterError(message)
+    options.check_all(checks)
     options.check_user(protection.unit, protection.user)
 
 
@@ -238,9 +236,6 @@ def parse_levels(levels: Sequence[str]) -> dict[str, float]:
             raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
         parsed[name] = epsilon
     return parsed
-
-
-# -- learning ------------------------------------------------------------------------------------------------------
 
 
 def _learn_words(

@@ -25,7 +25,7 @@ from dptext.release.run import is_released
 from dptext.representations.files import check_output_columns, encode_file
 from dptext.representations.published.protocols import Published
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.registry import ON_NEWS, PUBLISHED_ONLY, RANDOMIZERS, Kept, kind_named
+from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, Kept, kind_named
 from dptext.validation import did_you_mean, display_value
 from dptext.vectors.formats import KNOWN_VECTORS
 
@@ -140,9 +140,6 @@ def encode(
         )
 
 
-# -- comparison of epsilons on public texts ------------------------------------------------------------------------
-
-
 def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> None:
     if not encoding.public or encoding.public_label is None:
         raise ParameterError("--compare needs public texts with labels: --public FILE --public-label COLUMN")
@@ -166,17 +163,14 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
         randomizer=randomizers.__getitem__,
     )
     output.print_result(comparison.as_dict, lambda: typer.echo(str(comparison)))
+    note = (
+        "error: expected squared length of the noise, for vectors of length 1. accuracy (95% interval): of a model "
+        f"trained on {comparison.trained_on:,} noisy vectors; fewer vectors or other texts give less. If a model of "
+        "public texts alone solves the task, use it. No private text was read; the authors of the public texts are not "
+        "protected."
+    )
     if not output.as_json:
-        note = (
-            "error: expected squared length of the noise, for vectors of length 1. accuracy (95% interval): of a model "
-            f"trained on {comparison.trained_on:,} noisy vectors, on noisy vectors and on vectors without noise. Fewer "
-            "vectors or other texts give less. If a model of public texts alone solves the task, use it. No private "
-            "text was read. The authors of the public texts are not protected."
-        )
         output.say(filled(note, indent=""))
-
-
-# -- the encoder ---------------------------------------------------------------------------------------------------
 
 
 def _fit(encoding: EncoderOptions, sources: Sequence[Path], output: options.Output) -> DeviceEncoder:
@@ -198,29 +192,17 @@ def _fit(encoding: EncoderOptions, sources: Sequence[Path], output: options.Outp
     public_name = ", ".join(file.name for file in encoding.public) or None
     fitted = PrivateEncoder(encoding.encoder, randomizer, public_name=public_name).fit(texts)
     if fitted.kept_ is not None:
-        output.say(filled(_projection(fitted.kept_, randomizer, is_public=bool(encoding.public)), indent="", hang="  "))
+        output.say(filled(_projection(fitted.kept_, is_public=bool(encoding.public)), indent="", hang="  "))
     return fitted.release_
 
 
-def _projection(retained: Kept, randomizer: Randomizer, *, is_public: bool) -> str:
-    """Describe how much of a vector projection and noise leave, and the benefit of public texts."""
-    passed = "" if retained.recovered > retained.kept - 0.005 else f", the noise {_percent(retained.recovered)}"
+def _projection(retained: Kept, *, is_public: bool) -> str:
+    """Describe how much of a vector projection and noise leave."""
     text = (
-        f"Projection to {retained.dimension} dimensions (chosen for this epsilon) leaves {_percent(retained.kept)} of "
-        f"a vector{passed}."
+        f"Projection to {retained.dimension} dimensions (chosen for this epsilon) leaves {retained.kept:.0%} of a "
+        f"vector, the noise {retained.recovered:.1%}."
     )
-    if is_public:
-        return text
-    nearest = min(ON_NEWS, key=lambda epsilon: abs(epsilon - randomizer.epsilon))
-    public, artificial, _ = ON_NEWS[nearest]
-    return (
-        f"{text} It is fitted on artificial texts of public words. Public texts like yours (--public FILE) leave more: "
-        f"on news at epsilon {nearest:g}, accuracy was {public:.1%} instead of {artificial:.1%}."
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+    return text if is_public else f"{text} Public texts like yours (--public FILE) leave more."
 
 
 def _load(encoding: EncoderOptions) -> DeviceEncoder:
@@ -248,11 +230,9 @@ def _save(device: DeviceEncoder, folder: Path) -> None:
 
 def build_randomizer(encoding: EncoderOptions) -> Randomizer:
     if encoding.epsilon is None:
-        is_default = encoding.encoder == EncoderOptions.encoder
         raise ParameterError(
-            f"{'' if is_default else f'{encoding.encoder!r} is no folder written by --save: '}"
-            f"{options.EPSILON_REQUIRED}, or compare several on public texts: dptext encode --compare 2,4,8 "
-            "--public FILE --public-label COLUMN"
+            f"{options.EPSILON_REQUIRED}, or compare several on public texts: dptext encode --compare 2,4,8 --public "
+            "FILE --public-label COLUMN"
         )
     name, settings = encoding.randomizer or "PrivUnit", options.parse_settings(encoding.settings)
     kind: Any = kind_named(name)
@@ -269,19 +249,15 @@ def build_randomizer(encoding: EncoderOptions) -> Randomizer:
             f"{f'{epsilon:,.4g}' if math.isfinite(epsilon) else 'infinite'}. Use {kind.instead} (--randomizer "
             f"PrivUnit); to compare with the paper, use {kind.name}(..., unsafe_as_published=True) in Python"
         )
-    names = {field.name for field in fields(kind)}
-    if foreign := sorted(settings.keys() - (names - {"epsilon"})):
-        raise ParameterError(
-            f"{kind.name} has no option {', '.join(foreign)}: --set takes "
-            f"{', '.join(sorted(names - {'epsilon'})) or 'none'}"
-        )
+    names = {field.name for field in fields(kind)} - {"epsilon"}
     if encoding.delta is not None:
-        if "delta" not in names:
-            raise ParameterError(f"{kind.name} has no delta: leave --delta out")
         settings["delta"] = encoding.delta
+    if foreign := sorted(settings.keys() - names):
+        takes = ", ".join(sorted(names)) or "none"
+        raise ParameterError(f"{kind.name} has no option {', '.join(foreign)}: its options are {takes}")
     try:
         randomizer: Randomizer = kind(epsilon=encoding.epsilon, **settings)
     except TypeError:  # a field without a default
-        missing = sorted(names - settings.keys() - {"epsilon"})
-        raise ParameterError(f"{kind.name} needs more options: {', '.join(missing)}") from None
+        missing = ", ".join(sorted(names - settings.keys()))
+        raise ParameterError(f"{kind.name} needs more options: {missing} (--set NAME=VALUE)") from None
     return randomizer

@@ -63,29 +63,25 @@ def check_hiding(
     if hiding.task is None:
         raise ParameterError("--task COLUMN is required with --hide: the vectors should predict it")
     named = [*hiding.hide, hiding.task, rows.text]
-    if len({*named}) != len(named):
-        raise ParameterError("--hide, --task and --text must be different columns")
-    if published := [name for name in rows.kept if name in hiding.hide]:
-        raise ParameterError(f"--keep {published[0]} would publish the hidden column: leave out one of the two options")
-    if flags := options.changed_flags(encoding, "public", "public_label"):
-        raise ParameterError(f"{', '.join(flags)} is not for --hide, whose training fits the projection: leave it out")
-    if is_saved(Path(encoding.encoder)):
-        raise ParameterError(f"{encoding.encoder!r} is a fitted encoder: leave out --hide, or name another --encoder")
-    if resume:
-        raise ParameterError(
-            "--hide would train a new encoder: to resume, leave --hide out and give the folder of --save as --encoder"
-        )
-    if ledger and not hiding.train:
-        raise ParameterError(
-            "--ledger cannot charge for a training on IN, which protects no row: train on public rows (--train FILE), "
-            "or leave --ledger out"
-        )
-    if any(is_among(file, sources) for file in hiding.train):
-        raise ParameterError(
-            "a file of --train is also an input, but --train declares its rows public: leave it out to train on IN"
-        )
-    if not hiding.train and any(map(is_pipe, sources)):
-        raise ParameterError("without --train, the input is read twice, which a pipe does not allow: name files as IN")
+    flags = options.changed_flags(encoding, "public", "public_label")
+    checks = {
+        "--hide, --task and --text must be different columns": len({*named}) != len(named),
+        "--keep would publish a column of --hide: leave out one of the two": {*rows.kept} & {*hiding.hide},
+        f"{', '.join(flags)} is not for --hide, whose training fits the projection: leave it out": flags,
+        f"{encoding.encoder!r} is a fitted encoder: leave out --hide, or name another --encoder": (
+            is_saved(Path(encoding.encoder))
+        ),
+        "--hide trains a new encoder: to resume, leave --hide out and give the folder of --save as --encoder": resume,
+        "--ledger cannot charge for a training on IN, which protects no row: train on public rows (--train FILE), or "
+        "leave --ledger out": ledger and not hiding.train,
+        "a file of --train is also an input, but --train declares its rows public: leave it out to train on IN": (
+            any(is_among(file, sources) for file in hiding.train)
+        ),
+        "without --train, the input is read twice, which a pipe does not allow: name files as IN": (
+            not hiding.train and any(map(is_pipe, sources))
+        ),
+    }
+    options.check_all(checks)
     files, layout = (hiding.train, {}) if hiding.train else (sources, rows.layout)
     check_columns(files, text=rows.text, keep=(hiding.task, *hiding.hide), **layout)
 

@@ -41,9 +41,8 @@ class LabelOptions:
     label: tuple[str, ...] = input_option((), "Label column (repeat it for combinations of labels).", "COLUMN")
     labels: tuple[str, ...] = input_option(
         (),
-        "Public labels of that column, one list per --label, never read from IN; A=TEXT,B=TEXT adds public "
-        "descriptions. A terminal shows you how many rows have one, and asks. If no row has one, the command "
-        "fails, so its exit status depends on private rows.",
+        "Public labels of that column, one list per --label, never read from IN. A terminal shows you how many rows "
+        "have one, and asks. If no row has one, the command fails, so its exit status depends on private rows.",
         "A,B,...",
     )
     labels_file: Path | None = input_option(
@@ -73,21 +72,7 @@ class LabelOptions:
             raise ParameterError(
                 f"--labels {','.join(_PLACEHOLDERS)} is a placeholder: replace it by the public labels of the column"
             )
-        return Labels.of({name: _described(labels) for name, labels in zip(self.label, lists, strict=True)} or None)
-
-
-def _described(labels: list[str]) -> list[str] | dict[str, str]:
-    """Return labels, with their descriptions if every one is written as A=TEXT."""
-    pairs = [label.split("=", 1) for label in labels]
-    if all(len(pair) == 1 for pair in pairs):
-        return labels
-    described = {pair[0].strip(): pair[-1].strip() for pair in pairs}
-    if len(described) < len(pairs) or any(len(pair) == 1 for pair in pairs):
-        raise ParameterError(
-            "--labels A=TEXT,B=TEXT must describe every label once. Use --labels-file FILE.json if a description "
-            "holds a comma or a label holds '='"
-        )
-    return described
+        return Labels.of(dict(zip(self.label, lists, strict=True)) or None)
 
 
 def _read_labels(file: Path, column: str | None = None) -> Labels:

@@ -123,9 +123,6 @@ def _find_release(book: Ledger, release_id: str) -> ChargedRelease:
     return (exact or matches)[0]
 
 
-# -- output --------------------------------------------------------------------------------------------------------
-
-
 def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None:
     lines = [filled(f"{name:<10}{text}", hang=" " * 10) for name, text in _overview(summary)]
     typer.echo("\n".join([str(file), *lines]))

@@ -71,8 +71,6 @@ def changed_flags(group: Any, *names: str) -> list[str]:
     return [flag(name) for name, option in options.items() if getattr(group, name) != option.default]
 
 
-# -- input -----------------------------------------------------------------------------------------------------
-
 _FILES = f"Private files ({NAMES_OF_FORMATS}), folders or patterns; - for standard input."
 SOURCES = argument(..., _FILES, "IN...")
 OPTIONAL_SOURCES = argument((), _FILES, "IN")
@@ -129,8 +127,6 @@ class Rows(Inputs):
         return {"text": self.text, "keep": self.kept, "on_error": self.on_error, **self.layout}
 
 
-# -- output, privacy -------------------------------------------------------------------------------------------
-
 FORCE = output_option(False, "Replace an existing output or an interrupted run.")
 USER = privacy_option(None, "Column that names the author, whom the guarantee protects.", "COLUMN")
 DELTA = privacy_option(1e-6, "Delta of the (epsilon, delta)-DP guarantee.")
@@ -142,6 +138,13 @@ PUBLIC_USERS = privacy_option(
 )
 LEDGER = privacy_option(None, "Ledger that charges this release, or refuses it (see dptext ledger).", "FILE")
 SEED = privacy_option(None, "Repeatable noise, for tests and papers only. A seed voids the guarantee.")
+
+
+def check_all(checks: Mapping[str, object]) -> None:
+    """Raise the first message whose condition is true."""
+    for message, is_wrong in checks.items():
+        if is_wrong:
+            raise ParameterError(message)
 
 
 def check_user(unit: str, user: str | None) -> None:
@@ -173,8 +176,6 @@ REDACTION_LIST = input_option(
 )
 
 
-# -- method ----------------------------------------------------------------------------------------------------
-
 VECTORS = method_option(
     "glove-6b-50d", f"Public word vectors: {', '.join(KNOWN_VECTORS)}, a file or folder.", "NAME|PATH"
 )
@@ -201,9 +202,6 @@ def _number(value: str) -> str | float | int:
             continue
         return number if abs(number) < 2**63 or kind is float else float(value)
     return value
-
-
-# -- public texts, and the public inputs of a release ----------------------------------------------------------
 
 
 def _validate_licence(licence: str | None) -> str | None:
@@ -243,8 +241,6 @@ class PublicInputs:
         """Return the fields of `ReleaseFiles` and `ReportConfig`."""
         return {**vars(self), "public": [Path(path) for path in self.public], "seed": ANALYSIS_SEED}
 
-
-# -- run -------------------------------------------------------------------------------------------------------
 
 ENGINE = run_option("local", "Execution engine: this machine, or Spark (paths must be visible to the cluster).")
 PROCESSES = run_option(1, "Number of processes. The output does not depend on it.", "N")

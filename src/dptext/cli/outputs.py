@@ -26,8 +26,6 @@ from dptext.release.release import Release, Tally, promise_to, rejects_path, sta
 from dptext.release.run import TextFiles, check_output
 from dptext.text.identifiers import Column, columns_of
 
-# -- before --------------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class Place:
@@ -140,9 +138,6 @@ def shell_argument(source: str) -> str:
     return "FILE" if source == "-" else shlex.quote(source)
 
 
-# -- the release ---------------------------------------------------------------------------------------------------
-
-
 def release_all(
     places: Sequence[Place],
     done: Collection[Path],
@@ -202,9 +197,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError.of("make", folder, error) from None
-
-
-# -- after ---------------------------------------------------------------------------------------------------------
 
 
 def guarantee_for_author(releases: Sequence[Release], user: str, *, uncounted: int = 0) -> str:

@@ -28,9 +28,6 @@ EmbeddingModel: TypeAlias = Cooccurrence | SkipGram
 _PEOPLE_REQUIRED = "--plan needs a public number of users: --people 1000 (do not count IN)"
 
 
-# -- a synthetic corpus --------------------------------------------------------------------------------------------
-
-
 def print_corpus_plan(
     pool: Pool | None,
     budget: Any,
@@ -104,9 +101,6 @@ def _print_corpus_plan(expected: Sequence[Expected], people: int, unit: str) -> 
 
 def _count(number: int | None) -> str:
     return "never" if number is None else f"{number:,}"
-
-
-# -- word vectors -----------------------------------------------------------------------------------------------
 
 
 def print_vector_plan(

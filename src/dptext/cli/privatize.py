@@ -197,14 +197,16 @@ def privatize(
 def _check_pipes(
     writes_pipe: bool, reads_pipe: bool, statement: Path | None, run: options.Run, charge: options.Charge
 ) -> None:
-    if charge.ledger is not None and (writes_pipe or reads_pipe):
-        raise ParameterError("--ledger reads the input twice, which a pipe does not allow: name files as IN and OUT")
-    if writes_pipe and statement is None:
-        raise ParameterError("--statement FILE is required if OUT is a pipe")
-    if writes_pipe and run.resume:
-        raise ParameterError("--resume needs a file as OUT, not a pipe")
-    if not writes_pipe and statement is not None:
-        raise ParameterError("--statement is for a pipe; the statement of a file is OUT.privacy.json: leave it out")
+    options.check_all({
+        "--ledger reads the input twice, which a pipe does not allow: name files as IN and OUT": (
+            charge.ledger is not None and (writes_pipe or reads_pipe)
+        ),
+        "--statement FILE is required if OUT is a pipe": writes_pipe and statement is None,
+        "--resume needs a file as OUT, not a pipe": writes_pipe and run.resume,
+        "--statement is for a pipe; the statement of a file is OUT.privacy.json: leave it out": (
+            not writes_pipe and statement is not None
+        ),
+    })  # fmt: skip
 
 
 def _announce(
@@ -227,9 +229,6 @@ def _announce(
         parts="sentences" if effect is None else "words",
     )
     outputs.announce("\n".join(lines), caution, yes=yes, asks=asks, output=output)
-
-
-# -- Spark ---------------------------------------------------------------------------------------------------------
 
 
 def _check_for_spark(rows: options.Rows, out: str, run: options.Run, statement: Path | None, processes: int) -> None:
