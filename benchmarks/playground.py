@@ -40,7 +40,7 @@ _PRODUCTS = {
 class Row:
     """A line of the table. Times are in milliseconds."""
 
-    way: str
+    method: str
     choice: str
     first: float
     median: float
@@ -65,11 +65,11 @@ def main() -> None:
         f"{platform.python_version()}, numpy {version('numpy')}, dptext {version('dptext')}.\n"
     )
     print(f"A new process imports, loads and shows words for the first time in {min(begun):.2f} s.\n")
-    print("| way | mechanism | first ms | step, median ms | slowest ms | CPU ms | its product, ms | that is |")
+    print("| method | mechanism | first ms | step, median ms | slowest ms | CPU ms | its product, ms | that is |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     for row in rows:
         print(
-            f"| {row.way} | {row.choice} | {row.first:.0f} | {row.median:.0f} | {row.slowest:.0f} | {row.cpu:.0f} | "
+            f"| {row.method} | {row.choice} | {row.first:.0f} | {row.median:.0f} | {row.slowest:.0f} | {row.cpu:.0f} | "
             f"{row.product:.2f} | {row.times:.0f} x |"
         )
     if not quick:
@@ -109,21 +109,21 @@ def _product(rows: int, inner: int, columns: int) -> float:
 def _rows(steps: int) -> list[Row]:
     playground = Playground()
     result = []
-    for way, item in SETTINGS.items():
-        product = _product(*_PRODUCTS[way][0])
+    for method, item in SETTINGS.items():
+        product = _product(*_PRODUCTS[method][0])
         minimum, maximum, _ = item.epsilons
         for choice in item.choices:
             begin = time.perf_counter()
-            playground.show(way, TEXT, minimum, choice)
+            playground.show(method, TEXT, minimum, choice)
             first = time.perf_counter() - begin
             walls, cpus = [], []
             for epsilon in np.geomspace(minimum, maximum, steps).tolist():
                 wall, cpu = time.perf_counter(), time.process_time()
-                playground.show(way, TEXT, min(epsilon, maximum), choice)
+                playground.show(method, TEXT, min(epsilon, maximum), choice)
                 walls.append(time.perf_counter() - wall)
                 cpus.append(time.process_time() - cpu)
             times = first, statistics.median(walls), max(walls), statistics.median(cpus)
-            result.append(Row(way, choice, *(1000 * entry for entry in times), product))
+            result.append(Row(method, choice, *(1000 * entry for entry in times), product))
     return result
 
 

@@ -24,22 +24,23 @@ def address(browser):
 @pytest.fixture
 def page(open_page, address):
     result = open_page(address)
-    shown(result)
+    wait_for_preview(result)
     return result
 
 
-def until(page, found, argument=None):
+def until(page, condition, argument=None):
     """Wait for something in the page, which forbids the evaluation that Playwright's own waiting needs."""
     end = time.monotonic() + 30
-    while not page.evaluate(found, argument):
-        assert time.monotonic() < end, f"the page does not come to {found}"
+    while not page.evaluate(condition, argument):
+        assert time.monotonic() < end, f"the page does not come to {condition}"
         time.sleep(0.005)
 
 
-def shown(page):
+def wait_for_preview(page):
     """Wait until the page shows what its controls say."""
     until(
-        page, "state.shown !== null && asking === null && !wanted && state.shown.epsilon === state.epsilon[state.way]"
+        page,
+        "state.shown !== null && pending === null && !isStale && state.shown.epsilon === state.epsilon[state.method]",
     )
 
 
@@ -47,70 +48,70 @@ def slide(page, step):
     page.locator("#slider").evaluate(
         "(each, step) => { each.value = step; each.dispatchEvent(new Event('input', {bubbles: true})); }", str(step)
     )
-    shown(page)
+    wait_for_preview(page)
 
 
-def choose(page, way):
-    page.get_by_role("radio", name=SETTINGS[way].title).check()
-    until(page, "name => state.shown?.way === name", way)
-    shown(page)
+def choose(page, method):
+    page.get_by_role("radio", name=SETTINGS[method].title).check()
+    until(page, "name => state.shown?.method === name", method)
+    wait_for_preview(page)
 
 
 def write(page, text):
     page.get_by_label("Text", exact=True).fill(text)
     until(page, "text => state.shown?.pieces.map(each => each.text).join('') === text", text)
-    shown(page)
+    wait_for_preview(page)
 
 
-def test_slider_changes_promise_shading_and_draws(page):
+def test_slider_changes_guarantee_shading_and_draws(page):
     slide(page, 0)
-    promise, shade = page.locator("#promise").inner_text(), word(page).inner_text()
+    guarantee, shade = page.locator("#guarantee").inner_text(), first_word(page).inner_text()
     draws = page.locator("#draws").inner_text()
     slide(page, 200)
-    assert page.locator("#promise").inner_text() != promise
-    assert word(page).inner_text() != shade
+    assert page.locator("#guarantee").inner_text() != guarantee
+    assert first_word(page).inner_text() != shade
     assert page.locator("#draws").inner_text() != draws  # 5 of its words stay with a chance of 99.9%, and 0% before
     assert page.locator("#epsilon").input_value() == f"{SETTINGS['words'].epsilons[1]:g}"
     until(page, "document.getElementById('spoken').textContent.startsWith('Epsilon 20.')")
 
 
-def word(page):
+def first_word(page):
     return page.locator("#pieces .word").first
 
 
-@pytest.mark.parametrize("way", SETTINGS)
-def test_each_way_shows_all_it_has(page, picture, way):
-    choose(page, way)
-    for choice in SETTINGS[way].choices:
-        if len(SETTINGS[way].choices) > 1:
+@pytest.mark.parametrize("method", SETTINGS)
+def test_each_way_shows_all_it_has(page, picture, method):
+    choose(page, method)
+    for choice in SETTINGS[method].choices:
+        if len(SETTINGS[method].choices) > 1:
             page.get_by_label("Mechanism").select_option(choice)
-            shown(page)
+            wait_for_preview(page)
         assert page.locator("#draws li").count() == 3
-        assert "blindly in" in page.locator("#attacker").inner_text()
+        assert "Chance level" in page.locator("#attack").inner_text()
         assert page.locator("figure[data-name=overlap] svg").is_visible()
-        assert page.locator("figure[data-name=vectors] svg").is_visible() == (way == "vectors")
+        assert page.locator("figure[data-name=vectors] svg").is_visible() == (method == "vectors")
         assert page.locator("#problem").is_hidden()
-    picture(page, f"playground-{way}")
+    picture(page, f"playground-{method}")
 
 
 def test_a_second_text_of_ones_own(page):
     write(page, "cats like rain")
     page.get_by_label("Another second text").fill("cats like rain")
     until(page, "state.shown.neighbours.overlap === 1")
-    assert "nobody can tell them apart" in page.locator("#overlap").inner_text()
+    assert "no adversary can distinguish them" in page.locator("#overlap").inner_text()
 
 
 def test_keyboard_alone(page):
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.name") == "way"
+    assert page.evaluate("document.activeElement.name") == "method"
     page.keyboard.press("ArrowDown")
-    until(page, "state.shown.way === 'vectors'")
+    until(page, "state.shown.method === 'vectors'")
     page.keyboard.press("ArrowUp")
-    until(page, "state.shown.way === 'words'")
+    until(page, "state.shown.method === 'words'")
     tab_to(page, "document.activeElement.id === 'slider'")
     before = page.locator("#epsilon").input_value()
     page.keyboard.press("ArrowRight")
-    shown(page)
+    wait_for_preview(page)
     assert float(page.locator("#epsilon").input_value()) > float(before)
     tab_to(page, "document.activeElement.className.includes('word')")
     first = page.locator("#likeliest h3").inner_text()
@@ -121,15 +122,15 @@ def test_keyboard_alone(page):
     assert page.evaluate("document.activeElement.id") == "again"
     page.evaluate("state.shown = null")
     page.keyboard.press("Enter")
-    shown(page)
+    wait_for_preview(page)
 
 
-def tab_to(page, found):
+def tab_to(page, condition):
     for _ in range(40):
         page.keyboard.press("Tab")
-        if page.evaluate(found):
+        if page.evaluate(condition):
             return
-    pytest.fail(f"Tab does not lead to {found}")
+    pytest.fail(f"Tab does not lead to {condition}")
 
 
 def test_every_control_has_a_name_of_its_own(page):
@@ -159,24 +160,24 @@ def test_the_name_of_a_control_contains_what_it_shows(page):
             each => !each.getAttribute("aria-label").includes(each.innerText.trim())).length"""
     ) == 0  # fmt: skip
     assert page.get_by_role("button", name="Save as SVG").count() == 2
-    assert ", stays in " in word(page).text_content()
+    assert ", stays in " in first_word(page).text_content()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
 def test_no_horizontal_scroll(open_page, address, picture, width, scheme):
     page = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
-    shown(page)
-    for way in SETTINGS:
-        choose(page, way)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), way
-        picture(page, f"playground-{way}-{width}-{scheme}")
+    wait_for_preview(page)
+    for method in SETTINGS:
+        choose(page, method)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), method
+        picture(page, f"playground-{method}-{width}-{scheme}")
 
 
-@pytest.mark.parametrize("way", SETTINGS)
-def test_markup_is_shown_as_text(page, way):
+@pytest.mark.parametrize("method", SETTINGS)
+def test_markup_is_shown_as_text(page, method):
     lines = []
     page.on("dialog", lambda each: (lines.append(each.message), each.dismiss()))
-    choose(page, way)
+    choose(page, method)
     write(page, MARKUP)
     page.get_by_label("Another second text").fill(MARKUP + " <b>dogs</b>")
     until(page, "state.shown.neighbours.second.endsWith('</b>')")
@@ -195,7 +196,7 @@ def test_problems_are_said_and_go_away(page):
     page.get_by_label("Epsilon as a number").fill("1000")
     assert "from 0.5 to 20" in page.get_by_role("alert").inner_text()
     page.get_by_label("Epsilon as a number").fill("3")
-    shown(page)
+    wait_for_preview(page)
     assert page.get_by_role("alert").is_hidden()
 
 
@@ -203,7 +204,7 @@ def test_an_older_answer_leaves_the_problem_of_a_newer_epsilon(page):
     page.evaluate("{ const real = fetch; fetch = async (...given) => { const found = await real(...given);"
                   " await new Promise(done => setTimeout(done, 300)); return found; }; ask(); }")  # fmt: skip
     page.get_by_label("Epsilon as a number").fill("1000")
-    until(page, "asking === null")
+    until(page, "pending === null")
     assert "from 0.5 to 20" in page.get_by_role("alert").inner_text()
 
 
@@ -228,7 +229,7 @@ def test_nothing_is_kept_and_nothing_is_in_the_address(page, address):
     assert addresses and not any("zebulon" in entry for entry in addresses)
 
 
-@pytest.mark.parametrize("name", ["attacker", "overlap", "vectors"])
+@pytest.mark.parametrize("name", ["attack", "overlap", "vectors"])
 def test_saved_pictures(page, tmp_path, name):
     choose(page, "vectors")
     write(page, "zebulon likes rain & <snow>")
@@ -256,7 +257,7 @@ def test_another_page_cannot_use_it(browser, address):
         page.goto("http://elsewhere.test/")
         answered = page.evaluate(
             """async (address) => {
-                const sent = {method: "POST", body: JSON.stringify({way: "words", text: "cats", epsilon: 1})};
+                const sent = {method: "POST", body: JSON.stringify({method: "words", text: "cats", epsilon: 1})};
                 const tries = [[address], [address + "show", sent], [address + "show", {...sent, mode: "no-cors"}]];
                 const found = await Promise.allSettled(tries.map(each => fetch(...each)));
                 return found.map(each => each.status === "fulfilled" ? each.value.status : "refused");
@@ -278,17 +279,17 @@ def test_another_page_cannot_use_it(browser, address):
 def test_times_are_printed(open_page, address, capsys):
     begun = time.perf_counter()
     page = open_page(address)
-    shown(page)
+    wait_for_preview(page)
     first = time.perf_counter() - begun
     steps = {}
-    for way in SETTINGS:
-        choose(page, way)
+    for method in SETTINGS:
+        choose(page, method)
         taken = []
         for step in range(80, 100, 2):
             before = time.perf_counter()
             slide(page, step)
             taken.append(time.perf_counter() - before)
-        steps[way] = sorted(taken)[len(taken) // 2]
+        steps[method] = sorted(taken)[len(taken) // 2]
     with capsys.disabled():
         print(f"\nplayground: first view {first:.2f} s; a step of the slider, median: ", end="")
-        print(", ".join(f"{way} {1000 * entry:.0f} ms" for way, entry in steps.items()))
+        print(", ".join(f"{method} {1000 * entry:.0f} ms" for method, entry in steps.items()))

@@ -1,10 +1,9 @@
-"""Small vectors and samples, on which what the playground shows can be computed in another way."""
-
-from importlib import import_module
+"""Small vectors and samples, for which the numbers of a preview can be computed in another way."""
 
 import pytest
 
 from dptext import load_vectors
+from dptext.methods import previewers
 from dptext.methods.preview import Samples
 from dptext.privacy.randomness import RandomBits
 
@@ -12,14 +11,14 @@ WORDS = ("cat", "dog", "fox", "tax", "fee", "law", "red", "blue", "sun", "rain")
 
 
 class FewSamples(Samples):
-    """As those that are bundled, and few."""
+    """A few made-up texts in the place of the bundled ones."""
 
     name = "made up"
-    samples_to_try = (("animals", "the cat and the dog"), ("law", "tax law and a fee"))
+    examples = (("animals", "the cat and the dog"), ("law", "tax law and a fee"))
     public = tuple(f"{one} {other}" for one in WORDS for other in WORDS)
     people = tuple(f"{one} {other} {one}" for one in WORDS for other in WORDS if one != other)
 
-    def among(self, text):
+    def candidates(self, text):
         return [text, *[entry for entry in self.public[:30:2] if entry != text]]
 
 
@@ -35,6 +34,5 @@ def samples():
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
-    """What tests compare with figures is drawn from a seed."""
-    for name in ("word_preview", "text_previews"):
-        monkeypatch.setattr(import_module(f"dptext.methods.{name}"), "RandomBits", lambda: RandomBits(11))
+    """Draw from a seed whatever a test compares with expected numbers."""
+    monkeypatch.setattr(previewers, "RandomBits", lambda: RandomBits(11))

@@ -13,44 +13,43 @@ import httpx
 import pytest
 
 from dptext.errors import MissingExtraError, ParameterError, StorageError
-from dptext.methods.preview import Attacker, Neighbours, Piece, Shown
-from dptext.playground.model import SETTINGS, DroppedError
-from dptext.playground.server import HEADERS, MOST_BYTES, Server, app
+from dptext.methods.preview import AttackPreview, Neighbours, Piece, TextPreview
+from dptext.playground.model import SETTINGS
+from dptext.playground.server import HEADERS, MAX_BYTES, Server, app
 
 TOKEN = "0123456789abcdef"
 ORIGIN = "http://127.0.0.1:8123"
 SECRET = "zebulon"
-ASKED = {"way": "words", "text": SECRET, "epsilon": 2.0}
+REQUEST = {"method": "words", "text": SECRET, "epsilon": 2.0}
 
 
 class Fake:
-    """A model that remembers what it was asked, and takes its time if it is told to."""
+    """A model that remembers the epsilons of its requests, and waits if a test tells it to."""
 
     samples = (("A title", "a text"),)
 
     def __init__(self):
-        self.asked, self.goes_on, self.began, self.dropped = [], *(threading.Event() for _ in range(3))
-        self.goes_on.set()
+        self.requests, self.may_continue = [], threading.Event()
+        self.may_continue.set()
 
-    def show(self, way, text, epsilon, choice=None, neighbour=None, draws=3, *, is_wanted=lambda: True):
-        self.asked.append(epsilon)
-        self.goes_on.wait(10)
-        if epsilon == 12:
-            self.began.set()
-            until = time.monotonic() + 20
-            while time.monotonic() < until:
-                if not is_wanted():
-                    self.dropped.set()
-                    raise DroppedError
-                time.sleep(0.01)
+    def show(self, method, text, epsilon, choice=None, neighbour=None, draws=3):
+        self.requests.append(epsilon)
+        self.may_continue.wait(10)
         if epsilon == 13:
             raise ParameterError("epsilon must not be 13")
         if epsilon == 14:
             raise RuntimeError(text)
-        return Shown(
-            way, epsilon, "p", "s", True, (Piece(text, 0.5, (("a", 0.5),)),), ("a",), Attacker("x", 0.5, 0.1),
-            Neighbours("a", "b", 0.5, (("a", 0.5, 0.5),), "x"),
-        )  # fmt: skip
+        return TextPreview(
+            method=method,
+            epsilon=epsilon,
+            guarantee="g",
+            strength="s",
+            protects=True,
+            pieces=(Piece(text, 0.5, (("a", 0.5),)),),
+            draws=("a",),
+            attack=AttackPreview("x", 0.5, 0.1),
+            neighbours=Neighbours("a", "b", 0.5, "x", (("a", 0.5, 0.5),)),
+        )
 
 
 @pytest.fixture
@@ -63,15 +62,15 @@ def ask(model):
     """``ask(method, path, ...)``: one request to the application, without a network."""
     served = _with_port(app(model, TOKEN), 8123)
 
-    def asked(method, path, **given):
+    def send(method, path, **options):
         async def go():
             transport = httpx.ASGITransport(served)
             async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
-                return await client.request(method, path, **given)
+                return await client.request(method, path, **options)
 
         return asyncio.run(go())
 
-    return asked
+    return send
 
 
 def _with_port(served, port):
@@ -86,26 +85,25 @@ def test_page_and_its_parts(ask):
         answer = ask("GET", f"/{TOKEN}/{path}")
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith(kind)
-    offered = ask("GET", f"/{TOKEN}/ways").json()
-    assert [entry["name"] for entry in offered["ways"]] == list(SETTINGS)
+    offered = ask("GET", f"/{TOKEN}/methods").json()
+    assert [entry["name"] for entry in offered["methods"]] == list(SETTINGS)
     assert offered["samples"] == [{"title": "A title", "text": "a text"}]
-    assert "not released" in offered["note"]
 
 
 def test_page_loads_nothing_from_elsewhere():
     class References(HTMLParser):
         def __init__(self):
             super().__init__()
-            self.found = []
+            self.references = []
 
         def handle_starttag(self, tag, attributes):
-            self.found += [value for name, value in attributes if name in ("src", "href")]
+            self.references += [value for name, value in attributes if name in ("src", "href")]
             assert not any(name.startswith("on") or name == "style" for name, _ in attributes)
 
     static = files("dptext.playground") / "static"
     parser = References()
     parser.feed((static / "index.html").read_text("utf-8"))
-    assert sorted(parser.found) == ["data:,", "playground.js", "style.css"]
+    assert sorted(parser.references) == ["data:,", "playground.js", "style.css"]
     script = (static / "playground.js").read_text("utf-8")
     for word in ("innerHTML", "insertAdjacent", "document.write", "eval(", "localStorage", "sessionStorage", ".cookie"):
         assert word not in script
@@ -113,29 +111,24 @@ def test_page_loads_nothing_from_elsewhere():
 
 
 def test_a_text_is_shown(ask, model):
-    answer = ask("POST", f"/{TOKEN}/show", json={**ASKED, "choice": "TEM", "neighbour": "b", "draws": 2})
+    answer = ask("POST", f"/{TOKEN}/show", json={**REQUEST, "choice": "TEM", "neighbour": "b", "draws": 2})
     assert answer.status_code == 200
-    assert answer.json() == json.loads(json.dumps(model.show(**ASKED).as_json()))
+    assert answer.json() == json.loads(json.dumps(model.show(**REQUEST).as_json()))
 
 
 @pytest.mark.parametrize(
     ("path", "headers", "status"),
     [
         ("/", {}, 404),
-        ("/wrong/", {}, 404),
         (f"/{TOKEN}", {}, 404),
         (f"/{TOKEN}0/", {}, 404),
-        (f"/{TOKEN[:-1]}/", {}, 404),
         ("/%e2%82%ac/", {}, 404),
-        (f"/{TOKEN}/other", {}, 404),
-        (f"/{TOKEN}/ways/", {}, 404),
+        (f"/{TOKEN}/methods/", {}, 404),
         (f"/{TOKEN}/../server.py", {}, 404),
         (f"/{TOKEN}/show", {}, 405),
         (f"/{TOKEN}/", {"host": "elsewhere.test:8123"}, 403),
-        (f"/{TOKEN}/", {"host": "127.0.0.1"}, 403),
         (f"/{TOKEN}/", {"host": "127.0.0.1:8124"}, 403),
         (f"/{TOKEN}/", {"origin": "http://elsewhere.test"}, 403),
-        (f"/{TOKEN}/", {"origin": "null"}, 403),
         (f"/{TOKEN}/", {"origin": "http://127.0.0.1:9"}, 403),
         (f"/{TOKEN}/", {"sec-fetch-site": "cross-site"}, 403),
         (f"/{TOKEN}/", {"sec-fetch-site": "same-site"}, 403),
@@ -158,12 +151,12 @@ def test_another_site_sends_nothing(ask, model):
         {"host": "elsewhere.test:8123"},
         {"sec-fetch-site": "same-site"},
     ):
-        assert ask("POST", f"/{TOKEN}/show", json=ASKED, headers=headers).status_code == 403
+        assert ask("POST", f"/{TOKEN}/show", json=REQUEST, headers=headers).status_code == 403
     assert (
-        ask("POST", f"/{TOKEN}/show", content=json.dumps(ASKED), headers={"content-type": "text/plain"}).status_code
+        ask("POST", f"/{TOKEN}/show", content=json.dumps(REQUEST), headers={"content-type": "text/plain"}).status_code
         == 415
     )
-    assert model.asked == []
+    assert model.requests == []
 
 
 @pytest.mark.parametrize(
@@ -172,11 +165,11 @@ def test_another_site_sends_nothing(ask, model):
         (SECRET, 422, "expected JSON"),
         ("[" * 20_000, 422, "expected JSON"),
         (json.dumps([SECRET]), 422, "expected a JSON object"),
-        (json.dumps({**ASKED, SECRET: 1}), 422, "no other fields than way, text"),
-        (json.dumps({"text": SECRET}), 422, "missing: way, epsilon"),
-        (json.dumps({**ASKED, "epsilon": 13}), 422, "epsilon must not be 13"),
-        (json.dumps({**ASKED, "epsilon": 14}), 500, "a fault of the program: RuntimeError"),
-        (json.dumps({**ASKED, "text": SECRET * MOST_BYTES}), 413, f"at most {MOST_BYTES:,} bytes"),
+        (json.dumps({**REQUEST, SECRET: 1}), 422, "no unknown field"),
+        (json.dumps({"text": SECRET}), 422, "with epsilon, method, text"),
+        (json.dumps({**REQUEST, "epsilon": 13}), 422, "epsilon must not be 13"),
+        (json.dumps({**REQUEST, "epsilon": 14}), 500, "internal error: RuntimeError"),
+        (json.dumps({**REQUEST, "text": SECRET * MAX_BYTES}), 413, f"at most {MAX_BYTES:,} bytes"),
     ],
 )
 def test_errors_are_said_without_the_text(ask, caplog, capfd, content, status, says):
@@ -187,55 +180,32 @@ def test_errors_are_said_without_the_text(ask, caplog, capfd, content, status, s
 
 
 def test_of_requests_that_wait_the_newest_is_answered(model):
-    model.goes_on.clear()
+    model.may_continue.clear()
     served = _with_port(app(model, TOKEN), 8123)
 
     async def go():
         async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url=ORIGIN) as client:
             sent = []
             for epsilon in (1, 2, 3, 4):
-                sent.append(asyncio.create_task(client.post(f"/{TOKEN}/show", json={**ASKED, "epsilon": epsilon})))
+                sent.append(asyncio.create_task(client.post(f"/{TOKEN}/show", json={**REQUEST, "epsilon": epsilon})))
                 await asyncio.sleep(0.05)
             page = await client.get(f"/{TOKEN}/")  # the page does not wait for the model
-            model.goes_on.set()
+            model.may_continue.set()
             return page.status_code, [entry.status_code for entry in await asyncio.gather(*sent)]
 
     assert asyncio.run(go()) == (200, [200, 409, 409, 200])
-    assert model.asked == [1, 4]
-
-
-def test_a_dropped_request_is_not_computed_to_its_end(model):
-    with Server(model).in_background() as address:
-        with pytest.raises(httpx.TimeoutException):
-            httpx.post(address + "show", json={**ASKED, "epsilon": 12}, timeout=0.3, trust_env=False)
-        assert httpx.post(address + "show", json=ASKED, timeout=5, trust_env=False).status_code == 200
-    assert model.dropped.is_set()
-
-
-def test_a_stopped_server_stops_computing(model):
-    with Server(model).in_background() as address:
-        url = address + "show"
-        asking = threading.Thread(target=_post, args=(url, {**ASKED, "epsilon": 12}))
-        asking.start()
-        assert model.began.wait(10)
-    assert model.dropped.wait(5)
-    asking.join()
-
-
-def _post(url, content):
-    with suppress(httpx.HTTPError):
-        httpx.post(url, json=content, timeout=30, trust_env=False)
+    assert model.requests == [1, 4]
 
 
 def test_answers_on_an_open_connection_are_not_delayed(model):
     """Without TCP_NODELAY, every answer waits 40 ms for the acknowledgement of the one before it."""
     with Server(model).in_background() as address, httpx.Client(trust_env=False) as client:
-        taken = []
+        times = []
         for _ in range(10):
-            begun = time.perf_counter()
-            client.get(address + "ways")
-            taken.append(time.perf_counter() - begun)
-    assert min(taken[2:]) < 0.03
+            started = time.perf_counter()
+            client.get(address + "methods")
+            times.append(time.perf_counter() - started)
+    assert min(times[2:]) < 0.03
 
 
 def test_idle_connections_do_not_use_up_the_file_descriptors(model):
@@ -255,8 +225,8 @@ def test_server_listens_on_this_machine_alone_and_says_nothing(model, caplog, ca
     assert len(server.address.split("/")[3]) == 48 and server.address.split("/")[3] != other.address.split("/")[3]
     other._socket.close()
     with server.in_background() as address:
-        assert httpx.post(address + "show", json=ASKED, trust_env=False).status_code == 200
-        assert httpx.post(address + "show", json={**ASKED, "epsilon": 14}, trust_env=False).status_code == 500
+        assert httpx.post(address + "show", json=REQUEST, trust_env=False).status_code == 200
+        assert httpx.post(address + "show", json={**REQUEST, "epsilon": 14}, trust_env=False).status_code == 500
         with pytest.raises(StorageError, match=r"cannot listen on '127.0.0.1"):
             Server(model, port=server.port)
         assert server._socket.getsockname() == ("127.0.0.1", server.port)
@@ -277,7 +247,7 @@ def test_missing_extra_is_said(model, monkeypatch):
 
 
 def test_connections_that_ask_for_nothing_keep_nobody_out_and_are_closed(model, monkeypatch):
-    monkeypatch.setattr("dptext.playground.server._SECONDS_TO_ASK", 1.0)
+    monkeypatch.setattr("dptext.playground.server._TIMEOUT", 1.0)
     server = Server(model)
     with server.in_background() as address:
         idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
@@ -286,12 +256,13 @@ def test_connections_that_ask_for_nothing_keep_nobody_out_and_are_closed(model, 
         assert httpx.get(address, trust_env=False).status_code == 200
         for entry in idle:
             entry.settimeout(30)
-            assert entry.recv(1) == b""
+            with suppress(ConnectionResetError):  # if bytes were left unread
+                assert entry.recv(1) == b""
             entry.close()
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(model, monkeypatch):
-    monkeypatch.setattr("dptext.playground.server._SECONDS_TO_ASK", 0.2)
+    monkeypatch.setattr("dptext.playground.server._TIMEOUT", 0.2)
     server = Server(model)
     with server.in_background() as address, socket.create_connection(("127.0.0.1", server.port), timeout=30) as asking:
         path = address.partition(str(server.port))[2]
@@ -301,6 +272,6 @@ def test_a_body_that_does_not_come_is_not_waited_for(model, monkeypatch):
 
 
 def test_more_requests_than_it_takes_are_refused_for_the_moment(model, monkeypatch):
-    monkeypatch.setattr("dptext.playground.server._MOST_REQUESTS", 0)
+    monkeypatch.setattr("dptext.playground.server._MAX_REQUESTS", 0)
     with Server(model).in_background() as address:
         assert httpx.get(address, trust_env=False).status_code == 503

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +30,6 @@ from dptext.methods.base import (
     Caveat,
     Method,
     PlaygroundSettings,
-    Previewer,
     ReleaseFiles,
     label_caveats,
     option,
@@ -39,7 +38,7 @@ from dptext.methods.base import (
 from dptext.methods.checks import Check, check_digest, check_guarantee, first_row, restate
 from dptext.methods.data import quote
 from dptext.methods.files import Rows
-from dptext.methods.preview import Samples
+from dptext.methods.previewers import BankPreviewer
 from dptext.methods.questions import LICENCE, PUBLIC
 from dptext.methods.results import Measurement, Relinking
 from dptext.methods.row_report import RowExamination, samples_of
@@ -51,7 +50,6 @@ from dptext.release.redaction import inner_mechanism, public_form
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods, Parting, alike
 from dptext.sentences.rewriter import BankRewriter
-from dptext.vectors.word_vectors import WordVectors
 
 _GOOD_FOR = (
     "One readable text per row. Topics survive (news: .79 at epsilon 4, .88 with the private texts); sentiment does "
@@ -62,12 +60,6 @@ _GOOD_FOR = (
 _PEOPLE = (10, 100, 1_000, 10_000)
 _MOST_SIMILARITIES = 1 << 31  # to find the sets of public texts
 _FALSE_ALARM = 1e-6
-
-
-def _previewer(vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG001
-    from dptext.methods.text_previews import BankPreviewer  # loads what only the playground needs
-
-    return BankPreviewer(vectors, samples)
 
 
 class BankExamination(RowExamination):
@@ -146,7 +138,7 @@ class Bank(Method):
     audited = "texts"
     inputs = frozenset({"bank"})
     playground = PlaygroundSettings(
-        "sentences", "A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0), _previewer
+        "sentences", "A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0), BankPreviewer
     )
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words are those of the bank's authors, not of your users."

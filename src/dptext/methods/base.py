@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from dptext.features.pool import Pool
 from dptext.io.documents import find_files
 from dptext.methods.checks import Check
 from dptext.methods.data import Data, quote
+from dptext.methods.preview import Previewer
 from dptext.methods.public_texts import PublicTexts
 from dptext.methods.questions import PUBLIC, Requirements
 from dptext.privacy.guarantee import Trust
@@ -28,7 +29,6 @@ from dptext.vectors.word_vectors import WordVectors
 if TYPE_CHECKING:
     from dptext.methods.attacks import Attack
     from dptext.methods.findings import Examination
-    from dptext.methods.preview import Samples, Shown
 
 PROTECTING = 3.0
 """The largest epsilon whose bound protects by itself (`Strength`)."""
@@ -74,21 +74,15 @@ class Assessment:
     preview: Preview = NO_PREVIEW
 
 
-class Previewer(Protocol):
-    """What a method shows for one text in the playground."""
-
-    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown: ...
-
-
 @dataclass(frozen=True, slots=True)
 class PlaygroundSettings:
-    """How the playground offers a method.
+    """The presentation of a method in the playground.
 
     Attributes:
         key, title: its name in requests, and for people.
-        choices: mechanisms to choose from.
-        epsilons: the least, the most and the first.
-        previewer: makes what shows a text, from word vectors, samples, and a function that raises if nobody waits.
+        choices: the mechanisms to choose from.
+        epsilons: smallest, largest and initial value.
+        previewer: the class of its previews.
         delta: of mechanisms that have one.
     """
 
@@ -96,7 +90,7 @@ class PlaygroundSettings:
     title: str
     choices: tuple[str, ...]
     epsilons: tuple[float, float, float]
-    previewer: Callable[[WordVectors, Samples, Callable[[], None]], Previewer]
+    previewer: type[Previewer]
     delta: float | None = None
 
 

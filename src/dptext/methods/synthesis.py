@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,7 +21,6 @@ from dptext.methods.base import (
     Method,
     PlaygroundSettings,
     Preview,
-    Previewer,
     ReleaseFiles,
     option,
     round_down,
@@ -32,7 +31,7 @@ from dptext.methods.corpus_checks import check_corpus, check_description, descri
 from dptext.methods.data import quote
 from dptext.methods.files import STATEMENT, FolderKind
 from dptext.methods.findings import ReportConfig
-from dptext.methods.preview import Samples
+from dptext.methods.previewers import DELTA, CorpusPreviewer
 from dptext.methods.public_texts import PREVIEWED
 from dptext.methods.questions import LABELS, NEW
 from dptext.privacy.guarantee import Trust
@@ -44,10 +43,8 @@ from dptext.synthesis.distribution import (
 )
 from dptext.synthesis.planning import Expected, expected_quality
 from dptext.synthesis.synthesizer import Synthesizer
-from dptext.vectors.word_vectors import WordVectors
 
 _EPSILON = 1.0
-_DELTA = 1e-6  # of the playground
 _COUNT = 5_000
 _ENOUGH = 0.5  # of the way from chance to no noise
 _MIN_PEOPLE = 30  # with fewer, even the description without noise says nothing
@@ -63,12 +60,6 @@ _CLASSIFIER = Caveat(
 )
 
 
-def _previewer(vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG001
-    from dptext.methods.text_previews import CorpusPreviewer  # loads what only the playground needs
-
-    return CorpusPreviewer(vectors, samples, _DELTA)
-
-
 class Synthesis(Method):
     """``dptext synthesize``."""
 
@@ -82,7 +73,12 @@ class Synthesis(Method):
     inputs = frozenset({"public", "distribution", "held_out"})
     examination = CorpusExamination
     playground = PlaygroundSettings(
-        "synthetic", "Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), _previewer, _DELTA
+        "synthetic",
+        "Synthetic texts for many people's texts",
+        ("Synthesizer",),
+        (0.1, 10.0, 1.0),
+        CorpusPreviewer,
+        DELTA,
     )
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words are those of their authors, not of your users.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,13 +23,12 @@ from dptext.methods.base import (
     Method,
     PlaygroundSettings,
     Preview,
-    Previewer,
     ReleaseFiles,
     label_caveats,
 )
 from dptext.methods.checks import FILES_AGREE, Check, check_digest, check_guarantee, speaks_of, whole_parameter
 from dptext.methods.files import STATEMENT, FolderKind, Rows
-from dptext.methods.preview import Samples
+from dptext.methods.previewers import DELTA, VectorPreviewer
 from dptext.methods.row_report import NO_ENCODER, RowExamination
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
@@ -45,9 +44,7 @@ from dptext.representations.registry import (
     is_randomizer,
     randomizer_from_parameters,
 )
-from dptext.vectors.word_vectors import WordVectors
 
-_DELTA, _EPSILONS = 1e-6, (0.5, 50.0, 8.0)  # of the playground
 _FITTED = 1_000  # public texts
 _FIT: dict[str, Any] = {
     "bound": "normalise",
@@ -66,12 +63,6 @@ _GOOD_FOR = (
 _MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
-
-
-def _previewer(vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG001
-    from dptext.methods.text_previews import VectorPreviewer  # loads what only the playground needs
-
-    return VectorPreviewer(vectors, samples, _EPSILONS[:2], _DELTA)
 
 
 class VectorExamination(RowExamination):
@@ -99,9 +90,9 @@ class Vectors(Method):
         "vectors",
         "A text becomes a private vector",
         ("PrivUnit", "L2Laplace", "Gaussian"),
-        _EPSILONS,
-        _previewer,
-        _DELTA,
+        (0.5, 50.0, 8.0),
+        VectorPreviewer,
+        DELTA,
     )
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one noisy vector per text.",

@@ -34,17 +34,15 @@ from dptext.methods.base import (
     Audit,
     Method,
     PlaygroundSettings,
-    Previewer,
     ReleaseFiles,
 )
 from dptext.methods.checks import Check, check_digest, check_guarantee, restate
 from dptext.methods.files import Rows
-from dptext.methods.preview import Samples
+from dptext.methods.previewers import WordPreviewer
 from dptext.methods.row_report import NO_ENCODER, RowExamination, samples_of
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import placeholders_of, public_form
-from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import is_word_mechanism, mechanism_from_statement
 from dptext.words.replacing import (
@@ -60,12 +58,6 @@ from dptext.words.tem import TEM
 _ROWS = 100  # words
 _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
 _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
-
-
-def _previewer(vectors: WordVectors, samples: Samples, check: Callable[[], None]) -> Previewer:  # noqa: ARG001
-    from dptext.methods.word_preview import WordPreviewer  # loads what only the playground needs
-
-    return WordPreviewer(vectors, check)
 
 
 class WordExamination(RowExamination):
@@ -112,7 +104,7 @@ class Words(Method):
     audited = "words"
     inputs = frozenset({"vectors", "words"})
     playground = PlaygroundSettings(
-        "words", "Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0), _previewer
+        "words", "Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0), WordPreviewer
     )
     mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
 

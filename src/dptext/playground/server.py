@@ -1,4 +1,4 @@
-"""The playground's page, for this machine only."""
+"""The server of the playground's page, for this machine only."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from dptext.errors import DptextError, ParameterError, StorageError, extras
-from dptext.methods.preview import NOTE, Shown
-from dptext.playground.model import MOST_CHARACTERS, SETTINGS, Playground
+from dptext.playground.model import MAX_CHARACTERS, SETTINGS, Playground
 from dptext.privacy.randomness import RandomBits
 
 if TYPE_CHECKING:
@@ -23,11 +21,11 @@ if TYPE_CHECKING:
 
 
 HOST = "127.0.0.1"
-MOST_BYTES = 64 * 1024
-"""A request may have so many: two texts of `MOST_CHARACTERS`, each character escaped."""
-_MOST_REQUESTS = 64  # at the same time, with the token
-_MOST_WAITING = 32  # connections without a complete request; the oldest is closed, so file descriptors do not run out
-_SECONDS_TO_ASK = 10.0  # for the head of a request, and for its body
+MAX_BYTES = 64 * 1024
+"""Size limit of a request: two texts of `MAX_CHARACTERS`, each character escaped."""
+_MAX_REQUESTS = 64  # at the same time
+_MAX_WAITING = 32  # connections without a complete request; the oldest is closed, so file descriptors do not run out
+_TIMEOUT = 10.0  # seconds for the head of a request, and for its body
 _TOKEN_BYTES = 24
 
 HEADERS = {
@@ -45,67 +43,69 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), clipboard-read=(), payment=(), usb=()",
 }
-"""Of every answer."""
+"""Headers of every response."""
 
-_STATIC = {
-    "": ("index.html", "text/html"),
-    "style.css": ("style.css", "text/css"),
-    "playground.js": ("playground.js", "text/javascript"),
-}
-_FIELDS = ("way", "text", "epsilon", "choice", "neighbour", "draws")
-_NEEDED = ("way", "text", "epsilon")
+_STATIC = {"index.html": "text/html", "style.css": "text/css", "playground.js": "text/javascript"}
+_REQUIRED = {"method", "text", "epsilon"}
+_FIELDS = _REQUIRED | {"choice", "neighbour", "draws"}
 
 
 def app(playground: Playground, token: str) -> Callable[..., Any]:
-    """The page and its model as an ASGI application, behind `HEADERS` and its checks of the address."""
+    """Return the page and its model as an ASGI application, with `HEADERS` and checks of the address."""
     _check_installed()
     from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    newest = _Newest()
+    lock, newest = asyncio.Lock(), 0
 
     def static(name: str, kind: str) -> Route:
         content = (files("dptext.playground") / "static" / name).read_bytes()
 
-        async def page(_: Request) -> Response:
+        async def send_file(_: Request) -> Response:
             return Response(content, media_type=kind)
 
-        return Route("/" if name == "index.html" else f"/{name}", page, methods=["GET"])
+        return Route("/" if name == "index.html" else f"/{name}", send_file, methods=["GET"])
 
-    async def ways(_: Request) -> Response:
-        return JSONResponse(_offered(playground))
+    async def methods(_: Request) -> Response:
+        return JSONResponse(_offer(playground))
 
     async def show(request: Request) -> Response:
+        """Compute one preview at a time; of the requests that wait, only the newest."""
+        nonlocal newest
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return JSONResponse({"error": "the content must be application/json"}, 415)
         body = bytearray()
         try:
-            async with asyncio.timeout(_SECONDS_TO_ASK):
+            async with asyncio.timeout(_TIMEOUT):
                 async for part in request.stream():
                     body += part
-                    if len(body) > MOST_BYTES:
-                        return JSONResponse({"error": f"a request may have at most {MOST_BYTES:,} bytes"}, 413)
+                    if len(body) > MAX_BYTES:
+                        return JSONResponse({"error": f"a request may have at most {MAX_BYTES:,} bytes"}, 413)
         except TimeoutError:
-            return JSONResponse({"error": "the request did not come to its end"}, 408)
-        try:
-            visible = await newest.run(partial(playground.show, **_read_request(bytes(body))), request)
-        except DptextError as error:
-            return JSONResponse({"error": str(error)}, 422)
-        except Exception as error:  # noqa: BLE001  its message may hold a text
-            return JSONResponse({"error": f"a fault of the program: {type(error).__name__}"}, 500)
-        if visible is None:
-            return JSONResponse({"error": "a newer request came"}, 409)
-        return JSONResponse(visible.as_json())
+            return JSONResponse({"error": "the request is incomplete"}, 408)
+        newest += 1
+        number = newest
+        async with lock:
+            if number != newest:
+                return JSONResponse({"error": "a newer request came"}, 409)
+            try:
+                preview = await run_in_threadpool(playground.show, **_arguments(bytes(body)))
+            except DptextError as error:
+                return JSONResponse({"error": str(error)}, 422)
+            except Exception as error:  # noqa: BLE001  its message may contain a text
+                return JSONResponse({"error": f"internal error: {type(error).__name__}"}, 500)
+        return JSONResponse(preview.as_json())
 
-    routes = [static(*entry) for entry in _STATIC.values()]
-    inner = Starlette(routes=[*routes, Route("/ways", ways), Route("/show", show, methods=["POST"])])
+    routes = [static(*entry) for entry in _STATIC.items()]
+    inner = Starlette(routes=[*routes, Route("/methods", methods), Route("/show", show, methods=["POST"])])
     inner.router.redirect_slashes = False  # it would lead to an address without the token
     return _Guard(inner, token)
 
 
 class Server:
-    """The page on a port of the loopback interface, with a token of its own."""
+    """The page on a port of the loopback interface, with its own token."""
 
     def __init__(self, playground: Playground, *, port: int | None = None) -> None:
         _check_installed()
@@ -125,7 +125,7 @@ class Server:
             raise StorageError.of("listen on", f"{HOST}:{port or 0}", error) from None
         self.port: int = self._socket.getsockname()[1]
         self.address = f"http://{HOST}:{self.port}/{token}/"
-        """Of the page; who knows it may use it."""
+        """Address of the page; anybody who knows it may use it."""
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app(playground, token),
@@ -137,8 +137,8 @@ class Server:
                 proxy_headers=False,
                 lifespan="off",
                 ws="none",
-                http=_http(),  # limit_concurrency would count connections that ask for nothing
-                backlog=_MOST_WAITING,  # asyncio accepts so many at once
+                http=_protocol(),  # limit_concurrency would count idle connections
+                backlog=_MAX_WAITING,  # asyncio accepts this many connections in one step
                 timeout_graceful_shutdown=1,
             )
         )
@@ -151,7 +151,7 @@ class Server:
 
     @contextlib.contextmanager
     def in_background(self) -> Iterator[str]:
-        """Serve from another thread, as a test or a notebook does; gives the address."""
+        """Serve from another thread, as a test or a notebook does; yield the address."""
         thread = threading.Thread(target=self.run, daemon=True)
         thread.start()
         try:
@@ -161,41 +161,14 @@ class Server:
             thread.join()
 
 
-class _Newest:
-    """Run one computation at a time. Of the requests that wait, only the newest is computed."""
-
-    def __init__(self) -> None:
-        self._lock, self._read_request = asyncio.Lock(), 0
-
-    async def run(self, show: Callable[..., Shown], request: Request) -> Shown | None:
-        """Return the result of `show`, or None if a newer request came meanwhile."""
-        from starlette.concurrency import run_in_threadpool
-
-        self._read_request += 1
-        number = self._read_request
-        gone = asyncio.ensure_future(_disconnected(request))
-        try:
-            async with self._lock:
-                if number != self._read_request:
-                    return None
-                return await run_in_threadpool(show, is_wanted=lambda: not gone.done())
-        finally:
-            gone.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def _http() -> type[asyncio.Protocol]:
-    """uvicorn's HTTP, which here closes a connection whose request has begun and does not come to be answered."""
+def _protocol() -> type[asyncio.Protocol]:
+    """Return uvicorn's HTTP protocol with a limit on the time and number of incomplete requests."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     waiting: dict[Impatient, None] = {}  # the oldest first
 
     class Impatient(H11Protocol):
-        _end: asyncio.TimerHandle | None = None
+        _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -212,106 +185,95 @@ def _http() -> type[asyncio.Protocol]:
         def _watch(self) -> None:
             if self.cycle is not None and not self.cycle.response_complete:
                 self._forget()
-            elif self._end is None:  # and not again with each byte that comes
-                self._end = self.loop.call_later(_SECONDS_TO_ASK, self.transport.close)
+            elif self._timer is None:  # later bytes do not extend the time
+                self._timer = self.loop.call_later(_TIMEOUT, self.transport.close)
                 waiting[self] = None
-                if len(waiting) > _MOST_WAITING:
+                if len(waiting) > _MAX_WAITING:
                     oldest = next(iter(waiting))
                     oldest._forget()
                     oldest.transport.close()
 
         def _forget(self) -> None:
             waiting.pop(self, None)
-            if self._end is not None:
-                self._end.cancel()
-                self._end = None
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
 
     return Impatient
 
 
 class _Guard:
-    """Lets through what is addressed to this server, with its token and from its own page, and adds the headers."""
+    """Middleware that accepts requests to this server, with its token and from its own page, and adds the headers."""
 
     def __init__(self, inner: Callable[..., Any], token: str) -> None:
-        self._inner, self._token, self._under_way = inner, token.encode(), 0
+        self._inner, self._token, self._running = inner, token.encode(), 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
 
-        async def sending(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 fixed_headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
                 message = {**message, "headers": [*message["headers"], *fixed_headers]}
             await send(message)
 
-        refused = self._refused(scope)
-        if refused is None and self._under_way >= _MOST_REQUESTS:
-            refused = 503, "This server is busy. Try again."
-        if refused is not None:
-            await _plain(sending, *refused)
+        refusal = self._refusal(scope)
+        if refusal is None and self._running >= _MAX_REQUESTS:
+            refusal = 503, "This server is busy. Try again."
+        if refusal is not None:
+            from starlette.responses import PlainTextResponse
+
+            await PlainTextResponse(refusal[1], refusal[0])(scope, receive, send_with_headers)
             return
         _, _, rest = scope["path"].removeprefix("/").partition("/")
         inside = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
-        self._under_way += 1
+        self._running += 1
         try:
-            with contextlib.suppress(Exception):  # it has been answered; uvicorn would log it, and it may hold a text
-                await self._inner(inside, receive, sending)
+            with contextlib.suppress(Exception):  # the response was sent; uvicorn would log the error, with a text
+                await self._inner(inside, receive, send_with_headers)
         finally:
-            self._under_way -= 1
+            self._running -= 1
 
-    def _refused(self, scope: Any) -> tuple[int, str] | None:
+    def _refusal(self, scope: Any) -> tuple[int, str] | None:
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in (b"host", b"origin") and name in headers:
                 return 400, "This request has a header twice."
             headers[name] = value
-        hosts = [f"{entry}:{scope['server'][1]}".encode() for entry in (HOST, "localhost")]
+        hosts = [f"{host}:{scope['server'][1]}".encode() for host in (HOST, "localhost")]
         if (host := headers.get(b"host", b"").lower()) not in hosts:
-            return 403, "This server answers under its own address alone."
+            return 403, "This server answers under its own address only."
         if headers.get(b"origin", b"http://" + host).lower() != b"http://" + host:
-            return 403, "This server answers its own page alone."
+            return 403, "This server answers its own page only."
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
-            return 403, "This server answers its own page alone: paste the address into the browser."
-        values, slash, _ = scope["path"].removeprefix("/").partition("/")
-        if not hmac.compare_digest(values.encode(), self._token) or not slash:
+            return 403, "This server answers its own page only: paste the address into the browser."
+        token, slash, _ = scope["path"].removeprefix("/").partition("/")
+        if not hmac.compare_digest(token.encode(), self._token) or not slash:
             return 404, "There is nothing here. The address is printed by: dptext playground"
         return None
 
 
-async def _plain(send: Any, status: int, text: str) -> None:
-    content = text.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(content)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
-
-
-def _offered(playground: Playground) -> dict[str, Any]:
-    """What the page needs before it shows anything."""
+def _offer(playground: Playground) -> dict[str, Any]:
+    """Return the methods, samples and limits that the page needs before it shows a preview."""
     return {
-        "ways": [
-            {"name": name, "title": way.title, "choices": way.choices, "epsilons": way.epsilons, "delta": way.delta}
-            for name, way in SETTINGS.items()
+        "methods": [
+            {"name": name, "title": entry.title, "choices": entry.choices, "epsilons": entry.epsilons}
+            for name, entry in SETTINGS.items()
         ],
         "samples": [{"title": title, "text": text} for title, text in playground.samples],
-        "characters": MOST_CHARACTERS,
-        "note": NOTE,
+        "characters": MAX_CHARACTERS,
     }
 
 
-def _read_request(body: bytes) -> dict[str, Any]:
-    """Return the arguments of `Playground.show`. No error message holds a text."""
+def _arguments(body: bytes) -> dict[str, Any]:
+    """Return the arguments of `Playground.show`. No error message contains a text."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
         raise ParameterError("expected JSON") from None
-    if not isinstance(data, dict):
-        raise ParameterError("expected a JSON object")
-    if not data.keys() <= set(_FIELDS):
-        raise ParameterError(f"expected no other fields than {', '.join(_FIELDS)}")
-    missing = [entry for entry in _NEEDED if entry not in data]
-    if missing:
-        raise ParameterError(f"missing: {', '.join(missing)}")
+    if not isinstance(data, dict) or not _REQUIRED <= data.keys() <= _FIELDS:
+        raise ParameterError(f"expected a JSON object with {', '.join(sorted(_REQUIRED))} and no unknown field")
     return data
 
 

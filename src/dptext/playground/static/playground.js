@@ -4,26 +4,26 @@
 const STEPS = 200;
 const LONG = 60; // words: beyond that their percentages stand in their details alone
 const TYPING = 150; // milliseconds without a key before a text is sent
-const SPOKEN = 900; // milliseconds before a promise is said
+const SPOKEN = 900; // milliseconds before a guarantee is announced
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
-const state = { ways: {}, way: null, epsilon: {}, choice: {}, chosen: 0, shown: null, text: null, limit: 0 };
-let asking = null; // the request under way
-let wanted = false; // something changed since it began
+const state = { methods: {}, method: null, epsilon: {}, choice: {}, chosen: 0, shown: null, text: null, limit: 0 };
+let pending = null; // the request in progress
+let isStale = false; // a setting changed since it began
 let timer = 0;
 let speaking = 0;
 
-// -- small things ---------------------------------------------------------------------------------------------------
+// -- helpers --------------------------------------------------------------------------------------------------------
 
 function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
+  const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (value === true) made.setAttribute(key, "");
-    else if (value !== false && value !== null) made.setAttribute(key, value);
+    if (value === true) node.setAttribute(key, "");
+    else if (value !== false && value !== null) node.setAttribute(key, value);
   }
-  made.append(...children); // strings become text nodes
-  return made;
+  node.append(...children); // strings become text nodes
+  return node;
 }
 
 function percent(share) {
@@ -36,73 +36,73 @@ function rounded(epsilon) {
   return Number(epsilon.toPrecision(3));
 }
 
-function way() {
-  return state.ways[state.way];
+function method() {
+  return state.methods[state.method];
 }
 
 function fromSlider(step) {
-  const [least, most] = way().epsilons;
-  if (step <= 0) return least;
-  return step >= STEPS ? most : rounded(least * (most / least) ** (step / STEPS));
+  const [minimum, maximum] = method().epsilons;
+  if (step <= 0) return minimum;
+  return step >= STEPS ? maximum : rounded(minimum * (maximum / minimum) ** (step / STEPS));
 }
 
 function toSlider(epsilon) {
-  const [least, most] = way().epsilons;
-  return Math.round((STEPS * Math.log(epsilon / least)) / Math.log(most / least));
+  const [minimum, maximum] = method().epsilons;
+  return Math.round((STEPS * Math.log(epsilon / minimum)) / Math.log(maximum / minimum));
 }
 
-// -- asking ---------------------------------------------------------------------------------------------------------
+// -- requests ------------------------------------------------------------------------------------------------------
 
 // One request at a time: while a slider is dragged, the next one goes when the last one is back.
-function ask({ drops = false } = {}) {
-  if (asking && !drops) {
-    wanted = true;
+function ask({ dropsPending = false } = {}) {
+  if (pending && !dropsPending) {
+    isStale = true;
     return;
   }
-  asking?.abort();
+  pending?.abort();
   send();
 }
 
 async function send() {
-  const own = new AbortController();
-  asking = own;
-  wanted = false;
-  const asked = { way: state.way, text: byId("text").value, epsilon: state.epsilon[state.way], choice: state.choice[state.way] };
-  if (byId("neighbour").value.trim()) asked.neighbour = byId("neighbour").value;
+  const controller = new AbortController();
+  pending = controller;
+  isStale = false;
+  const request = { method: state.method, text: byId("text").value, epsilon: state.epsilon[state.method], choice: state.choice[state.method] };
+  if (byId("neighbour").value.trim()) request.neighbour = byId("neighbour").value;
   const slow = setTimeout(() => {
     byId("busy").textContent = "Computing…";
     byId("results").setAttribute("aria-busy", "true");
   }, 250);
   try {
-    if (!asked.text.trim()) throw new Error("The text is empty: type some words, or choose a sample.");
+    if (!request.text.trim()) throw new Error("The text is empty: type some words, or choose a sample.");
     const answer = await fetch("show", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(asked),
-      signal: own.signal,
+      body: JSON.stringify(request),
+      signal: controller.signal,
       cache: "no-store",
     });
     if (answer.status === 409) {
       setTimeout(() => ask(), 200); // another window of this page was later
       return;
     }
-    const found = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Error(found.error ?? `The server answered ${answer.status}, say because it is busy. Try again.`);
-    state.shown = found;
-    state.text = asked.text;
+    const preview = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw new Error(preview.error ?? `The server answered ${answer.status}. Try again.`);
+    state.shown = preview;
+    state.text = request.text;
     say(null);
-    show(found);
+    show(preview);
   } catch (error) {
-    if (own.signal.aborted) return;
-    if (asked.text !== state.text) byId("results").hidden = true; // what stands there is of another text
+    if (controller.signal.aborted) return;
+    if (request.text !== state.text) byId("results").hidden = true; // they belong to another text
     say(error instanceof TypeError ? "The server does not answer. Was it stopped? Start it again: dptext playground" : error.message);
   } finally {
     clearTimeout(slow);
-    if (asking === own) {
-      asking = null;
+    if (pending === controller) {
+      pending = null;
       byId("busy").textContent = "";
       byId("results").removeAttribute("aria-busy");
-      if (wanted) send();
+      if (isStale) send();
     }
   }
 }
@@ -115,12 +115,12 @@ function say(problem) {
 
 // -- controls -------------------------------------------------------------------------------------------------------
 
-function setWay(name) {
-  state.way = name;
-  byId("choices").hidden = way().choices.length < 2;
-  byId("choice").replaceChildren(...way().choices.map((each) => element("option", { value: each }, each)));
+function setMethod(name) {
+  state.method = name;
+  byId("choices").hidden = method().choices.length < 2;
+  byId("choice").replaceChildren(...method().choices.map((entry) => element("option", { value: entry }, entry)));
   byId("choice").value = state.choice[name];
-  const [least, most] = way().epsilons;
+  const [minimum, maximum] = method().epsilons;
   byId("epsilon").min = least;
   byId("epsilon").max = most;
   byId("neighbour").value = "";
@@ -129,7 +129,7 @@ function setWay(name) {
 }
 
 function setEpsilon(epsilon, { from = null } = {}) {
-  state.epsilon[state.way] = epsilon;
+  state.epsilon[state.method] = epsilon;
   if (from !== byId("slider")) byId("slider").value = toSlider(epsilon);
   if (from !== byId("epsilon")) byId("epsilon").value = epsilon;
   byId("slider").setAttribute("aria-valuetext", `epsilon ${epsilon}`);
@@ -137,7 +137,7 @@ function setEpsilon(epsilon, { from = null } = {}) {
 
 function soon() {
   clearTimeout(timer);
-  timer = setTimeout(() => ask({ drops: true }), TYPING);
+  timer = setTimeout(() => ask({ dropsPending: true }), TYPING);
 }
 
 function setText(text) {
@@ -145,7 +145,7 @@ function setText(text) {
   byId("neighbour").value = "";
   count();
   state.chosen = 0;
-  ask({ drops: true });
+  ask({ dropsPending: true });
 }
 
 function count() {
@@ -161,29 +161,29 @@ function connect() {
   });
   byId("neighbour").addEventListener("input", soon);
   byId("choice").addEventListener("change", () => {
-    state.choice[state.way] = byId("choice").value;
-    ask({ drops: true });
+    state.choice[state.method] = byId("choice").value;
+    ask({ dropsPending: true });
   });
   byId("slider").addEventListener("input", () => {
     setEpsilon(fromSlider(Number(byId("slider").value)), { from: byId("slider") });
     ask();
   });
   byId("epsilon").addEventListener("input", () => {
-    const [least, most] = way().epsilons;
-    const given = byId("epsilon").valueAsNumber;
-    if (!(given >= least && given <= most)) {
+    const [minimum, maximum] = method().epsilons;
+    const value = byId("epsilon").valueAsNumber;
+    if (!(value >= minimum && value <= maximum)) {
       byId("epsilon").setAttribute("aria-invalid", "true");
-      say(`Epsilon must be from ${least} to ${most} here.`);
+      say(`Epsilon must be from ${minimum} to ${maximum} here.`);
       return;
     }
     byId("epsilon").removeAttribute("aria-invalid");
-    setEpsilon(given, { from: byId("epsilon") });
+    setEpsilon(value, { from: byId("epsilon") });
     ask();
   });
   byId("epsilon").addEventListener("change", () => {
     if (!byId("epsilon").hasAttribute("aria-invalid")) return;
     byId("epsilon").removeAttribute("aria-invalid");
-    byId("epsilon").value = state.epsilon[state.way];
+    byId("epsilon").value = state.epsilon[state.method];
     say(null);
   });
   byId("again").addEventListener("click", () => ask());
@@ -197,27 +197,26 @@ function connect() {
 }
 
 function offer(offered) {
-  byId("note").textContent = offered.note;
   state.limit = offered.characters;
-  for (const each of offered.ways) {
-    state.ways[each.name] = each;
-    state.epsilon[each.name] = each.epsilons[2];
-    state.choice[each.name] = each.choices[0];
-    const radio = element("input", { type: "radio", name: "way", value: each.name });
+  for (const entry of offered.methods) {
+    state.methods[entry.name] = entry;
+    state.epsilon[entry.name] = entry.epsilons[2];
+    state.choice[entry.name] = entry.choices[0];
+    const radio = element("input", { type: "radio", name: "method", value: entry.name });
     radio.addEventListener("change", () => {
-      setWay(each.name);
-      ask({ drops: true });
+      setMethod(entry.name);
+      ask({ dropsPending: true });
     });
-    byId("ways").append(element("label", {}, radio, each.title));
+    byId("methods").append(element("label", {}, radio, entry.title));
   }
-  byId("ways").querySelector("input").checked = true;
-  for (const each of offered.samples) {
-    const button = element("button", { type: "button", title: each.text }, inWords(each.title));
-    button.addEventListener("click", () => setText(each.text));
+  byId("methods").querySelector("input").checked = true;
+  for (const entry of offered.samples) {
+    const button = element("button", { type: "button", title: entry.text }, inWords(entry.title));
+    button.addEventListener("click", () => setText(entry.text));
     byId("samples").append(button);
   }
-  setWay(offered.ways[0].name);
-  const texts = offered.samples.map((each) => each.text);
+  setMethod(offered.methods[0].name);
+  const texts = offered.samples.map((entry) => entry.text);
   setText(texts.reduce((one, other) => (other.length > one.length ? other : one))); // it shows the most
 }
 
@@ -225,30 +224,30 @@ function inWords(title) {
   return title.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`); // BookRestaurant
 }
 
-// -- what is shown --------------------------------------------------------------------------------------------------
+// -- the preview ----------------------------------------------------------------------------------------------------
 
-function show(found) {
+function show(preview) {
   byId("results").hidden = false;
-  byId("promise").textContent = capital(found.promise);
-  byId("strength").textContent = found.strength;
-  byId("promise-section").classList.toggle("weak", !found.protects);
+  byId("guarantee").textContent = capital(preview.guarantee);
+  byId("strength").textContent = preview.strength;
+  byId("guarantee-section").classList.toggle("weak", !preview.protects);
   clearTimeout(speaking);
   speaking = setTimeout(() => {
-    byId("spoken").textContent = `Epsilon ${found.epsilon}. ${found.promise} ${found.strength}`;
+    byId("spoken").textContent = `Epsilon ${preview.epsilon}. ${preview.guarantee} ${preview.strength}`;
   }, SPOKEN);
-  byId("draws").replaceChildren(...found.draws.map((each) => element("li", {}, each)));
-  showPieces(found.pieces);
-  byId("attacker").textContent = found.attacker.says;
-  byId("first").textContent = found.neighbours.first;
-  byId("second").textContent = found.neighbours.second;
-  byId("overlap").textContent = found.neighbours.says;
-  byId("numbers").hidden = found.neighbours.outcomes.length === 0;
+  byId("draws").replaceChildren(...preview.draws.map((entry) => element("li", {}, entry)));
+  showPieces(preview.pieces);
+  byId("attack").textContent = preview.attack.sentence;
+  byId("first").textContent = preview.neighbours.first;
+  byId("second").textContent = preview.neighbours.second;
+  byId("overlap").textContent = preview.neighbours.sentence;
+  byId("numbers").hidden = preview.neighbours.outcomes.length === 0;
   byId("outcomes").replaceChildren(
-    ...found.neighbours.outcomes.map(([name, one, other]) =>
+    ...preview.neighbours.outcomes.map(([name, one, other]) =>
       element("tr", {}, element("td", {}, name), element("td", {}, percent(one)), element("td", {}, percent(other)))),
   );
-  byId("points-section").hidden = found.points === null;
-  drawFigures(found);
+  byId("points-section").hidden = preview.points === null;
+  drawFigures(preview);
 }
 
 function capital(sentence) {
@@ -256,7 +255,7 @@ function capital(sentence) {
 }
 
 function showPieces(pieces) {
-  const words = pieces.map((each, place) => [each, place]).filter(([each]) => each.stays !== null || each.becomes.length);
+  const words = pieces.map((entry, place) => [entry, place]).filter(([entry]) => entry.stays !== null || entry.replacements.length);
   byId("pieces-section").hidden = words.length === 0;
   if (!words.length) return;
   const whole = pieces.length === 1 && /\s/.test(pieces[0].text.trim());
@@ -264,35 +263,35 @@ function showPieces(pieces) {
   byId("pieces").classList.toggle("whole", whole);
   byId("pieces-help").textContent = whole
     ? "The whole text is replaced by one of a public bank."
-    : `Shade, underline and number say how often a word comes out as it is. Choose a word, or walk with the arrow keys, to see what else it becomes.`;
+    : `Shade, underline and number show how likely a word stays. Choose a word, or move with the arrow keys, to see its most likely replacements.`;
   if (!words.some(([, place]) => place === state.chosen)) state.chosen = words[0][1];
   const old = [...byId("pieces").children];
-  const same = old.length === pieces.length && pieces.every((each, place) => old[place].dataset.text === each.text);
+  const same = old.length === pieces.length && pieces.every((entry, place) => old[place].dataset.text === entry.text);
   if (!same) byId("pieces").replaceChildren(...pieces.map(makePiece));
-  for (const [each, place] of words) describe(byId("pieces").children[place], each, place);
+  for (const [entry, place] of words) describe(byId("pieces").children[place], entry, place);
   showLikeliest(pieces[state.chosen]);
 }
 
 function makePiece(piece, place) {
-  const isWord = piece.stays !== null || piece.becomes.length;
-  const made = isWord ? element("button", { type: "button", class: "word" }, piece.text, element("span", { class: "hidden" }, ", stays in "), element("small")) : element("span", {}, piece.text);
-  made.dataset.text = piece.text;
+  const isWord = piece.stays !== null || piece.replacements.length;
+  const node = isWord ? element("button", { type: "button", class: "word" }, piece.text, element("span", { class: "hidden" }, ", stays in "), element("small")) : element("span", {}, piece.text);
+  node.dataset.text = piece.text;
   if (isWord) {
-    made.addEventListener("click", () => choose(place));
-    made.addEventListener("focus", () => choose(place));
+    node.addEventListener("click", () => choose(place));
+    node.addEventListener("focus", () => choose(place));
   }
-  return made;
+  return node;
 }
 
-function describe(made, piece, place) {
+function describe(node, piece, place) {
   const stays = piece.stays ?? 0;
-  made.style.setProperty("--stays", stays);
-  made.classList.toggle("some", stays >= 0.25 && stays < 0.75);
-  made.classList.toggle("most", stays >= 0.75);
-  made.querySelector("small").textContent = percent(stays);
-  made.title = `stays in ${percent(stays)}`;
-  made.tabIndex = place === state.chosen ? 0 : -1;
-  made.setAttribute("aria-pressed", String(place === state.chosen));
+  node.style.setProperty("--stays", stays);
+  node.classList.toggle("some", stays >= 0.25 && stays < 0.75);
+  node.classList.toggle("most", stays >= 0.75);
+  node.querySelector("small").textContent = percent(stays);
+  node.title = `stays in ${percent(stays)}`;
+  node.tabIndex = place === state.chosen ? 0 : -1;
+  node.setAttribute("aria-pressed", String(place === state.chosen));
 }
 
 function choose(place) {
@@ -311,11 +310,11 @@ function walk(event) {
 }
 
 function showLikeliest(piece) {
-  const rows = piece.becomes.map(([text, chance]) =>
+  const rows = piece.replacements.map(([text, chance]) =>
     element("li", {}, element("span", {}, text), element("meter", { min: 0, max: 1, value: chance, "aria-hidden": "true" }), element("span", {}, percent(chance))));
   const named = piece.text.length > 40 ? "The text" : `“${piece.text}”`;
   byId("likeliest").replaceChildren(
-    element("h3", {}, `${named} stays in ${percent(piece.stays ?? 0)}${rows.length ? "; else the likeliest are" : ""}`),
+    element("h3", {}, `${named} stays in ${percent(piece.stays ?? 0)}${rows.length ? "; most likely replacements" : ""}`),
     element("ul", { class: piece.text.length > 40 ? "likely texts" : "likely" }, ...rows),
   );
 }
@@ -328,10 +327,10 @@ const ONE = "#00695c";
 const OTHER = "#b9d7d2";
 
 function drawn(name, attributes, ...children) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
 }
 
 function picture(width, height, title) {
@@ -348,45 +347,45 @@ function picture(width, height, title) {
 
 function label(text, x, y, { anchor = "start", room = Infinity } = {}) {
   const most = Math.floor(room / 6.8);
-  const made = drawn("text", { class: "text", x, y, fill: INK, "text-anchor": anchor });
-  made.append(text.length > most ? `${text.slice(0, Math.max(1, most - 1)).trimEnd()}…` : text);
-  return made;
+  const node = drawn("text", { class: "text", x, y, fill: INK, "text-anchor": anchor });
+  node.append(text.length > most ? `${text.slice(0, Math.max(1, most - 1)).trimEnd()}…` : text);
+  return node;
 }
 
 function bar(kind, x, y, width, height) {
   const size = { x, y, width: Math.max(width, 1), height };
   if (kind === "one") return [drawn("rect", { class: "one", ...size, fill: ONE, stroke: INK })];
   // the second is hatched: it differs in grey, too
-  const found = [drawn("rect", { class: "other edge", ...size, fill: OTHER, stroke: INK })];
+  const shapes = [drawn("rect", { class: "other edge", ...size, fill: OTHER, stroke: INK })];
   for (let at = x + 6; at < x + width; at += 6) {
     const reach = Math.min(height, at - x);
-    found.push(drawn("line", { class: "edge", x1: at, y1: y, x2: at - reach, y2: y + reach, stroke: INK, "stroke-width": 1 }));
+    shapes.push(drawn("line", { class: "edge", x1: at, y1: y, x2: at - reach, y2: y + reach, stroke: INK, "stroke-width": 1 }));
   }
-  return found;
+  return shapes;
 }
 
-function drawFigures(found) {
+function drawFigures(preview) {
   for (const figure of document.querySelectorAll("figure")) {
     const width = Math.max(240, Math.min(760, figure.clientWidth || 300));
-    const made = { attacker: attackerPicture, overlap: overlapPicture, vectors: vectorsPicture }[figure.dataset.name](found, width);
-    if (made === null) {
+    const node = { attack: attackPicture, overlap: overlapPicture, vectors: vectorsPicture }[figure.dataset.name](preview, width);
+    if (node === null) {
       figure.replaceChildren();
       continue;
     }
     const before = figure.querySelector("svg");
-    if (before) before.replaceWith(made);
-    else figure.replaceChildren(made, saving(figure));
+    if (before) before.replaceWith(node);
+    else figure.replaceChildren(node, saveButtons(figure));
   }
 }
 
-function attackerPicture({ attacker }, width) {
-  const made = picture(width, 92, `The best attacker is right in ${percent(attacker.right)}; blindly in ${percent(attacker.blind)}`);
+function attackPicture({ attack }, width) {
+  const node = picture(width, 92, `The best adversary is right in ${percent(attack.success)}; chance level ${percent(attack.chance)}`);
   const room = width - 60;
-  [["sees the output", attacker.right, "one"], ["sees nothing", attacker.blind, "other"]].forEach(([name, share, kind], row) => {
+  [["sees the output", attack.success, "one"], ["sees nothing", attack.chance, "other"]].forEach(([name, share, kind], row) => {
     const top = 4 + row * 44;
-    made.append(label(name, 1, top + 12), ...bar(kind, 1, top + 18, room * share, 16), label(percent(share), room * share + 7, top + 31));
+    node.append(label(name, 1, top + 12), ...bar(kind, 1, top + 18, room * share, 16), label(percent(share), room * share + 7, top + 31));
   });
-  return made;
+  return node;
 }
 
 function overlapPicture({ neighbours }, width) {
@@ -394,19 +393,19 @@ function overlapPicture({ neighbours }, width) {
   if (!outcomes.length) return null;
   const high = 50;
   const top = 26;
-  const made = picture(width, top + outcomes.length * high, `Chances of outputs for two neighbours, which overlap by ${percent(overlap)}`);
-  made.append(...bar("one", 1, 5, 12, 12), label("first", 18, 16), ...bar("other", 66, 5, 12, 12), label("second", 83, 16));
+  const node = picture(width, top + outcomes.length * high, `Probabilities of outputs for two neighbours, which overlap by ${percent(overlap)}`);
+  node.append(...bar("one", 1, 5, 12, 12), label("first", 18, 16), ...bar("other", 66, 5, 12, 12), label("second", 83, 16));
   const most = Math.max(...outcomes.map(([, one, other]) => Math.max(one, other)), 1e-9);
   const room = width - 60;
   outcomes.forEach(([name, one, other], row) => {
     const y = top + row * high;
-    made.append(
+    node.append(
       label(name, 1, y + 13, { room: width - 2 }),
       ...bar("one", 1, y + 18, (room * one) / most, 11), label(percent(one), (room * one) / most + 7, y + 28),
       ...bar("other", 1, y + 31, (room * other) / most, 11), label(percent(other), (room * other) / most + 7, y + 42),
     );
   });
-  return made;
+  return node;
 }
 
 function vectorsPicture({ points }, width) {
@@ -414,17 +413,17 @@ function vectorsPicture({ points }, width) {
   const height = Math.round(Math.min(width, 460));
   const edge = 14;
   const top = 26;
-  const made = picture(width, height + top, "Outputs of the first text (dots) and of the second (crosses) in the plane of both vectors");
+  const node = picture(width, height + top, "Outputs of the first text (dots) and of the second (crosses) in the plane of both vectors");
   const reach = Math.max(...points.map(({ x, y }) => Math.max(Math.abs(x), Math.abs(y))), 1e-9);
   const scale = (Math.min(width, height) / 2 - edge) / reach;
   const place = ({ x, y }) => [width / 2 + x * scale, top + height / 2 - y * scale];
-  made.append(
+  node.append(
     drawn("line", { class: "frame", x1: 0, y1: top + height / 2, x2: width, y2: top + height / 2, stroke: "#c9d3d4" }),
     drawn("line", { class: "frame", x1: width / 2, y1: top, x2: width / 2, y2: top + height, stroke: "#c9d3d4" }),
     ...mark(0, 8, 11), label("first", 18, 16), ...mark(1, 72, 11), label("second", 83, 16),
   );
-  for (const each of points) made.append(...mark(each.of, ...place(each)));
-  return made;
+  for (const entry of points) node.append(...mark(entry.source, ...place(entry)));
+  return node;
 }
 
 function mark(of, x, y) {
@@ -434,12 +433,12 @@ function mark(of, x, y) {
 
 // -- saving a picture -----------------------------------------------------------------------------------------------
 
-function saving(figure) {
-  const what = figure.dataset.name;
-  const svg = element("button", { type: "button", "aria-label": `Save as SVG: ${what}` }, "Save as SVG");
-  const png = element("button", { type: "button", "aria-label": `Save as PNG: ${what}` }, "Save as PNG");
-  svg.addEventListener("click", () => download(asFile(figure), `dptext-${what}.svg`));
-  png.addEventListener("click", async () => download(await asPixels(figure), `dptext-${what}.png`));
+function saveButtons(figure) {
+  const name = figure.dataset.name;
+  const svg = element("button", { type: "button", "aria-label": `Save as SVG: ${name}` }, "Save as SVG");
+  const png = element("button", { type: "button", "aria-label": `Save as PNG: ${name}` }, "Save as PNG");
+  svg.addEventListener("click", () => download(asFile(figure), `dptext-${name}.svg`));
+  png.addEventListener("click", async () => download(await asPixels(figure), `dptext-${name}.png`));
   return element("div", { class: "save" }, svg, png);
 }
 
@@ -476,7 +475,7 @@ async function begin() {
   connect();
   byId("busy").textContent = "Reading the public word vectors…";
   try {
-    const answer = await fetch("ways", { cache: "no-store" });
+    const answer = await fetch("methods", { cache: "no-store" });
     offer(await answer.json());
   } catch {
     say("The server does not answer. Was it stopped? Start it again: dptext playground");
