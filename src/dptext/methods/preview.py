@@ -15,7 +15,7 @@ import numpy as np
 
 from dptext.calibration.outcomes import Floats, probability_interval
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import Strength, filled, table_cells, paragraphs, strength_in_brief
+from dptext.privacy.wording import Strength, filled, paragraphs, strength_in_brief, table_cells
 from dptext.representations.randomizer import Channel
 from dptext.vectors.word_vectors import WordVectors
 

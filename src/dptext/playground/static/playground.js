@@ -121,8 +121,8 @@ function setMethod(name) {
   byId("choice").replaceChildren(...method().choices.map((entry) => element("option", { value: entry }, entry)));
   byId("choice").value = state.choice[name];
   const [minimum, maximum] = method().epsilons;
-  byId("epsilon").min = least;
-  byId("epsilon").max = most;
+  byId("epsilon").min = minimum;
+  byId("epsilon").max = maximum;
   byId("neighbour").value = "";
   state.chosen = 0;
   setEpsilon(state.epsilon[name]);
