@@ -64,7 +64,7 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
     assert "Make a synthetic corpus (dptext synthesize)." in done.stdout.split("texts of a bank")[0]  # by advise
     assert done.stdout.count("verified, its SHA-256") == 2
     assert "CONSISTENT: the stated noise is sufficient" in done.stdout  # by audit
-    assert "A bound of this size says little by itself" in done.stderr  # of the bank at epsilon 6
+    assert "A bound of this size says little on its own" in done.stderr  # of the bank at epsilon 6
     assert "NOT PROTECTED" in done.stderr  # of words alone
     pool = set(texts_in(tmp_path / "dptext-demo" / "pool.jsonl"))
     for name, number in ("shared.jsonl", 3000), ("sentences.jsonl", 6542):

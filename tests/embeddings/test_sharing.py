@@ -254,7 +254,7 @@ def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
     assert plain["words"] == list(model.vectors_.words)
     assert (plain["matrix"] == model.vectors_.matrix).all()
     assert (without["without"] == public_base(public.matrix, public.vocabulary.unknown_row)).all()
-    assert "WHAT IS PROMISED" in capsys.readouterr().out
+    assert "GUARANTEE" in capsys.readouterr().out
 
 
 def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):

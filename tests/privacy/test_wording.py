@@ -214,8 +214,8 @@ def test_the_first_line_of_a_metric_guarantee_does_not_promise_more_than_is_prov
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0, 3.5, 10.0, 10.5, 4000.0, math.inf])
 def test_a_large_epsilon_is_called_no_protection(epsilon):
     text = said(statement(guarantee=PureDP(epsilon)))
-    assert ("says little by itself" in text) == (3 < epsilon <= 10)
-    assert ("does not protect by itself" in text) == (10 < epsilon < math.inf)
+    assert ("says little on its own" in text) == (3 < epsilon <= 10)
+    assert ("does not protect on its own" in text) == (10 < epsilon < math.inf)
     assert ("there is no protection" in text) == (epsilon == math.inf)
     assert "nan" not in text
 
@@ -435,10 +435,10 @@ def test_what_a_mechanism_says_of_a_guess_goes_with_its_guarantee():
 def test_a_bank_release_says_whose_the_words_are():
     output = statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, parameters=BANK)
     text = said(output)
-    assert "WHAT CAME OUT Texts of the public bank 'a bank', word for word." in text
+    assert "OUTPUT Texts of the public bank 'a bank', word for word." in text
     assert "Names, numbers and claims in them are the bank's" in text
     assert "whose documents went in" in text
-    assert "WHAT CAME OUT" not in said(statement(guarantee=PureDP(8.0)))
+    assert "OUTPUT" not in said(statement(guarantee=PureDP(8.0)))
     assert any("each sentence tells a little" in entry for entry in not_protected(output))
     whole = statement(guarantee=PureDP(8.0), parameters=BANK | {"unit_of_epsilon": "document"})
     assert not any("each sentence tells a little" in entry for entry in not_protected(whole))

@@ -142,7 +142,7 @@ def test_sections_without_content_are_not_there():
         (PureDP(2.0), "the right one with probability at most 88.08%", "at most 7.4 times as large"),
         (
             PureDP(20.0),
-            "which of the two it was (epsilon 20). A bound of this size does not protect by itself.",
+            "which of the two it was (epsilon 20). A bound of this size does not protect on its own.",
             "times as large for one",
         ),
         (ApproxDP(2.0, 1e-5), "at most 88.08% (epsilon 2, delta 1e-05)", "for the other, plus 1e-05 (epsilon 2)"),
@@ -151,7 +151,7 @@ def test_sections_without_content_are_not_there():
             "the exact choice among neighbours in meaning",
             "2 nats for each unit of distance",
         ),
-        (NoGuarantee("it is a copy"), "Nothing bounds what an output may give away", "nothing is promised"),
+        (NoGuarantee("it is a copy"), "The privacy loss is unbounded", "nothing is promised"),
     ],
 )
 def test_the_strength_is_said_in_words(guarantee, page, card):
@@ -589,7 +589,7 @@ def test_a_promise_to_some_only_or_with_a_large_delta_is_not_for_anybody(guarant
 def test_a_large_delta_does_not_protect_in_words():
     words, good = strength_in_brief(_statement(ApproxDP(1.0, 0.3)))
     assert good is False
-    assert "does not protect by itself" in words
+    assert "does not protect on its own" in words
     assert "delta 0.3" in words
     assert strength_in_brief(_statement(ApproxDP(1.0, 1e-6)))[1] is None
 

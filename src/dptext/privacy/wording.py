@@ -1,4 +1,4 @@
-"""A promise in words: the only place that says what a statement promises, for people who have to decide on it."""
+"""Guarantees in plain words. All other packages take their sentences from here."""
 
 from __future__ import annotations
 
@@ -31,44 +31,44 @@ if TYPE_CHECKING:
 _WIDTH = 79
 _TERMINAL = 79
 OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
-"""What a mechanism that was published with a claim puts among its parameters about it."""
+"""Parameters of a mechanism about the claim with which it was published."""
 GUESSED_AMONG = 300
-"""Among how many candidates a guess is put into words."""
-UNBOUNDED = "Nothing bounds what an output may give away. Treat it like the original."
-"""What there is to say of an output of which nothing is proved."""
+"""Number of candidates in the sentence about a guess."""
+UNBOUNDED = "The privacy loss is unbounded. Treat the output like the original."
+"""Sentence for an output without a guarantee."""
 UNCOMPARED = "the stated noise is sufficient for the guarantee. The file cannot show that this noise was really drawn."
 """The result of an exact audit that compared no draws with the stated noise."""
 RELINKING = f"relinking_among_{GUESSED_AMONG}"
-"""The parameter in which a mechanism says how often the best attacker names the right one of them, at most."""
+"""Parameter with the success rate of the best attack among these candidates, an upper bound."""
 
 _MOST_DELTA = 1e-3
-"""Above it, so many of a thousand may come out in clear."""
+"""A larger delta allows more than one user in a thousand to be published unchanged."""
 
 
 class Strength(Enum):
-    """How much a bound of a size promises by itself, with the sentence that says so everywhere."""
+    """Protection by the size of a bound, with the sentence for it."""
 
     PROTECTS = ""
     """Up to 3 nats: a guess between two equally likely neighbours is right with probability at most 95.3%."""
-    WEAK = "A bound of this size says little by itself."
-    """Up to 10 nats: nothing better is proved, and attacks say more."""
-    TOO_LARGE = "A bound of this size does not protect by itself."
+    WEAK = "A bound of this size says little on its own."
+    """Up to 10 nats: attacks are more informative."""
+    TOO_LARGE = "A bound of this size does not protect on its own."
 
     @classmethod
     def of(cls, epsilon: float) -> Strength:
-        """The strength of a bound."""
+        """Return the strength of a bound."""
         return cls.PROTECTS if epsilon <= 3.0 else cls.WEAK if epsilon <= 10.0 else cls.TOO_LARGE
 
     @classmethod
     def for_statement(cls, statement: PrivacyStatement) -> Strength:
-        """The strength of a promise: no epsilon protects those whom delta leaves out, if they are more than a few."""
+        """Return the strength of a guarantee; with a large delta no epsilon protects."""
         if getattr(statement.guarantee, "delta", 0.0) > _MOST_DELTA or isinstance(statement.guarantee, NoGuarantee):
             return cls.TOO_LARGE
         return cls.of(statement.epsilon)
 
 
 def odds(epsilon: float) -> str:
-    """e^epsilon, what even odds become at most, as a factor that a reader can picture."""
+    """Return e^epsilon, the largest change of even odds, as a readable factor."""
     if epsilon < math.log(1e4):
         return _few_digits(math.exp(epsilon))
     for place, name in enumerate(("thousand", "million", "billion", "thousand billion", "million billion"), start=1):
@@ -79,7 +79,7 @@ def odds(epsilon: float) -> str:
 
 
 def _few_digits(factor: float) -> str:
-    factor *= 1 - 1e-12  # what a logarithm and its inverse add is no reason to round up
+    factor *= 1 - 1e-12  # do not round up because of rounding errors
     return f"{math.ceil(factor):,}" if factor > 99 else at_most(factor, 2)
 
 
@@ -94,12 +94,12 @@ def percent_right(epsilon: float, delta: float = 0.0) -> float:
 
 
 def percent_at_most(share: float) -> str:
-    """A chance in per cent, rounded up."""
+    """Return a probability in per cent, rounded up."""
     return f"{math.ceil(100 * share * (1 - 1e-12))}%" if share > 0.1 else f"{at_most(100 * share, 2)}%"
 
 
 def explanation_text(statement: PrivacyStatement) -> str:
-    """All of a statement as plain text, wrapped."""
+    """Return the explanation of a statement as wrapped plain text."""
     blocks = []
     for heading, result in _explanation(statement):
         lines = [heading.upper()]
@@ -111,12 +111,12 @@ def explanation_text(statement: PrivacyStatement) -> str:
 
 
 def explanation_html(statement: PrivacyStatement) -> str:
-    """The same as an HTML fragment (for notebooks and pages); everything is escaped."""
+    """Return the explanation as an escaped HTML fragment, for notebooks and pages."""
     return filled("privacy/templates/explanation.html", sections=_explanation(statement))
 
 
 def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
-    """Headings with their paragraphs."""
+    """Return the headings with their paragraphs."""
     guarantee, text = statement.guarantee, dict(statement.parameters)
     promise = str(guarantee)
     claim = {name: text.get(name) for name in OF_A_CLAIM}
@@ -144,7 +144,7 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
 
 
 def _promises_something(guarantee: Guarantee) -> bool:
-    """Whether any pair of neighbours is bounded at all."""
+    """Return whether any pair of neighbours has a finite bound."""
     match guarantee:
         case NoGuarantee():
             return False
@@ -157,13 +157,13 @@ def _promises_something(guarantee: Guarantee) -> bool:
 
 
 def _relinking(statement: PrivacyStatement) -> float | None:
-    """How often the best attacker names the right one of `GUESSED_AMONG`, at most, where the mechanism says so."""
+    """Return the success rate of the best attack among `GUESSED_AMONG` candidates, if the mechanism states one."""
     value = statement.parameters.get(RELINKING)
     return value if isinstance(value, float) and 0 <= value <= 1 else None
 
 
 def _is_guessed(statement: PrivacyStatement) -> bool:
-    """Whether the chance of a guess says something: of a pure promise for any substitution, unless it is near 1."""
+    """Return whether the success of a guess is informative: pure, any substitution, not near 1."""
     return (
         isinstance(statement.guarantee, PureDP)
         and statement.relation is Relation.SUBSTITUTION
@@ -173,7 +173,7 @@ def _is_guessed(statement: PrivacyStatement) -> bool:
 
 def _number(name: str, value: object) -> str:
     if isinstance(value, str) and _DIGEST.fullmatch(value):
-        return f"{value[:12]}…"  # the statement itself has all of it
+        return f"{value[:12]}…"  # the statement has the whole digest
     if not isinstance(value, float):
         return str(value)
     return at_most(value, 6) if _OF_A_LOSS.search(name) else f"{value:.6g}"
@@ -184,7 +184,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = True) -> tuple[str, bool | None]:
-    """How strong a promise is, for somebody who knows nothing of differential privacy; False where it is not."""
+    """Return the strength of a guarantee in plain words, and whether it protects (None: weakly)."""
     bounded = is_bounded(statement)
     kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
     any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
@@ -213,7 +213,7 @@ _WARNINGS: set[str] = set()
 
 
 def is_bounded(statement: PrivacyStatement) -> bool:
-    """Whether anything bounds what an output gives away."""
+    """Return whether the privacy loss is bounded."""
     guarantee = statement.guarantee
     return not isinstance(guarantee, NoGuarantee) and (
         math.isfinite(statement.epsilon) or isinstance(guarantee, MetricDP)
@@ -221,9 +221,9 @@ def is_bounded(statement: PrivacyStatement) -> bool:
 
 
 def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
-    """What a promise is, in rows of a table: for whoever sees an object in a notebook."""
+    """Return the guarantee as table rows, for notebooks."""
     promise, (strength, _) = str(statement.guarantee), strength_in_brief(statement, attacks_follow=False)
-    result = [("promise", f"{promise[0].upper()}{promise[1:]}"), ("for", statement.neighbours), ("strength", strength)]
+    result = [("guarantee", f"{promise[0].upper()}{promise[1:]}"), ("for", statement.neighbours), ("strength", strength)]
     return [*result, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else result
 
 
@@ -245,7 +245,7 @@ def held_in_brief(statement: PrivacyStatement, test: Test, *, looked_at: str = "
 def table_cells(
     statement: PrivacyStatement, *, person: PrivacyStatement | None = None, texts: int = 1
 ) -> tuple[str, str]:
-    """A promise, and what it leaves to an attacker, so short that ways can stand beside each other."""
+    """Return the guarantee and the attack success in two short texts, for a table of methods."""
     among = _relinking(statement)
     guessed = _rate_among(statement) if among is None else among
     values = {
@@ -263,31 +263,31 @@ def _rate_among(statement: PrivacyStatement) -> float:
 
 
 def protected(statement: PrivacyStatement) -> list[str]:
-    """What a release hides."""
+    """Return the parts of the input that the guarantee covers."""
     return paragraphs("privacy/templates/protected.txt", statement=statement, words=is_word_statement(statement))
 
 
 def not_protected(statement: PrivacyStatement) -> list[str]:
-    """What it shows, or what the promise does not reach."""
+    """Return the parts of the input that the guarantee does not cover."""
     by_sentence = is_bank_statement(statement) and statement.parameters.get("unit_of_epsilon") == "sentence"
     values = {"words": is_word_statement(statement), "by_sentence": by_sentence}
     return paragraphs("privacy/templates/not_protected.txt", statement=statement, **values)
 
 
 def done_by_bank(statement: PrivacyStatement) -> str:
-    """What became of texts that became texts of a bank, for somebody who knows nothing of differential privacy."""
+    """Describe sentence replacement in plain words."""
     parameters = {name: statement.parameters.get(name) for name in ("bank", "bank_texts", "size", "chance_of_the_set")}
     whole = statement.parameters.get("unit_of_epsilon") == "document" and not statement.parameters.get("max_sentences")
     return paragraphs("privacy/templates/done_by_bank.txt", part="text" if whole else "sentence", **parameters)[0]
 
 
 def is_bank_statement(statement: PrivacyStatement) -> bool:
-    """Whether texts became texts of a public bank."""
+    """Return whether the release replaced texts by texts of a public bank."""
     return "bank_sha256" in statement.parameters
 
 
 def is_word_statement(statement: PrivacyStatement) -> bool:
-    """Whether words became words."""
+    """Return whether the release replaced words."""
     return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
 
 
@@ -305,7 +305,7 @@ def before_bank(mechanism: Any) -> str:
 
 def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
     """Return the guarantee of a mechanism behind a redaction, to print before a release."""
-    looked_for = textwrap.wrap(f"looked for: {redaction.looked_for}", 66)
+    looked_for = textwrap.wrap(f"looks for: {redaction.looked_for}", 66)
     lines = promise.split("\n")
     return _block("before_redaction", promise=lines, redaction=redaction, restated=restated, looked_for=looked_for)
 
@@ -318,26 +318,26 @@ def before_vectors(device: Any) -> str:
 
 
 def strength_sentence(statement: PrivacyStatement) -> str:
-    """What `strength_in_brief` makes of a promise, in one sentence; empty where that is no caution."""
+    """Return the caution about a weak guarantee in one sentence, or an empty string."""
     if not _promises_something(statement.guarantee):
         return UNBOUNDED
     return Strength.for_statement(statement).value
 
 
 def strength_of_documents(mechanism: Any, parts: str) -> str:
-    """The same for the documents that a mechanism of texts may meet, before one is read."""
+    """Return the caution for the longest possible documents of a mechanism, before one is read."""
     first = unprotected_from(mechanism)
     if first is None:
         return strength_sentence(mechanism.document_statement(mechanism.longest_document or _LONG))
     text = strength_sentence(mechanism.document_statement(first))
-    return text if first == 1 else f"For a document of {first:,} {parts} or more: {text}"
+    return text if first == 1 else f"For documents of {first:,} {parts} or more: {text}"
 
 
 def unprotected_from(mechanism: Any) -> int | None:
-    """How many parts a document has, at least, whose promise `strength_in_brief` finds too weak to protect it."""
+    """Return the smallest number of parts at which a document is not protected, or None."""
     longest = mechanism.longest_document or _LONG
     low, high = 0, 1
-    while not is_unprotected(mechanism.document_statement(high)):  # doubled: a statement for many parts takes long
+    while not is_unprotected(mechanism.document_statement(high)):  # doubled, because statements for many parts are slow
         if high == longest:
             return None
         low, high = high, min(2 * high, longest)
@@ -351,25 +351,25 @@ _LONG = 10_000  # parts
 
 
 def in_running_text(measured: Any) -> str:
-    """What a mechanism does to words of running text, before it starts (`dptext.calibration.deniability.InShort`)."""
+    """Describe the effect on words of running text (`dptext.calibration.deniability.InShort`)."""
     return _block("in_running_text", found=measured)
 
 
 def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) -> str:
-    """What to know before a release is written that its own report would not call protected; empty where it would."""
+    """Return the warning before a release that is not protected, or an empty string."""
     if first is None and not most_stay:
         return ""
     return _for_a_terminal(_block("cautioned", first=first, most_stay=most_stay, source=source, parts=parts))
 
 
 def cautioned_of(statements: Iterable[PrivacyStatement], *, source: str) -> str:
-    """The same for a release whose statements are known before it starts, as many as it has levels."""
+    """Return the warning for a release whose statements (one per level) are known before it starts."""
     weak = any(map(is_unprotected, statements))
     return cautioned(first=1 if weak else None, most_stay=False, source=source, parts="texts")
 
 
 def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = None) -> str:
-    """How many parts and texts came out as they were: for the owner of the texts alone."""
+    """Return the number of unchanged parts and texts, for the owner of the texts only."""
     if not tally.words:
         return ""
     parts = "sentences" if is_bank_statement(statement) else "words"
@@ -378,7 +378,7 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
 
 
 def before_ledger(guarantee: Guarantee) -> str:
-    """What the limit of a ledger does not bound, before it charges a release; empty where it bounds all of it."""
+    """Return the limits of a ledger for a guarantee, or an empty string."""
     return _block("before_ledger") if isinstance(guarantee, MetricDP) else ""
 
 
@@ -388,7 +388,7 @@ def before_people(user: str) -> str:
 
 
 def for_person(person: PrivacyStatement | None, maximum: Any, *, user: str, uncounted: int = 0) -> str:
-    """What the person with the most texts is promised for all of them: for the owner of the texts alone."""
+    """Return the guarantee for the person with the most texts, for the owner of the texts only."""
     values = {"person": person, "most": maximum, "user": user, "uncounted": uncounted}
     strength = "" if person is None else strength_sentence(person)
     bounded = person is not None and math.isfinite(person.epsilon)
@@ -396,11 +396,11 @@ def for_person(person: PrivacyStatement | None, maximum: Any, *, user: str, unco
 
 
 def _for_a_terminal(text: str) -> str:
-    """A paragraph in lines for a terminal of 80 columns."""
+    """Wrap a paragraph for a terminal of 80 columns."""
     return "\n".join(textwrap.wrap(" ".join(text.split()), _TERMINAL, subsequent_indent="  ", break_on_hyphens=False))
 
 
-_MANY = 0.01  # of the texts: so many that came out as they were are no accident
+_MANY = 0.01  # share of unchanged texts that calls for a warning
 
 
 def before_embedding(**values: Any) -> str:
@@ -415,20 +415,20 @@ def before_synthesis(plan: Any, *, user: str | None) -> str:
 
 
 def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str, needed: int = 0) -> list[str]:
-    """What an audit means."""
-    metric = isinstance(statement.guarantee, MetricDP)  # of which its own sentence says the same
+    """Explain the result of an audit."""
+    metric = isinstance(statement.guarantee, MetricDP)  # has a sentence of its own
     values = {"verdict": verdict, "statement": statement, "refuted": refuted, "of": of, "needed": needed}
     values["strength"] = "" if metric else strength_sentence(statement)
     return paragraphs("privacy/templates/audited.txt", **values)
 
 
 def calibrated_bank(measured: Any) -> list[str]:
-    """At which epsilon texts of a bank are traced back rarely enough, and what that is not."""
+    """Explain a calibrated epsilon for sentence replacement."""
     return paragraphs("privacy/templates/calibrated_bank.txt", found=measured)
 
 
 def measured(epsilon: float, statement: PrivacyStatement) -> str:
-    """What a measured epsilon is not, and the bound of the mechanism at this epsilon beside it."""
+    """Return the bound of a mechanism at an epsilon, to print next to measurements."""
     return paragraphs("privacy/templates/measured.txt", epsilon=epsilon, statement=statement)[0]
 
 
@@ -437,19 +437,19 @@ def _block(template: str, **values: Any) -> str:
 
 
 def filled(template: str, **values: Any) -> str:
-    """A template with its values."""
+    """Render a template."""
     text: str = _templates(template.rpartition(".")[2]).get_template(template).render(values)
     return text
 
 
 def paragraphs(template: str, **values: Any) -> list[str]:
-    """The paragraphs of a template of plain text, which blank lines part; each on one line."""
+    """Render a text template and return its paragraphs, each on one line."""
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", filled(template, **values)) if part.strip()]
 
 
 @cache
 def _templates(kind: str) -> Any:
-    """All templates, for one kind of output; imported here, where something is put into words for the first time."""
+    """Return the environment of all templates for one kind of output."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -471,7 +471,7 @@ def _templates(kind: str) -> Any:
 
 
 def _labelled(label: str, text: str) -> Any:
-    """``text`` behind a label, in lines for a terminal of 80 columns; what belongs to no label stands below it."""
+    """Return ``text`` with a label, wrapped for a terminal of 80 columns."""
     from markupsafe import Markup
 
     lines = textwrap.wrap(_on_a_line(text), _TERMINAL - 12, break_on_hyphens=False)
@@ -479,12 +479,12 @@ def _labelled(label: str, text: str) -> Any:
 
 
 def _on_a_line(text: str) -> str:
-    """Without control characters, which a statement from elsewhere could send to a terminal; spaces run together."""
+    """Remove control characters, which a foreign statement could send to a terminal, and collapse spaces."""
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _in_markdown(text: str) -> str:
-    """Names are anybody's: they must not end a cell or a line, or become markup."""
+    """Escape a text for Markdown: it must not end a cell or a line, or become markup."""
     return "".join(
         f"\\{character}" if character in "\\|`*_<>[]" else character if character.isprintable() else " "
         for character in text
