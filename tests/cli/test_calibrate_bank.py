@@ -21,8 +21,8 @@ def test_the_epsilon_that_keeps_a_target_is_named_with_what_holds(run, folder):
     assert code == 0, err
     said = " ".join(out.split())
     found = dptext.calibrate(bank(), relinking=0.1, people=60)
-    assert f"Use --epsilon {found.epsilon:.4g}: whoever knows the texts of 60 people" in said
-    assert "with a chance of at most 10%. That is proved for any texts; blindly it is 1.7%." in said
+    assert f"Use --epsilon {found.epsilon:.4g}: an adversary who knows the texts of 60 people" in said
+    assert "with probability at most 10% (chance level 1.7%). This is proved for any texts." in said
     assert (
         f"Any mechanism of pure epsilon keeps 10% at epsilon {found.pure:.4g}. It is a chance among so many people"
         in said

@@ -79,7 +79,7 @@ def test_a_folder_to_share(work, embed):
     assert (code, out) == (0, "")
     assert "co-occurrences on small.txt (300 words, 50 dimensions)" in err
     assert "unit      user (all texts of one 'author'); relation: add/remove; central" in err
-    assert "promise   epsilon 8, delta 1e-06\n" in err
+    assert "guarantee epsilon 8, delta 1e-06\n" in err
     assert "(under substitution epsilon 18.66, delta 1e-06)" in err
     assert "Wrote vectors of 300 words to shared" in err
     assert sorted(os.listdir("shared")) == FILES
@@ -114,8 +114,8 @@ def test_new_words_are_learned_first_and_counted_in(work, embed):
     options = ["--new-words", 100, "--public-users", 50]
     code, _, err = embed("in.jsonl", "-o", "shared", *options)
     assert code == 0
-    assert "promise   epsilon 108, delta 2e-06\n" in err
-    assert "of that   epsilon 100, delta 1e-06 for new words" in err
+    assert "guarantee epsilon 108, delta 2e-06\n" in err
+    assert "including epsilon 100, delta 1e-06 for new words" in err
     back = dptext.load_vectors("shared")
     new = back.words[300:]
     assert f"words ({len(new)} of them new)" in err
@@ -128,7 +128,7 @@ def test_explain_verifies_the_folder(work, embed, run):
     for file in ("shared", "shared/privacy.json", "shared/privacy-strict.json"):
         code, out, _ = run("explain", file)
         assert code == 0
-        assert "The unit is the user" in out
+        assert "The privacy unit is the user" in out
         assert "shared: verified, all files of the folder match" in out
     Path("shared/another.privacy.json").write_text(Path("shared/privacy.json").read_text())
     assert "Not verified" in run("explain", "shared/another.privacy.json")[1]
@@ -186,7 +186,7 @@ def test_vectors_with_a_statement_about_others_are_refused_before_anything_is_re
     assert not Path("shared").exists()
     assert embed("in.jsonl", "-o", "first", "-q")[0] == 0
     code, _, err = embed("in.jsonl", "-o", "second", "--vectors", "first")  # the same people twice: it adds up
-    assert (code, "promise   epsilon 16, delta 2e-06" in err) == (0, True)
+    assert (code, "guarantee epsilon 16, delta 2e-06" in err) == (0, True)
     assert statement_of("second/privacy.json").epsilon == 16.0
 
 
@@ -198,7 +198,7 @@ def test_what_is_said_before_the_start_is_what_the_statement_says(work, embed):
     dptext.save_vectors(before, Path("slack"))
     code, _, err = embed("in.jsonl", "-o", "second", "--vectors", "slack")
     assert (code, statement_of("second/privacy.json").epsilon) == (0, 16.5)
-    assert "promise   epsilon 16.5, delta 2e-06" in err
+    assert "guarantee epsilon 16.5, delta 2e-06" in err
 
 
 def test_what_is_there_stays_without_force(work, embed):

@@ -62,7 +62,7 @@ def test_a_folder_to_share(work, embed):
     assert "skip-gram from small.txt (300 words, 50 dimensions)\n" in err
     assert "unit      user (all texts of one 'author'); relation: add/remove; central\n" in err
     assert "training  5 steps, each user in 100% of them, noise" in err
-    assert "promise   epsilon 7.99" in err
+    assert "guarantee epsilon 7.99" in err
     assert "Wrote vectors of 300 words to shared" in err
     assert max(map(len, err.partition("Wrote")[0].splitlines())) <= 80
     assert "60" not in err  # neither rows nor users are counted
@@ -79,7 +79,7 @@ def test_a_folder_to_share(work, embed):
 def test_a_pair_as_unit_is_named_for_what_it_is(work, embed):
     code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, "--unit", "pair")
     assert code == 0
-    assert "unit      pair of neighbouring words (no promise to a text or a person);" in err
+    assert "unit      pair of neighbouring words (no guarantee for a text or a person);" in err
     assert statement_of("shared/privacy.json").unit is Unit.EXAMPLE
 
 

@@ -76,7 +76,7 @@ def test_a_file_of_vectors_with_ids_and_a_statement(work, encode):
     code, out, err = encode("in.jsonl", "-o", "out.parquet", "--keep", "id!")
     assert (code, out) == (0, "")
     assert "unit      document (one text); relation: substitution by any other text; local" in err
-    assert "promise   8-differential privacy (pure)" in err
+    assert "guarantee 8-differential privacy (pure)" in err
     assert "8 times the number of their texts for a person" in " ".join(err.split())
     assert "Projection to 16 dimensions (chosen for this epsilon)" in err
     assert "Public texts like yours (--public FILE) leave more" in " ".join(err.split())
@@ -228,7 +228,7 @@ def test_an_honest_release_stands_its_audit(release, run):
     assert "NO " not in text.replace("NOT ", "")
     assert "every vector has 12 finite numbers" in text
     assert "THE GUARANTEE FOR A VECTOR" in text
-    assert "No way was found to tell two vectors apart" in text
+    assert "No attack was found to tell two vectors apart" in text
     assert max(map(len, text.splitlines())) <= 100
     code, text, _ = run("audit", out, "--json", "-q", "--samples", 2_000)
     found = json.loads(text)

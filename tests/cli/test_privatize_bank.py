@@ -68,9 +68,9 @@ def counts(name):
 @pytest.mark.parametrize(
     ("options", "sentences", "epsilon", "said"),
     [
-        ([], [2, 0, 1, 3], 24.0, "document  8 times its number of sentences, which is shown"),
+        ([], [2, 0, 1, 3], 24.0, "document  8 times its number of sentences, which is exposed"),
         (["--max-sentences", "2"], [2, 0, 1, 2], 16.0, "document  at most 16, for 2 sentences"),
-        (["--unit", "document"], [1, 1, 1, 1], 8.0, "document  one text of the bank stands for all of it"),
+        (["--unit", "document"], [1, 1, 1, 1], 8.0, "document  replaced by one text of the bank"),
         (["--unit", "document", "--max-sentences", "2"], [2, 2, 2, 2], 8.0, "document  always 2 sentences, 4 each"),
     ],
 )
@@ -85,7 +85,7 @@ def test_what_comes_out_is_of_the_bank_and_as_the_unit_says(work, privatize, opt
     before = err[: err.index("Wrote ")]
     assert before.startswith("BankRewriter on the bank 'hotels' (15 public texts)\n  unit      ")
     assert said in before
-    assert "8, pure, for a " in before and "blindly it is 0.34%" in before
+    assert "8, pure, for a " in before and "(chance level 0.34%)" in before
     assert max(map(len, before.splitlines())) <= 80
     assert MARKER not in (work / "out.jsonl").read_text() + err
 

@@ -146,7 +146,7 @@ def test_what_a_ledger_does_not_bound_is_said_before_it_charges(work, public, ca
     for name in ("near", "pure"):
         assert main(["ledger", "create", name, "--epsilon", "9"]) == 0
     assert main(["privatize", "in.jsonl", "-o", "a.jsonl", "--epsilon", "1", "--ledger", "near", *vectors]) == 0
-    assert "not what a text or a person loses in all" in " ".join(capsys.readouterr().err.split())
+    assert "not the total loss of a text or a person" in " ".join(capsys.readouterr().err.split())
     pure = ("--epsilon", "1", "--mechanism", "subsetselection", "--set", "max_words=6", "--ledger", "pure")
     assert main(["privatize", "in.jsonl", "-o", "b.jsonl", *pure, *vectors]) == 0
     assert "loses in all" not in capsys.readouterr().err
@@ -162,8 +162,8 @@ def test_how_much_came_out_as_it_was_is_for_the_owner(work, public, capsys):
     certain = ["--epsilon", "60", "--set", "beta=1e-8", "--seed", "1"]  # a seed: a word in a hundred million moves
     assert main(["privatize", "in.jsonl", "-o", "o.jsonl", *certain, "--vectors", str(public / "small.txt")]) == 0
     captured = capsys.readouterr()
-    assert "360 of 360 words and 60 of 60 texts came out as they were." in captured.err
-    assert "in clear" in " ".join(captured.err.split())
+    assert "360 of 360 words and 60 of 60 texts are unchanged." in captured.err
+    assert "Do not share the unchanged texts" in " ".join(captured.err.split())
     assert not captured.out
     for written in (each.read_text() for each in Path().glob("o.*")):
         assert "came out" not in written
@@ -201,9 +201,9 @@ def test_a_promise_is_one_for_each_text_and_the_owner_reads_what_it_is_for_a_per
     assert at_terminal(True, command, "in.jsonl", "-o", out, "--user", "author", "--json")[0] == 0
     captured = capsys.readouterr()
     before, _, after = " ".join(captured.err.split()).partition("Wrote ")
-    assert "the promise is one for each text, and the texts of one 'author' add up" in before
+    assert "the guarantee is per text, and the losses of one 'author''s texts add up" in before
     assert "For you alone (it is in no statement): " in after
-    assert "The 'author' with the most texts has 9. The promise for all of them together: epsilon at most" in after
+    assert "The 'author' with the most texts has 9. The guarantee for all of them together: epsilon at most" in after
     assert Strength.TOO_LARGE.value in after.partition("together")[2]
     assert "most texts" not in captured.out + "".join(each.read_text() for each in Path().glob("out.*.json"))
     assert sorted(os.listdir()) == ["in.jsonl", "out.parquet", "out.parquet.privacy.json"]
@@ -220,11 +220,11 @@ def test_the_texts_of_a_person_in_several_files_add_up(work, at_terminal, capsys
     Path("out/b.jsonl").unlink()
     Path("out/b.jsonl.privacy.json").unlink()
     assert at_terminal(True, *command, "--resume")[0] == 0
-    assert "most texts has 5, in the files of this run (of 1 that was done before, none" in " ".join(
+    assert "most texts has 5, in the files of this run (1 processed before is not counted)" in " ".join(
         capsys.readouterr().err.split()
     )
     assert at_terminal(True, *command, "--resume")[0] == 0
-    assert "was not counted: an earlier run had done them." in " ".join(capsys.readouterr().err.split())
+    assert "were not counted, because an earlier run processed them." in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("wrong", [["--text", "txet"], ["--keep", "strs"]])

@@ -69,7 +69,7 @@ def test_a_corpus_its_statement_and_the_description_beside_it(synthesize, run):
     code, out, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "40")
     assert code == 0, err
     assert "unit      user (all texts of one 'author'); relation: add/remove; central" in err
-    assert "promise   epsilon 4, delta 1e-06" in err
+    assert "guarantee epsilon 4, delta 1e-06" in err
     made = rows("made.jsonl")
     assert len(made) == len({each.text for each in made}) == 40
     right = [(each.text.split()[0] in DRINKS) == (each.attributes["topic"] == "drinks") for each in made]

@@ -69,7 +69,7 @@ def test_what_nothing_bounds_is_strong_nowhere(guarantee):
         mechanism="x",
     )  # fmt: skip
     report = Report(title="a release", statement=statement)
-    unbounded = ("othing bounds", "no protection", "nothing is promised", "may learn everything")
+    unbounded = ("oss is unbounded", "no protection", "no guarantee", "may learn everything")
     for text in (statement.explain(), report.html(), report.card(), strength_in_brief(statement)[0]):
         assert "strong enough" not in text
         assert any(entry in text for entry in (*unbounded, Strength.TOO_LARGE.value))

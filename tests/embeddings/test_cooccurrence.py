@@ -66,7 +66,7 @@ def test_what_is_promised(vectors):
     assert statement.parameters["epsilon_under_substitution"] == pytest.approx(18.65, abs=0.02)
     assert statement.parameters["sigma"] == pytest.approx(0.65294, abs=1e-4)
     assert PrivacyStatement.from_json(statement.to_json()) == statement
-    assert "the presence or absence of one user" in " ".join(statement.explain().split())
+    assert "adding or removing one user" in " ".join(statement.explain().split())
     assert "no two people write under one name" in str(statement.assumptions)
 
 

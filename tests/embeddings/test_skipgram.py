@@ -79,7 +79,7 @@ def test_what_is_promised(vectors):
     assert any("IEEE 754" in assumption for assumption in statement.assumptions)
     assert not statement.seeded
     assert PrivacyStatement.from_json(statement.to_json()) == statement
-    assert "the presence or absence of one user" in " ".join(statement.explain().split())
+    assert "adding or removing one user" in " ".join(statement.explain().split())
     assert fitted(people(5), vectors).statement_.seeded
 
 

@@ -43,7 +43,7 @@ def test_the_statement_has_the_printed_budget_and_the_true_one():
     assert statement.guarantee == ApproxDP(bound, 1e-5)
     assert statement.parameters["claim_is"] == "false"
     text = " ".join(statement.explain().split())
-    assert "The paper behind this mechanism prints epsilon = 1. That is false: the noise of a step is shared" in text
+    assert "The paper behind this mechanism prints epsilon = 1. This is false: the noise of a step is shared" in text
     assert "a user alone, with 16 samples" in text
 
 

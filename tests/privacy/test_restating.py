@@ -366,7 +366,7 @@ def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
     about = {"claim_is": "false", "reason": "r", "holds_for": "h", "witness": "w", "witness_loss": 8.0}
     text = apply_word_dropout(stated(claimed_epsilon=1.0, parameters=about), 0.5)
     assert text.claimed_epsilon == pytest.approx(math.log(0.5 + 0.5 * math.e))
-    assert "That is not proved: r." in " ".join(text.explain().split())
+    assert "This is not proved: r." in " ".join(text.explain().split())
 
 
 @pytest.mark.parametrize(

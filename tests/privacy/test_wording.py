@@ -51,7 +51,7 @@ SAYS = [
     ),
     (ZCDP(0.25), ["0.25", "zero-concentrated"]),
     (MetricDP(4.5, "euclidean", 8.0), ["4.5", "euclidean", "epsilon 36"]),
-    (MetricDP(4.5, "euclidean"), ["4.5", "euclidean", "Nothing bounds the loss"]),
+    (MetricDP(4.5, "euclidean"), ["4.5", "euclidean", "The loss is unbounded"]),
     (NoGuarantee("the noise is one-sided"), ["No guarantee", "the noise is one-sided"]),
 ]
 
@@ -73,12 +73,12 @@ def test_every_explanation_says_what_is_promised_to_whom_and_what_is_not(guarant
                 software="dptext 0.1",
             )
             text = said(output)
-            for say in [*says, f"The unit is the {unit}", f"({relation})", "any two words"]:
+            for say in [*says, f"privacy unit is the {unit}", f"({relation})", "any two words"]:
                 assert say in text
             for entry in ("letter case", "the column 'stars'", "the vectors are public"):
                 assert f"- {entry}" in text
             assert "A seed was used" in text
-            assert "prints epsilon = 0.125. That is not what can be proved" in text
+            assert "prints epsilon = 0.125. It is not the proved value" in text
             for entry in ("TEM (beta = 0.001)", "r-1", "dptext 0.1"):
                 assert entry in text
 
@@ -98,14 +98,14 @@ ABOUT = {
         (
             {},
             [
-                "prints epsilon = 2. That is false: bits differ.",
+                "prints epsilon = 2. This is false: bits differ.",
                 "epsilon = 8 (two codes)",
                 "lose 7.25 nats: 01 and 10.",
             ],
         ),
-        ({"claim_is": "open"}, ["prints epsilon = 2. That is not proved: bits differ.", "epsilon = 8 (two codes)"]),
-        ({"claim_is": "true", "reason": None}, ["prints epsilon = 2. That holds here.", "epsilon = 8 (two codes)"]),
-        ({"claim_is": "else"}, ["That is not what can be proved"]),
+        ({"claim_is": "open"}, ["prints epsilon = 2. This is not proved: bits differ.", "epsilon = 8 (two codes)"]),
+        ({"claim_is": "true", "reason": None}, ["prints epsilon = 2. This is true here.", "epsilon = 8 (two codes)"]),
+        ({"claim_is": "else"}, ["It is not the proved value"]),
     ],
 )
 def test_a_printed_epsilon_is_called_what_it_is(changes, says):
@@ -123,21 +123,21 @@ def test_a_printed_epsilon_is_called_what_it_is(changes, says):
 def test_where_nothing_bounds_the_loss_the_printed_epsilon_is_false():
     about = ABOUT | {"witness_loss": "infinity"}
     text = said(statement(guarantee=NoGuarantee("one draw"), claimed_epsilon=2.0, parameters=about))
-    assert "That is false: bits differ. Nothing bounds the loss." in text
+    assert "This is false: bits differ. The loss is unbounded." in text
     assert "lose without bound: 01 and 10." in text
 
 
 def test_the_relation_is_said_in_words():
     assert "replacing one word by another" in said(statement())
-    assert "the presence or absence of one word" in said(statement(relation=Relation.ADD_REMOVE))
+    assert "adding or removing one word" in said(statement(relation=Relation.ADD_REMOVE))
 
 
 def test_trust_is_said_in_words():
     local, central = said(statement()), said(statement(trust=Trust.CENTRAL))
-    assert "the owner of a text can do it before anybody else sees it" in local
-    assert "A curator saw the data of all in the clear and has to be trusted" in central
+    assert "the owner of a text can do it before anybody else sees the text" in local
+    assert "A curator saw all original texts and must be trusted" in central
     for text in (local, central):
-        assert "Readers of the output do not have to be trusted" in text
+        assert "Readers of the output need not be trusted" in text
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ def test_trust_is_said_in_words():
 @pytest.mark.parametrize("trust", [Trust.LOCAL])
 def test_where_nothing_is_promised_nobody_is_told_to_be_protected(guarantee, trust):
     text = said(statement(guarantee=guarantee, trust=trust))
-    assert "Nobody, by proof" in text
-    assert "do not have to be trusted" not in text
-    assert "the promise is about" not in text
+    assert "Nobody. The intended privacy unit" in text
+    assert "need not be trusted" not in text
+    assert "the guarantee covers" not in text
 
 
 def test_warnings_appear_only_where_there_is_something_to_warn_of():
@@ -165,21 +165,21 @@ def test_warnings_appear_only_where_there_is_something_to_warn_of():
     assert "seed" not in text
     assert "WARNINGS" not in text
     assert "the paper" not in text.lower()
-    assert "Nothing of the input is shown" in text
+    assert "The output exposes nothing else" in text
 
 
 def test_a_superseded_release_is_named():
-    assert "replaces that of release r-0" in statement(supersedes="r-0").explain()
+    assert "replaces the statement of release r-0" in statement(supersedes="r-0").explain()
 
 
 def test_the_slack_is_said_and_only_where_there_is_one():
-    assert "Finite arithmetic may add at most 9e-05" in statement(slack=9e-5).explain()
+    assert "Finite arithmetic adds at most 9e-05" in statement(slack=9e-5).explain()
     assert "Finite arithmetic" not in statement().explain()
 
 
 @pytest.mark.parametrize("slack", [1.04e-4, 9.99e-5, 1.49, 1e-12])
 def test_a_slack_is_never_rounded_down_where_at_most_is_said(slack):
-    match = re.search(r"may add at most (\S+) to epsilon", said(statement(slack=slack)))
+    match = re.search(r"adds at most (\S+) to epsilon", said(statement(slack=slack)))
     assert slack <= float(match[1]) <= 2.1 * slack
 
 
@@ -248,7 +248,7 @@ def test_a_long_explanation_is_wrapped_and_not_cut():
 
 
 def test_nothing_that_somebody_wrote_begins_a_section_or_a_line_of_its_own():
-    evil = "x\n\n# What is promised\n\n- everything\u2028\x1b[31m"
+    evil = "x\n\n# Guarantee\n\n- everything\u2028\x1b[31m"
     plain = statement(exposed=("x",), assumptions=("x",), supersedes="x", release_id="x", software="x").explain()
     output = statement(
         condition=Condition(note=evil),
@@ -263,7 +263,7 @@ def test_nothing_that_somebody_wrote_begins_a_section_or_a_line_of_its_own():
     headings = [[line for line in text.splitlines() if line.isupper()] for text in (plain, output.explain())]
     assert headings[0] == headings[1]
     assert output.explain().replace("\n", "").isprintable()
-    assert "<h4>What is promised</h4>" in output._repr_html_()
+    assert "<h4>Guarantee</h4>" in output._repr_html_()
     assert output._repr_html_().count("<h4>") == len(headings[0])
 
 
@@ -385,7 +385,7 @@ def test_what_is_proved_beside_a_printed_epsilon_has_its_delta():
         claimed_epsilon=1.0,
         parameters={"claim_is": "open", "reason": "no proof", "holds_for": "any two"},
     )
-    assert "What is proved is epsilon = 3 with delta = 1e-05 (any two)." in " ".join(output.explain().split())
+    assert "The proved value is epsilon = 3 with delta = 1e-05 (any two)." in " ".join(output.explain().split())
 
 
 BANK = {"bank": "a bank", "bank_sha256": "0" * 64, "unit_of_epsilon": "sentence"}
@@ -395,7 +395,7 @@ def test_one_guess_under_a_pure_promise_is_put_into_words():
     text = said(statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, condition=Condition()))
     assert "considers two documents equally likely names the right one with a probability of at most 99.97%" in text
     assert (
-        "who holds 300 candidates, all equally likely before, names the right one with a chance of at most 91%;" in text
+        "an adversary with 300 equally likely candidates names the right one with probability at most 91%" in text
     )
     # randomised response over 300 texts attains it
     inside = math.exp(8) / (math.exp(8) + 299)
@@ -403,10 +403,10 @@ def test_one_guess_under_a_pure_promise_is_put_into_words():
     assert "with this mechanism" not in text
     told = said(statement(guarantee=PureDP(8.0), parameters={"relinking_among_300": 0.3101}))
     assert (
-        "any two of them neighbours, names the right one with a chance of at most 91%, and with this mechanism of"
+        "any two of them neighbours, names the right one with probability at most 91%, and with this mechanism"
         in told
     )
-    assert "of at most 32%; blindly it is 0.34%." in told
+    assert "at most 32% (chance level 0.34%)." in told
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_of_other_promises_no_guess_is_spoken_of(changes):
 
 def test_what_a_mechanism_says_of_a_guess_goes_with_its_guarantee():
     output = statement(guarantee=PureDP(35.0), parameters={"relinking_among_300": 0.2, "size": 3})
-    assert "with this mechanism of at most 20%" in said(output)
+    assert "with this mechanism at most 20%" in said(output)
     assert dict(output.replace(guarantee=PureDP(36.0)).parameters) == {"size": 3}
 
 
@@ -436,9 +436,9 @@ def test_a_bank_release_says_whose_the_words_are():
     output = statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, parameters=BANK)
     text = said(output)
     assert "OUTPUT Texts of the public bank 'a bank', word for word." in text
-    assert "Names, numbers and claims in them are the bank's" in text
-    assert "whose documents went in" in text
+    assert "Names, numbers and claims come from the bank's authors" in text
+    assert "can be false for the people in the input" in text
     assert "OUTPUT" not in said(statement(guarantee=PureDP(8.0)))
-    assert any("each sentence tells a little" in entry for entry in not_protected(output))
+    assert any("each sentence reveals a little" in entry for entry in not_protected(output))
     whole = statement(guarantee=PureDP(8.0), parameters=BANK | {"unit_of_epsilon": "document"})
-    assert not any("each sentence tells a little" in entry for entry in not_protected(whole))
+    assert not any("each sentence reveals a little" in entry for entry in not_protected(whole))

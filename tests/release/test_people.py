@@ -128,7 +128,7 @@ def test_a_run_that_is_only_put_in_place_says_that_nobody_counted(work, mechanis
     output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
     assert output.documents == len(WHO)
     assert output.most_texts is None
-    assert "was not counted" in for_person(output.for_user, output.most_texts, user="who")
+    assert "were not counted" in for_person(output.for_user, output.most_texts, user="who")
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pa.table])
@@ -159,11 +159,11 @@ def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):
     ("most", "uncounted", "sentences"),
     [
         (MostTexts(3), 0, ["The 'who' with the most texts has 3.", "for all of them together: epsilon at most"]),
-        (MostTexts(1), 0, ["has 1.", "is one for a person: epsilon at most"]),
+        (MostTexts(1), 0, ["has 1.", "is also one for a person: epsilon at most"]),
         (MostTexts(3, 1), 0, ["1 text has no 'who', and is not counted."]),
         (MostTexts(0, 2), 0, ["No text has a 'who'.", "2 texts have no 'who', and are not counted."]),
-        (MostTexts(3), 2, ["(of 2 that were done before, none is counted)"]),
-        (MostTexts(10**6 + 1), 0, ["has 1,000,001. For so many together nothing is stated."]),
+        (MostTexts(3), 2, ["(2 processed before are not counted)"]),
+        (MostTexts(10**6 + 1), 0, ["has 1,000,001. There is no stated guarantee for that many."]),
     ],
 )
 def test_what_the_owner_reads(mechanism, most, uncounted, sentences):
@@ -176,5 +176,5 @@ def test_what_the_owner_reads(mechanism, most, uncounted, sentences):
 
 def test_before_it_starts_the_promise_says_that_it_is_one_for_each_text():
     text = before_people("author")
-    assert "the promise is one for each text" in " ".join(text.split())
+    assert "the guarantee is per text" in " ".join(text.split())
     assert max(map(len, text.split("\n"))) <= 79

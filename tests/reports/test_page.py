@@ -142,16 +142,16 @@ def test_sections_without_content_are_not_there():
         (PureDP(2.0), "the right one with probability at most 88.08%", "at most 7.4 times as large"),
         (
             PureDP(20.0),
-            "which of the two it was (epsilon 20). A bound of this size does not protect on its own.",
+            "which of them was the input (epsilon 20). A bound of this size does not protect on its own.",
             "times as large for one",
         ),
         (ApproxDP(2.0, 1e-5), "at most 88.08% (epsilon 2, delta 1e-05)", "for the other, plus 1e-05 (epsilon 2)"),
         (
             MetricDP(2.0, "euclidean", 9.0),
-            "the exact choice among neighbours in meaning",
-            "2 nats for each unit of distance",
+            "the exact choice among words of similar meaning",
+            "2 nats per unit of distance",
         ),
-        (NoGuarantee("it is a copy"), "The privacy loss is unbounded", "nothing is promised"),
+        (NoGuarantee("it is a copy"), "The privacy loss is unbounded", "none (epsilon inf)"),
     ],
 )
 def test_the_strength_is_said_in_words(guarantee, page, card):
@@ -171,7 +171,7 @@ def test_how_sure_an_attacker_can_be_is_never_rounded_down():
 def test_a_seed_is_warned_of():
     report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True))
     assert "A seed was used" in report.html()
-    assert "against somebody who knows or guesses the seed" in report.html()
+    assert "against an adversary who knows or guesses the seed" in report.html()
     assert "A seed was used" in report.card()
 
 

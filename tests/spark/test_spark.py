@@ -194,7 +194,7 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     charged.remove("--quiet")
     assert main([*charged, "-o", str(tmp_path / "a.parquet")]) == 0
     message = " ".join(capsys.readouterr().err.split())
-    assert "the promise is one for each text, and the texts of one 'stars' add up" in message
+    assert "the guarantee is per text, and the texts of one 'stars' add up" in message
     assert "The 'stars' with the most texts has " in message
     assert [(release.state, release.units) for release in Ledger("ledger.db").releases()] == [("released", 40)]
     assert main(["privatize", values, "-o", str(tmp_path / "a.parquet"), *usual]) == 2

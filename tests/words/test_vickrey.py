@@ -133,7 +133,7 @@ def test_the_published_variant_says_that_nothing_is_proved(small):
         assert statement.parameters["unsafe_as_published"] is True
         assert small.words[0] in statement.parameters["witness"]
         assert statement == dptext.PrivacyStatement.from_json(statement.to_json())
-    assert "can be proved" in " ".join(mechanism.statement.explain().split())
+    assert "the proved value" in " ".join(mechanism.statement.explain().split())
     with pytest.raises(RefusedError, match="nothing is proved for Vickrey as published"):
         mechanism.word_guarantee()
     with pytest.raises(ParameterError, match="promises nothing"):

@@ -223,7 +223,11 @@ def is_bounded(statement: PrivacyStatement) -> bool:
 def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
     """Return the guarantee as table rows, for notebooks."""
     promise, (strength, _) = str(statement.guarantee), strength_in_brief(statement, attacks_follow=False)
-    result = [("guarantee", f"{promise[0].upper()}{promise[1:]}"), ("for", statement.neighbours), ("strength", strength)]
+    result = [
+        ("guarantee", f"{promise[0].upper()}{promise[1:]}"),
+        ("for", statement.neighbours),
+        ("strength", strength),
+    ]
     return [*result, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else result
 
 

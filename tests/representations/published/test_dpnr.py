@@ -90,16 +90,16 @@ def test_one_scalar_promises_nothing_and_says_why():
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     text = " ".join(statement.explain().split())
     assert "subtracting the smallest number leaves" in text
-    assert "prints epsilon = 1. That is false" in text
-    assert "Nothing bounds the loss" in text
+    assert "prints epsilon = 1. This is false" in text
+    assert "The loss is unbounded" in text
 
 
 def test_the_statement_says_what_is_true():
     values = DPNR(epsilon=1.0, **SAFE)
     statement = values.statement(64)
     text = " ".join(statement.explain().split())
-    assert "That is false: the noise is scaled to a sensitivity of 1" in text
-    assert "What is proved is epsilon = 64 (any two vectors of 64 numbers, attained)" in text
+    assert "This is false: the noise is scaled to a sensitivity of 1" in text
+    assert "The proved value is epsilon = 64 (any two vectors of 64 numbers, attained)" in text
     assert "(1, 0, 1, 0, ...) and (0, 1, 0, 1, ...)" in text
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)

@@ -64,9 +64,9 @@ def test_the_statement_promises_nothing_and_says_why():
     assert math.isinf(statement.epsilon)
     message = " ".join(statement.explain().split())
     assert (
-        "prints epsilon = 0.1. That is false: the uniform numbers that its noise is made of come from [0, 1]" in message
+        "prints epsilon = 0.1. This is false: the uniform numbers that its noise is made of come from [0, 1]" in message
     )
-    assert "Nothing bounds the loss. Two inputs that show it lose without bound: (1, -1, 1, -1, ...)" in message
+    assert "The loss is unbounded. Two inputs that show it lose without bound: (1, -1, 1, -1, ...)" in message
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)
     assert repeated.statement(64) == statement

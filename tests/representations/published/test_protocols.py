@@ -154,7 +154,7 @@ def test_where_a_claim_holds_the_statement_says_so():
         assert statement.epsilon <= 1.0
         assert statement.parameters["claim_is"] == "true"
         assert statement.parameters["reason"] is None
-        assert "That holds here" in " ".join(statement.explain().split())
+        assert "This is true here" in " ".join(statement.explain().split())
 
 
 # -- chances ---------------------------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ def test_the_statement_carries_both_epsilons_the_reason_a_witness_and_the_domain
     assert parameters["witness_loss"] == pytest.approx(2245.82, abs=0.01)
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     text = " ".join(statement.explain().split())
-    assert "prints epsilon = 1. That is false: Theorem 1" in text
-    assert "What is proved is epsilon = 3451.4" in text
+    assert "prints epsilon = 1. This is false: Theorem 1" in text
+    assert "The proved value is epsilon = 3451.4" in text
     assert "lose 2245.82 nats" in text
     assert "reason =" not in text
 
@@ -337,7 +337,7 @@ def test_it_works_in_a_private_encoder(words):
     assert statement.epsilon == values.statement().epsilon
     assert statement.neighbours == "any two texts"
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
-    assert "That is false: Theorem 1" in " ".join(statement.explain().split())
+    assert "This is false: Theorem 1" in " ".join(statement.explain().split())
     assert encoder.release_.bound.domain == "unit sphere"
 
 
