@@ -23,10 +23,7 @@ def test_the_epsilon_that_keeps_a_target_is_named_with_what_holds(run, folder):
     found = dptext.calibrate(bank(), relinking=0.1, people=60)
     assert f"Use --epsilon {found.epsilon:.4g}: an adversary who knows the texts of 60 people" in said
     assert "with probability at most 10% (chance level 1.7%). This is proved for any texts." in said
-    assert (
-        f"Any mechanism of pure epsilon keeps 10% at epsilon {found.pure:.4g}. It is a chance among so many people"
-        in said
-    )
+    assert f"Every mechanism of pure epsilon meets 10% at epsilon {found.pure:.4g}. With fewer candidates" in said
     assert f"{found.epsilon:.4g} " in said
     assert max(map(len, out.splitlines())) <= 80
     assert not any(text in out for text in bank().texts)

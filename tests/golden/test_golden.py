@@ -24,7 +24,7 @@ def test_what_people_read_is_what_it_was(name):
 @pytest.mark.filterwarnings("ignore:delta")
 @pytest.mark.parametrize(
     ("name", "method", "before", "after"),
-    [("explanations.txt", "explain", "Every output", "Each output"), ("statements.txt", "to_json", "9.0", "9.5")],
+    [("explanations.txt", "explain", "every output", "each output"), ("statements.txt", "to_json", "9.0", "9.5")],
 )
 def test_a_changed_word_or_number_is_seen(name, method, before, after, monkeypatch):
     """Also of a mechanism whose sentences stand in the file further up, where another one has them first."""

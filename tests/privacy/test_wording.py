@@ -394,17 +394,14 @@ BANK = {"bank": "a bank", "bank_sha256": "0" * 64, "unit_of_epsilon": "sentence"
 def test_one_guess_under_a_pure_promise_is_put_into_words():
     text = said(statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, condition=Condition()))
     assert "considers two documents equally likely names the right one with a probability of at most 99.97%" in text
-    assert (
-        "an adversary with 300 equally likely candidates names the right one with probability at most 91%" in text
-    )
+    assert "an adversary with 300 equally likely candidates names the right one with probability at most 91%" in text
     # randomised response over 300 texts attains it
     inside = math.exp(8) / (math.exp(8) + 299)
     assert 0.9 < inside <= 0.91
     assert "with this mechanism" not in text
     told = said(statement(guarantee=PureDP(8.0), parameters={"relinking_among_300": 0.3101}))
     assert (
-        "any two of them neighbours, names the right one with probability at most 91%, and with this mechanism"
-        in told
+        "any two of them neighbours, names the right one with probability at most 91%, and with this mechanism" in told
     )
     assert "at most 32% (chance level 0.34%)." in told
 
