@@ -69,12 +69,12 @@ def test_a_seed_repeats_the_folds_and_another_deals_anew():
         ([0, 1] * 9, {"people": [0, 1] * 9}, "folds must be at most the number of people, 2"),
         ([0] * 16 + [1] * 4, {"people": [*range(16), 0, 0, 0, 0]}, "the rarest class has 1 people"),
         ([0, 1] * 9, {"people": [1, 2]}, "people must have one entry for each of 18"),
-        ([0, 1, None] * 9, {}, "targets must have no missing entries, row 2 has none"),
+        ([0, 1, None] * 9, {}, "targets must have no missing entries, row 2 is missing"),
         (["a", "b", float("nan")] * 9, {}, "targets must have no missing entries, row 2"),
         ([0.0, 1.0, float("nan")] * 9, {}, "targets must have no missing entries"),
         ([0, 1] * 9, {"people": ["a", None] * 9}, "people must have no missing entries, row 1"),
-        ([[0, 1]] * 9, {}, "targets must be one entry a row"),
-        ([], {}, "targets must be one entry a row"),
+        ([[0, 1]] * 9, {}, "targets must be one entry per row"),
+        ([], {}, "targets must be one entry per row"),
     ],
 )
 def test_what_cannot_be_dealt_is_named(targets, options, says):

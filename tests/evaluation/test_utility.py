@@ -116,12 +116,12 @@ def test_a_fixed_test_set_is_one_fold():
 
 def test_bags_count_public_words_or_buckets():
     texts = ["Good, GOOD film 7!", None, "@me unknown"]
-    counts = BagOfWords(["good", "film"], tf_idf=False).of(texts).toarray()
+    counts = BagOfWords(["good", "film"]).of(texts).toarray()
     assert counts.tolist() == [[2, 1], [0, 0], [0, 0]]
-    hashed = BagOfWords(buckets=1 << 12).of(texts)
-    assert hashed.shape == (3, 1 << 12)
+    hashed = BagOfWords().of(texts)
+    assert hashed.shape == (3, 1 << 16)
     assert hashed.sum(axis=1).ravel().tolist() == [[3, 0, 1]]
-    assert (hashed != BagOfWords(buckets=1 << 12).of(texts)).nnz == 0
+    assert (hashed != BagOfWords().of(texts)).nnz == 0
 
 
 def test_models_of_the_caller_get_word_ids_and_a_seed():
@@ -139,10 +139,9 @@ def test_models_of_the_caller_get_word_ids_and_a_seed():
                 assert entry.dtype == np.int64
                 np.add.at(self.counts[:, label], entry, 1)
 
-        def predict_proba(self, ids):
+        def predict(self, ids):
             logs = np.log(self.counts / self.counts.sum(axis=0))
-            odds = np.exp([logs[entry].sum(axis=0) for entry in ids])
-            return odds / odds.sum(axis=1, keepdims=True)
+            return np.array([logs[entry].sum(axis=0) for entry in ids]).argmax(axis=1)
 
     class WordIds:
         name = "word ids"
@@ -185,7 +184,7 @@ def test_a_seed_repeats_everything():
         ("a text", [0, 1], {}, "rows must be a list of texts"),
         (np.full((20, 2), np.nan), [0, 1] * 10, {}, "rows must be finite vectors, row 0"),
         ([[1.0], [1.0, 2.0]] * 10, [0, 1] * 10, {}, "rows must be texts, or vectors of equal length"),
-        (np.ones(20), [0, 1] * 10, {}, "one vector a row"),
+        (np.ones(20), [0, 1] * 10, {}, "one vector per row"),
         (["a"] * 20, [0, 1] * 10, {"features": BagOfWords(["a"]), "folds": 1}, "folds must be an integer"),
         (["a"] * 20, [0, 1] * 10, {"folds": [Fold(np.arange(0, 10, 2), np.arange(1, 11, 2))]}, "hold every class"),
     ],
@@ -224,9 +223,7 @@ def test_without_scikit_learn_the_install_line_is_said(monkeypatch, module):
         utility(["a", "b"] * 10, [0, 1] * 10, **QUICK)
 
 
-def test_empty_vocabularies_and_buckets_are_refused():
+def test_an_empty_vocabulary_is_refused():
     with pytest.raises(ParameterError, match="vocabulary must hold"):
         BagOfWords([])
-    with pytest.raises(ParameterError, match="buckets must be an integer of at least 2"):
-        BagOfWords(buckets=1)
     assert words_of("") == []

@@ -150,7 +150,7 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
     except ValueError:
         raise ParameterError("--compare expects numbers separated by commas, such as 2,4,8,12") from None
     randomizers = {epsilon: build_randomizer(replace(encoding, epsilon=epsilon)) for epsilon in epsilons}
-    from dptext.evaluation.epsilons import compare_epsilons
+    from dptext.evaluation.utility import compare_epsilons
 
     rows = read_documents(encoding.public, text=encoding.public_text, label=encoding.public_label)
     documents = [document for document in rows if document.label is not None]

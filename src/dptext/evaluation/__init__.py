@@ -1,1 +1,1 @@
-"""What private text and private vectors are still good for, beside the trivial baseline; fairness."""
+"""Utility of private texts and vectors compared with a baseline; fairness; quality of a corpus."""

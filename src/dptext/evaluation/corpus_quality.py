@@ -1,4 +1,4 @@
-"""How close a corpus is to real texts: precision, recall, Fréchet distance, AUC, MAUVE, distinct-n; its baseline."""
+"""Similarity of a corpus to real texts: precision, recall, Fréchet distance, AUC, MAUVE, distinct-n; a baseline."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def precision_recall(vectors: npt.ArrayLike, real: npt.ArrayLike, *, neighbours:
     """Return precision and recall by nearest neighbours (Kynkäänniemi et al. 2019, arXiv:1904.06991).
 
     The support of a sample is estimated by balls around its vectors, up to the k-th nearest other one. Precision is the
-    share of the corpus in the support of the real texts, recall the share of the real texts in that of the corpus.
+    share of the corpus in the support of the real texts, recall the share of real texts in the support of the corpus.
 
     >>> precision_recall([[0.0], [1.0], [50.0]], [[0.0], [1.0], [2.0], [3.0]], neighbours=1)
     (0.6666666666666666, 1.0)
@@ -114,7 +114,7 @@ def mauve(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
 
 
 def nearest_labels(features: PublicFeatures, labels: Labels, texts: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Return (n,) the class whose description lies nearest to each text: epsilon 0, because all of it is public.
+    """Return (n,) the class whose description lies nearest to each text; it uses public data only.
 
     Vectors are compared by cosine, after the mean of the pool is subtracted. A label without a description is described
     by the words of its name (``AddToPlaylist``: "add to playlist").

@@ -1,4 +1,4 @@
-"""Folds of rows, and predictions measured: accuracy, macro-F1, RMSE and MAE beside the best blind guess.
+"""Folds for cross-validation, and measures of predictions (accuracy, macro-F1, RMSE, MAE) with a baseline.
 
 Derivation: docs/understand/utility.md#evaluation-measures
 """
@@ -26,14 +26,14 @@ NUMBER_MEASURES = ("RMSE", "MAE")
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A measure of predictions, beside the best blind guess.
+    """A measure of predictions and its baseline, the best guess without features.
 
     Attributes:
-        measure: what the number is ("accuracy", "macro-F1", "RMSE", "MAE").
+        measure: "accuracy", "macro-F1", "RMSE" or "MAE".
         score: the number with its interval.
-        baseline: what the best blind guess reaches on the same rows.
-        baseline_name: which guess that is ("majority class", "mean").
-        gain: how much better than the baseline, on the same rows; positive is better for every measure.
+        baseline: score of the baseline on the same rows.
+        baseline_name: the kind of guess ("majority class", "mean").
+        gain: improvement over the baseline on the same rows; positive is better for every measure.
     """
 
     measure: str
@@ -54,77 +54,78 @@ def measure(
     seed: int | None = None,
 ) -> Measured:
     check_choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
-    if name in NUMBER_MEASURES:
-        numbers = (check_numbers("true", true), check_numbers("predicted", predicted))
-        owners = people_of(people, numbers[0].size)
-        return _measure_numbers(
-            name, *numbers, owners, {"resamples": resamples, "confidence": confidence, "seed": seed}
-        )
-    right, answer = codes_of_answers(true, predicted)
-    owners = people_of(people, right.size)
-    score = class_score(name, right, answer, None if people is None else owners, confidence=confidence)
+    if name in CLASS_MEASURES:
+        return _measure_classes(name, *codes_of_answers(true, predicted), people, confidence)
+    truth, answers = check_numbers("true", true), check_numbers("predicted", predicted)
+    _check_lengths(truth, answers)
+    owners = people_of(people, truth.size)
+    power = 2 if name == "RMSE" else 1
+    constant, baseline_name = (truth.mean(), "mean") if name == "RMSE" else (np.median(truth), "median")
+    errors, baseline_errors = (np.abs(truth - guess) ** power for guess in (answers, constant))
+
+    def average(values: Floats, rows: Rows) -> float:
+        return float(values[rows].mean() ** (1 / power))
+
+    options: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
+    return Measured(
+        measure=name,
+        score=over_people(lambda rows: average(errors, rows), owners, **options),
+        baseline=average(baseline_errors, np.arange(truth.size)),
+        baseline_name=baseline_name,
+        gain=over_people(lambda rows: average(baseline_errors, rows) - average(errors, rows), owners, **options),
+    )
+
+
+def _measure_classes(
+    name: str, true: Rows, predicted: Rows, people: npt.ArrayLike | None, confidence: float
+) -> Measured:
+    owners = people_of(people, true.size)
+    score = class_score(name, true, predicted, None if people is None else owners, confidence=confidence)
     if name == "macro-F1":
-        chance = 1.0 / np.unique(right).size
+        chance = 1.0 / np.unique(true).size
         gain = replace(score, value=score.value - chance, low=score.low - chance, high=score.high - chance)
-        blind_name = "classes guessed as often as they occur"
-        return Measured(measure=name, score=score, baseline=chance, baseline_name=blind_name, gain=gain)
-    blind = right == np.bincount(right).argmax()
-    gain = paired_difference(right == answer, blind, owners, confidence=confidence)
-    return Measured(measure=name, score=score, baseline=float(blind.mean()), baseline_name="majority class", gain=gain)
+        guess = "classes guessed as often as they occur"
+        return Measured(measure=name, score=score, baseline=chance, baseline_name=guess, gain=gain)
+    majority = true == np.bincount(true).argmax()
+    gain = paired_difference(true == predicted, majority, owners, confidence=confidence)
+    baseline = float(majority.mean())
+    return Measured(measure=name, score=score, baseline=baseline, baseline_name="majority class", gain=gain)
 
 
-def class_score(name: str, right: Rows, answer: Rows, people: Rows | None, *, confidence: float = 0.95) -> Estimate:
-    """Accuracy or macro-F1 of checked codes (`codes_of_answers`), with its interval."""
-    hits = right == answer
+def class_score(name: str, true: Rows, predicted: Rows, people: Rows | None, *, confidence: float = 0.95) -> Estimate:
+    """Return accuracy or macro-F1 of codes, with its interval."""
+    hits = true == predicted
     if name == "accuracy" and people is None:
         return share(int(hits.sum()), hits.size, confidence=confidence)
     owners = np.arange(hits.size) if people is None else people
     if name == "accuracy":
         return mean_of_people(hits, owners, confidence=confidence)
-    return macro_f1(right, answer, owners, confidence=confidence)
+    return macro_f1(true, predicted, owners, confidence=confidence)
+
+
+# -- codes of values -----------------------------------------------------------------------------------------------
 
 
 def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Rows, Rows]:
-    """Codes of labels and answers; an answer that is no label gets a code of its own."""
-    right, answered = _labels(true), _labels(predicted)
-    _check_lengths(right, answered)
-    both = codes_of("predicted", np.concatenate([right, answered]))
-    return both[: right.size], both[right.size :]
+    """Return integer codes of labels and answers; an answer that is no label gets a separate code."""
+    labels, answers = np.asarray(true), np.asarray(predicted)
+    _check_lengths(labels, answers)
+    if "U" in labels.dtype.kind + answers.dtype.kind:  # texts of different lengths, or texts and numbers
+        labels, answers = labels.astype(object), answers.astype(object)
+    codes = codes_of("predicted", np.concatenate([labels, answers]))
+    return codes[: labels.size], codes[labels.size :]
 
 
 def check_numbers(name: str, values: npt.ArrayLike) -> Floats:
     try:
         numbers: Floats = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be one number a row, got something else") from None
+        raise ParameterError(f"{name} must be one number per row, got other values") from None
     if numbers.ndim != 1 or not numbers.size:
-        raise ParameterError(f"{name} must be one number a row, got shape {numbers.shape}")
+        raise ParameterError(f"{name} must be one number per row, got shape {numbers.shape}")
     if not np.isfinite(numbers).all():
         raise ParameterError(f"{name} must be finite numbers, row {int(np.argmin(np.isfinite(numbers)))} is not")
     return numbers
-
-
-def _measure_numbers(name: str, true: Floats, predicted: Floats, owners: Rows, options: dict[str, Any]) -> Measured:
-    _check_lengths(true, predicted)
-    power = 2 if name == "RMSE" else 1
-    middle, guess = (true.mean(), "mean") if name == "RMSE" else (np.median(true), "median")
-    errors, blind = (np.abs(true - entry) ** power for entry in (predicted, middle))
-
-    def of(values: Floats, rows: Rows) -> float:
-        return float(values[rows].mean() ** (1 / power))
-
-    return Measured(
-        measure=name,
-        score=over_people(lambda rows: of(errors, rows), owners, **options),
-        baseline=of(blind, np.arange(true.size)),
-        baseline_name=guess,
-        gain=over_people(lambda rows: of(blind, rows) - of(errors, rows), owners, **options),
-    )
-
-
-def _labels(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    array = np.asarray(values)
-    return array.astype(object) if array.dtype.kind == "U" else array
 
 
 def _check_lengths(true: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> None:
@@ -132,9 +133,41 @@ def _check_lengths(true: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> None:
         raise ParameterError(f"predicted must have one entry for each of {true.size} rows, got shape {predicted.shape}")
 
 
+def people_of(people: npt.ArrayLike | None, rows: int) -> Rows:
+    """Return (rows,) the code of each row's person; without ``people``, every row has its own."""
+    return np.arange(rows) if people is None else codes_of("people", people, rows=rows)
+
+
+def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Rows:
+    """Return (rows,) the rank of each value among the distinct values."""
+    if isinstance(values, np.ndarray):
+        array = values
+    else:
+        entries: list[Any] = list(values)  # type: ignore[arg-type]
+        array = np.asarray(entries)
+        if any(entry is None or isinstance(entry, float) for entry in entries):
+            array = np.empty(len(entries), dtype=object)  # numpy would turn None next to texts into "None"
+            array[:] = entries
+    if array.ndim != 1 or not array.size:
+        raise ParameterError(f"{name} must be one entry per row, got shape {array.shape}")
+    if rows is not None and array.size != rows:
+        raise ParameterError(f"{name} must have one entry for each of {rows} rows, got {array.size}")
+    missing = np.array([entry is None or entry != entry for entry in array.tolist()])
+    if missing.any() or (array.dtype.kind == "f" and not np.isfinite(array).all()):
+        row = int(missing.argmax()) if missing.any() else int(np.argmin(np.isfinite(array)))
+        raise ParameterError(f"{name} must have no missing entries, row {row} is missing or infinite")
+    try:
+        return np.unique(array, return_inverse=True)[1].astype(np.int64)
+    except TypeError:
+        raise ParameterError(f"{name} must be of one type, because values are compared") from None
+
+
+# -- folds ---------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Which rows train and which test, by their indices."""
+    """Indices of the rows that train and of the rows that test."""
 
     train: Rows
     test: Rows
@@ -148,25 +181,29 @@ def make_folds(
     classes: bool = True,
     seed: int | None = None,
 ) -> list[Fold]:
-    """Folds for cross-validation: each row is tested once."""
+    """Return folds for cross-validation: every row is tested once."""
     count = check_int("folds", count, minimum=2)
-    codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
+    values = np.asarray(targets)
+    codes = codes_of("targets", targets) if classes else np.zeros(len(values), dtype=np.int64)
     owners = people_of(people, codes.size)
-    text = "rows" if people is None else "people"
-    _check_counts(codes, owners, count, unit_name=text, classes=classes)
+    _check_counts(codes, owners, count, unit="rows" if people is None else "people", classes=classes)
     bits = RandomBits(seed)
     if people is not None:
-        place = _deal_people(codes, owners, count, bits)[owners]
+        places = _assign_people(codes, owners, count, bits)[owners]
+    elif classes:
+        places = _assign_rows(codes, count, bits)
     else:
-        place = _deal_rows(codes if classes else _ranks(np.asarray(targets), bits) // count, count, bits)
-    folds = [Fold(np.flatnonzero(place != index), np.flatnonzero(place == index)) for index in range(count)]
+        ranks = np.empty(values.size, dtype=np.int64)
+        ranks[np.lexsort((bits.integers(values.size), values))] = np.arange(values.size)
+        places = _assign_rows(ranks // count, count, bits)
+    folds = [Fold(np.flatnonzero(places != index), np.flatnonzero(places == index)) for index in range(count)]
     if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
-        raise ParameterError("targets: a class has all its rows in one fold: use fewer folds, or leave the class out")
+        raise ParameterError("targets: all rows of a class are in one fold: use fewer folds, or drop the class")
     return folds
 
 
 def check_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | None = None) -> list[Fold]:
-    """A caller's own folds (a fixed training and test set is one fold), when nobody is on both sides."""
+    """Validate a caller's folds (one fold for a fixed training and test set): no person is on both sides."""
     owners = people_of(people, rows)
     tested = np.zeros(rows, dtype=np.int64)
     checked = []
@@ -176,13 +213,10 @@ def check_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | Non
             raise ParameterError(f"folds: fold {number} has an empty side: give it rows to train and rows to test")
         if min(train.min(), test.min()) < 0 or max(train.max(), test.max()) >= rows:
             raise ParameterError(f"folds: fold {number} names rows outside 0 to {rows - 1}")
-        both = np.intersect1d(owners[train], owners[test]).size
-        if both:
-            text = "rows" if people is None else "people"
-            raise ParameterError(
-                f"folds: fold {number} has {both} {text} on both sides: a model tested on what trained it looks "
-                "better than it is"
-            )
+        shared = np.intersect1d(owners[train], owners[test]).size
+        if shared:
+            unit = "rows" if people is None else "people"
+            raise ParameterError(f"folds: fold {number} has {shared} {unit} on both sides: put each on one side")
         np.add.at(tested, test, 1)
         checked.append(Fold(train, test))
     if not checked or (tested > 1).any():
@@ -190,86 +224,40 @@ def check_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | Non
     return checked
 
 
-def people_of(people: npt.ArrayLike | None, rows: int) -> Rows:
-    """(rows,) a number for each row's person; everybody has one row where nothing is said."""
-    return np.arange(rows) if people is None else codes_of("people", people, rows=rows)
-
-
-def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Rows:
-    """(rows,) the place of each value among the distinct ones."""
-    array = values if isinstance(values, np.ndarray) else _array(name, values)
-    if array.ndim != 1 or not array.size:
-        raise ParameterError(f"{name} must be one entry a row, got shape {array.shape}")
-    if rows is not None and array.size != rows:
-        raise ParameterError(f"{name} must have one entry for each of {rows} rows, got {array.size}")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ParameterError(f"{name} must have no missing entries (NaN), row {int(np.argmin(np.isfinite(array)))} has")
-    if array.dtype.kind == "O":
-        missing = [row for row, entry in enumerate(array) if entry is None or entry != entry]
-        if missing:
-            raise ParameterError(f"{name} must have no missing entries, row {missing[0]} has none")
-    try:
-        return np.unique(array, return_inverse=True)[1].astype(np.int64)
-    except TypeError:
-        raise ParameterError(f"{name} must be all of one type, so that they can be told apart") from None
-
-
-def _array(name: str, values: Any) -> npt.NDArray[Any]:
-    """Strings stay strings beside None: numpy alone would spell it out."""
-    try:
-        entries = list(values)
-    except TypeError:
-        raise ParameterError(f"{name} must be one entry a row, got {type(values).__name__}") from None
-    if any(entry is None or isinstance(entry, float) for entry in entries):
-        array = np.empty(len(entries), dtype=object)
-        array[:] = entries
-        return array
-    return np.asarray(entries)
-
-
-def _check_counts(codes: Rows, owners: Rows, count: int, *, unit_name: str, classes: bool) -> None:
-    everybody = np.unique(owners).size
-    if everybody < count:
-        raise ParameterError(f"folds must be at most the number of {unit_name}, {everybody}, got {count}")
-    if not classes:
-        return
-    if codes.max() == 0:
+def _check_counts(codes: Rows, owners: Rows, count: int, *, unit: str, classes: bool) -> None:
+    units = np.unique(owners).size
+    if units < count:
+        raise ParameterError(f"folds must be at most the number of {unit}, {units}, got {count}")
+    if classes and codes.max() == 0:
         raise ParameterError("targets must hold at least two classes, all rows have the same")
-    pairs = np.unique(np.stack([codes, owners]), axis=1)[0]
-    rarest = int(np.bincount(pairs).min())
-    if rarest < count:
+    rarest = int(np.bincount(np.unique(np.stack([codes, owners]), axis=1)[0]).min())
+    if classes and rarest < count:
         raise ParameterError(
-            f"targets: the rarest class has {rarest} {unit_name}, fewer than {count} folds: use fewer, or leave the "
-            "class out"
+            f"targets: the rarest class has {rarest} {unit}, fewer than {count} folds: use fewer folds, or drop it"
         )
 
 
-def _deal_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
-    """(rows,) the fold of each: those of a stratum in random order, dealt like cards, on from where the last ended."""
+def _assign_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
+    """Return (rows,) the fold of each row: rows of a stratum in random order take the folds in turn."""
     order = np.lexsort((bits.integers(strata.size), strata))
-    place = np.empty(strata.size, dtype=np.int64)
-    place[order] = np.arange(strata.size) % count
-    return place
+    places = np.empty(strata.size, dtype=np.int64)
+    places[order] = np.arange(strata.size) % count
+    return places
 
 
-def _ranks(values: npt.NDArray[Any], bits: RandomBits) -> Rows:
-    ranks = np.empty(values.size, dtype=np.int64)
-    ranks[np.lexsort((bits.integers(values.size), values))] = np.arange(values.size)
-    return ranks
-
-
-def _deal_people(codes: Rows, owners: Rows, count: int, bits: RandomBits) -> Rows:
-    everybody, classes = int(owners.max()) + 1, int(codes.max()) + 1
-    counts_held = np.zeros((everybody, classes))
-    np.add.at(counts_held, (owners, codes), 1.0)
-    counts_held /= counts_held.sum(axis=0)  # shares, so that a rare class weighs as much as a frequent one
-    order = np.lexsort((bits.integers(everybody), -counts_held.sum(axis=1)))
+def _assign_people(codes: Rows, owners: Rows, count: int, bits: RandomBits) -> Rows:
+    """Return (people,) the fold of each person, such that folds hold similar shares of every class."""
+    people, classes = int(owners.max()) + 1, int(codes.max()) + 1
+    shares = np.zeros((people, classes))
+    np.add.at(shares, (owners, codes), 1.0)
+    shares /= shares.sum(axis=0)  # a rare class weighs as much as a frequent one
+    order = np.lexsort((bits.integers(people), -shares.sum(axis=1)))
     filled = np.zeros((count, classes))
-    place = np.empty(everybody, dtype=np.int64)
+    places = np.empty(people, dtype=np.int64)
     for person in order:
-        # sum over folds of (filled + held)^2 grows least where held . filled is least: shares stay even
-        fullness = filled @ counts_held[person]
-        best = np.flatnonzero(fullness == fullness.min())
-        place[person] = best[np.argmin(filled[best].sum(axis=1))]
-        filled[place[person]] += counts_held[person]
-    return place
+        # the sum over folds of (filled + shares)^2 grows least where filled . shares is smallest
+        overlap = filled @ shares[person]
+        best = np.flatnonzero(overlap == overlap.min())
+        places[person] = best[np.argmin(filled[best].sum(axis=1))]
+        filled[places[person]] += shares[person]
+    return places

@@ -1,4 +1,4 @@
-"""What private texts or vectors are still good for: a model is trained on them and tested on people it has not seen.
+"""Accuracy of models trained on private texts or vectors, fairness across groups, and a comparison of epsilons.
 
 Derivation: docs/understand/utility.md#evaluation-fairness
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Protocol, TypeAlias
 
@@ -20,6 +20,7 @@ from dptext.evaluation.measures import (
     NUMBER_MEASURES,
     Fold,
     Measured,
+    Rows,
     check_folds,
     check_numbers,
     class_score,
@@ -28,31 +29,32 @@ from dptext.evaluation.measures import (
     make_folds,
     people_of,
 )
-from dptext.evaluation.measures import (
-    measure as measured,
-)
+from dptext.evaluation.measures import measure as measured
 from dptext.intervals import Estimate, difference
 from dptext.privacy.randomness import RandomBits
-from dptext.release.mechanism import check_texts
+from dptext.representations.bounds import NATURAL, fit_bound
+from dptext.representations.classifiers import NoisyClassifier
+from dptext.representations.device import encoder_of
+from dptext.representations.encoders import check_texts
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.randomizer import Randomizer
+from dptext.representations.registry import USUAL, best_dimension, kept_of
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
-from dptext.validation import check_choice, check_float, check_int
+from dptext.validation import check_choice, check_float
 
 Builder: TypeAlias = Callable[[int], Any]
-"""A seed -> a model with ``fit(features, targets)`` and ``predict(features)`` or ``predict_proba(features)``."""
+"""A seed -> a model with ``fit(features, targets)`` and ``predict(features)``."""
+
+SMALLEST_GROUP = 30
+
+
+# -- models trained on some rows and tested on others --------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class UtilityScore(Measured):
-    """How good a model trained on some rows is, beside somebody who sees none.
-
-    Attributes:
-        model: its name.
-        features: what it sees.
-        trained_on, tested_on: in which form the rows came ("private", "raw").
-        rows: rows tested.
-        folds: how often a model was trained.
-    """
+    """Score of a model on ``rows`` rows that did not train it, over ``folds`` trained models."""
 
     model: str
     features: str
@@ -63,12 +65,12 @@ class UtilityScore(Measured):
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether the measure counts errors."""
+        """True if the measure counts errors."""
         return self.measure in NUMBER_MEASURES
 
     @property
     def above_baseline(self) -> bool:
-        """Whether the model is better than the blind guess, beyond the interval of the difference."""
+        """True if the model beats the baseline beyond the interval of the difference."""
         return self.gain.low > 0
 
     def __str__(self) -> str:
@@ -80,14 +82,7 @@ class UtilityScore(Measured):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Predictions:
-    """What models answered about rows that had no part in their training.
-
-    Attributes:
-        rows: (tested,) which rows were tested.
-        true, predicted: (tested,) targets and answers.
-        people: (tested,) whose row each is; None: everybody has one.
-        model, features, trained_on, tested_on, folds: as in `UtilityScore`.
-    """
+    """Answers of models about rows that did not train them: one target, answer and person per index in ``rows``."""
 
     rows: npt.NDArray[np.int64]
     true: npt.NDArray[Any]
@@ -102,18 +97,11 @@ class Predictions:
     def score(
         self, name: str, *, resamples: int = 1000, confidence: float = 0.95, seed: int | None = None
     ) -> UtilityScore:
-        """One measure of these predictions; see `dptext.evaluation.measures.measure`."""
+        """Return one measure of these predictions; see `dptext.evaluation.measures.measure`."""
         fields: dict[str, Any] = {"people": self.people, "resamples": resamples, "confidence": confidence, "seed": seed}
         result = measured(name, self.true, self.predicted, **fields)
-        return UtilityScore(
-            **vars(result),
-            model=self.model,
-            features=self.features,
-            trained_on=self.trained_on,
-            tested_on=self.tested_on,
-            rows=self.rows.size,
-            folds=self.folds,
-        )
+        names = ("model", "features", "trained_on", "tested_on", "folds")
+        return UtilityScore(**vars(result), **{name: getattr(self, name) for name in names}, rows=self.rows.size)
 
 
 def utility(
@@ -126,18 +114,18 @@ def utility(
     seed: int | None = None,
     **options: Any,
 ) -> UtilityScore:
-    """Train on some rows, test on others, and say how good it is beside the best blind guess.
+    """Train a model on some rows, test it on others, and compare the score with the baseline.
 
     Args:
         rows: texts (strings, `dptext.Document`, None), or (rows, d) vectors.
         targets: (rows,) classes for "accuracy" and "macro-F1", numbers for "RMSE" and "MAE".
         measure: one of these four.
-        seed: of folds, models and resamples.
-        **options: of `predictions` (``test_rows``, ``trained_on``, ``tested_on``, ``features``, ``model``,
+        seed: seed of folds, models and resamples.
+        **options: options of `predictions` (``test_rows``, ``trained_on``, ``tested_on``, ``features``, ``model``,
             ``people``, ``folds``).
 
     Raises:
-        ParameterError: one class, fewer rows than folds, NaN, unequal lengths, ...; the argument is named.
+        ParameterError: one class, fewer rows than folds, NaN, unequal lengths, ...; the message names the argument.
         MissingExtraError: scikit-learn or scipy is not installed.
 
     >>> texts, stars = ["a good film", "a bad film"] * 20, ["+", "-"] * 20
@@ -163,85 +151,91 @@ def predictions(
     folds: int | Sequence[Fold] = 5,
     seed: int | None = None,
 ) -> Predictions:
-    """Answers about rows by models that were trained on the rows of other people.
+    """Return answers about rows from models trained on the rows of other people.
 
     Args:
-        rows: texts or vectors, as in `utility`: what models are trained on.
+        rows: texts or vectors to train on, as in `utility`.
         targets: (rows,) classes, or numbers with ``classes=False``.
-        test_rows: the same rows in another form (as they were before they were made private), to be tested on; None:
-            the rows themselves.
-        trained_on, tested_on: how the result names the two forms. Not given, ``tested_on`` is "raw" where there are
-            ``test_rows`` and otherwise what ``trained_on`` says.
-        features: `BagOfWords`, `WordIds`, `VectorFeatures` or another; None: a bag of words for texts, the vectors for
-            vectors.
+        test_rows: the same rows in another form (such as the original texts) to test on; None: the rows themselves.
+        trained_on, tested_on: names of the two forms in the result. Default of ``tested_on``: "raw" with
+            ``test_rows``, otherwise ``trained_on``.
+        features: `BagOfWords`, `VectorFeatures` or another object with their methods; None: a bag of words for
+            texts, the vectors for vectors.
         model: ``"linear"`` (logistic or ridge regression, penalty 1), ``"mlp"`` (one hidden layer of 128, Adam, at
             most 100 epochs), or a `Builder`.
-        people: (rows,) whose row each is: folds go by them; None: everybody has one.
-        folds: how many, or the caller's own (one `Fold` for a fixed training and test set).
-        seed: of folds and models.
+        people: (rows,) the person of each row, who is never in both sides of a fold; None: one row per person.
+        folds: number of folds, or a list of `Fold` (one for a fixed training and test set).
+        seed: seed of folds and models.
 
     Raises:
         ParameterError: see `utility`.
     """
-    output = features or _features_for(rows)
-    seen = output.of(rows)
-    target = _targets_of(seen, targets)
-    tested = seen if test_rows is None else output.of(test_rows)
-    if tested.shape != seen.shape:
-        raise ParameterError(f"test_rows must be the same rows, of shape {seen.shape}, got {tested.shape}")
+    features = features or _default_features(rows)
+    train_inputs = features.of(rows)
+    values = _check_targets(train_inputs, targets)
+    test_inputs = train_inputs if test_rows is None else features.of(test_rows)
+    if test_inputs.shape != train_inputs.shape:
+        raise ParameterError(f"test_rows must be the same rows, of shape {train_inputs.shape}, got {test_inputs.shape}")
     codes: npt.NDArray[Any] = codes_of("targets", targets) if classes else check_numbers("targets", targets)
-    owners = None if people is None else codes_of("people", people, rows=target.shape[0])
+    owners = None if people is None else codes_of("people", people, rows=len(values))
     bits = RandomBits(seed)
-    split = _split(codes, folds, owners, classes=classes, seed=_small_seed(bits))
-    name, build = _builder_of(model, classes=classes)
-    how_many = int(codes.max()) + 1 if classes else 0
-    which = np.concatenate([part.test for part in split])
-    answered = np.concatenate([
-        _answers(build, output, seen[part.train], codes[part.train], tested[part.test], how_many, _small_seed(bits))
+    fold_seed = _draw_seed(bits)
+    if isinstance(folds, int | np.integer):
+        split = make_folds(codes, count=folds, people=owners, classes=classes, seed=fold_seed)
+    else:
+        split = check_folds(folds, codes.size, people=owners)
+        if classes and any(np.unique(codes[part.train]).size <= codes.max() for part in split):
+            raise ParameterError("folds: the rows that train must hold every class")
+    model_name, build = _builder_of(model, classes=classes)
+    class_count = int(codes.max()) + 1 if classes else 0
+    tested = np.concatenate([part.test for part in split])
+    answers = np.concatenate([
+        _train_and_answer(
+            build,
+            features,
+            train_inputs[part.train],
+            codes[part.train],
+            test_inputs[part.test],
+            class_count,
+            _draw_seed(bits),
+        )
         for part in split
     ])  # fmt: skip
     if classes:
-        answered = target[np.unique(codes, return_index=True)[1]][answered]
+        answers = values[np.unique(codes, return_index=True)[1]][answers]
     return Predictions(
-        rows=which,
-        true=target[which] if classes else codes[which],
-        predicted=answered,
-        people=None if owners is None else owners[which],
-        model=name,
-        features=output.name,
+        rows=tested,
+        true=values[tested] if classes else codes[tested],
+        predicted=answers,
+        people=None if owners is None else owners[tested],
+        model=model_name,
+        features=features.name,
         trained_on=trained_on,
         tested_on=tested_on or (trained_on if test_rows is None else "raw"),
         folds=len(split),
     )
 
 
-def trained_answers(
-    rows: Any,
-    targets: npt.ArrayLike,
-    questions: Any,
-    *,
-    features: Features | None = None,
-    model: str | Builder = "linear",
-    seed: int | None = None,
-) -> npt.NDArray[Any]:
-    """Return a model's answers about rows that may have classes it never saw: it names those that it knows.
+def trained_answers(rows: Any, targets: npt.ArrayLike, questions: Any, *, seed: int | None = None) -> npt.NDArray[Any]:
+    """Return a linear model's answers about rows whose classes it may never have seen.
 
     >>> trained_answers(["a good film", "a bad film"] * 9, ["+", "-"] * 9, ["good", "bad"], seed=1).tolist()
     ['+', '-']
     """
-    output = features or _features_for(rows)
-    seen, tested = output.of(rows), output.of(questions)
-    target, codes = _targets_of(seen, targets), codes_of("targets", targets)
-    labels = target[np.unique(codes, return_index=True)[1]]
+    features = _default_features(rows)
+    train_inputs, test_inputs = features.of(rows), features.of(questions)
+    values, codes = _check_targets(train_inputs, targets), codes_of("targets", targets)
+    labels = values[np.unique(codes, return_index=True)[1]]
     if labels.size == 1:
-        return np.repeat(labels, tested.shape[0])
-    _, build = _builder_of(model, classes=True)
-    codes = _answers(build, output, seen, codes, tested, labels.size, _small_seed(RandomBits(seed)))
-    answered: npt.NDArray[Any] = labels[codes]
-    return answered
+        return np.repeat(labels, test_inputs.shape[0])
+    _, build = _builder_of("linear", classes=True)
+    model_seed = _draw_seed(RandomBits(seed))
+    answers = _train_and_answer(build, features, train_inputs, codes, test_inputs, labels.size, model_seed)
+    result: npt.NDArray[Any] = labels[answers]
+    return result
 
 
-def _features_for(rows: Any) -> Features:
+def _default_features(rows: Any) -> Features:
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiu":
         return VectorFeatures()
     if isinstance(rows, str) or not hasattr(rows, "__len__"):
@@ -250,113 +244,86 @@ def _features_for(rows: Any) -> Features:
     return BagOfWords() if isinstance(first, str) or hasattr(first, "text") else VectorFeatures()
 
 
-def _targets_of(rows: Any, targets: npt.ArrayLike) -> npt.NDArray[Any]:
-    target, count = np.asarray(targets), rows.shape[0]
-    if target.shape[:1] != (count,):
-        raise ParameterError(f"targets must have one entry for each of {count} rows, got shape {target.shape}")
-    return target
+def _check_targets(inputs: Any, targets: npt.ArrayLike) -> npt.NDArray[Any]:
+    values, count = np.asarray(targets), inputs.shape[0]
+    if values.shape[:1] != (count,):
+        raise ParameterError(f"targets must have one entry for each of {count} rows, got shape {values.shape}")
+    return values
 
 
-def _split(
-    codes: npt.NDArray[Any],
-    folds: int | Sequence[Fold],
-    owners: npt.NDArray[np.int64] | None,
-    *,
-    classes: bool,
-    seed: int,
-) -> list[Fold]:
-    if isinstance(folds, int | np.integer):
-        return make_folds(codes, count=folds, people=owners, classes=classes, seed=seed)
-    checked = check_folds(folds, codes.size, people=owners)
-    if classes and any(np.unique(codes[part.train]).size <= codes.max() for part in checked):
-        raise ParameterError("folds: the rows that train must hold every class")
-    return checked
-
-
-def _small_seed(bits: RandomBits) -> int:
-    return int(bits.integers(1)[0] >> np.uint64(33))  # what scikit-learn takes
+def _draw_seed(bits: RandomBits) -> int:
+    return int(bits.integers(1)[0] >> np.uint64(33))  # scikit-learn takes 31 bits
 
 
 class Features(Protocol):
-    """What a feature offers, and its name for the reader of a score."""
+    """Features of rows, and their name in a score."""
 
     name: str
 
     def of(self, rows: Any) -> Any:
-        """Rows -> something of as many rows that an array of indices selects from."""
+        """Return one entry per row, to be selected by an array of indices."""
 
     def fitted(self, train: Any) -> Callable[[Any], Any]:
-        """What turns a selection into what the model gets, learnt from the selection that trains."""
+        """Return the map from a selection to the model's inputs, learnt from the training selection."""
 
 
 class BagOfWords:
-    """How often each word stands in a text; frequent in the text and rare elsewhere weighs most (tf-idf).
+    """Word counts, weighted by rarity in the training rows (1 + ln tf, smooth idf, unit length).
 
     Args:
-        vocabulary: public words, all others do not count; None: every word counts, hashed into a bucket.
-        buckets: for hashing; words that share one are not told apart.
-        tf_idf: weigh by rarity in the rows that train (1 + ln tf, smooth idf, unit length); otherwise counts.
+        vocabulary: public words to count; None: every word, hashed into 65,536 buckets.
     """
 
-    def __init__(self, vocabulary: Sequence[str] | None = None, *, buckets: int = 1 << 16, tf_idf: bool = True) -> None:
-        buckets = check_int("buckets", buckets, minimum=2)
+    def __init__(self, vocabulary: Sequence[str] | None = None) -> None:
         if vocabulary is not None and not len(vocabulary):
             raise ParameterError("vocabulary must hold at least one word, got none")
-        self._rows = (
-            None if vocabulary is None else {word: row for row, word in enumerate(dict.fromkeys(map(fold, vocabulary)))}
-        )
-        self._buckets, self._tf_idf = buckets, tf_idf
-        size = f"{buckets:,} buckets" if self._rows is None else f"{len(self._rows):,} public words"
-        self.name = f"bag of words ({size}{', tf-idf' if tf_idf else ''})"
+        text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
+        self._weighting = text.TfidfTransformer
+        if vocabulary is None:
+            self._counter = text.HashingVectorizer(
+                analyzer=words_of, n_features=1 << 16, norm=None, alternate_sign=False
+            )
+            self.name = f"bag of words ({1 << 16:,} buckets, tf-idf)"
+        else:
+            rows = {word: row for row, word in enumerate(dict.fromkeys(map(fold, vocabulary)))}
+            self._counter = text.CountVectorizer(analyzer=words_of, vocabulary=rows)
+            self.name = f"bag of words ({len(rows):,} public words, tf-idf)"
 
     def of(self, rows: Iterable[str | None]) -> Any:
-        """(rows, words) sparse counts."""
-        text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
-        texts = ["" if entry is None else entry for entry in check_texts(rows)]
-        if self._rows is None:
-            counter = text.HashingVectorizer(
-                analyzer=words_of, n_features=self._buckets, norm=None, alternate_sign=False
-            )
-        else:
-            counter = text.CountVectorizer(analyzer=words_of, vocabulary=self._rows)
-        return counter.transform(texts)
+        """Return (rows, words) sparse counts."""
+        return self._counter.transform(check_texts(rows))
 
     def fitted(self, train: Any) -> Callable[[Any], Any]:
-        """Weights of words, from the counts of the rows that train."""
-        if not self._tf_idf:
-            return lambda counts: counts
-        text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
-        transform: Callable[[Any], Any] = text.TfidfTransformer(sublinear_tf=True).fit(train).transform
+        transform: Callable[[Any], Any] = self._weighting(sublinear_tf=True).fit(train).transform
         return transform
 
 
 class VectorFeatures:
-    """Vectors, each coordinate scaled to mean 0 and spread 1 over the rows that train."""
+    """Vectors with every coordinate scaled to mean 0 and standard deviation 1 over the training rows."""
 
     name = "vectors"
 
     def of(self, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """(rows, d) finite numbers."""
+        """Return (rows, d) finite numbers."""
         try:
             vectors: npt.NDArray[np.float64] = np.asarray(rows, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ParameterError("rows must be texts, or vectors of equal length: got something else") from None
+            raise ParameterError("rows must be texts, or vectors of equal length") from None
         if vectors.ndim != 2 or not vectors.size:
-            raise ParameterError(f"rows must be texts, or one vector a row, got shape {vectors.shape}")
+            raise ParameterError(f"rows must be texts, or one vector per row, got shape {vectors.shape}")
         if not np.isfinite(vectors).all():
             row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
             raise ParameterError(f"rows must be finite vectors, row {row} holds NaN or infinity")
         return vectors
 
     def fitted(self, train: npt.NDArray[np.float64]) -> Callable[[Any], Any]:
-        middle = train.mean(axis=0)
-        spread = train.std(axis=0)
+        mean, spread = train.mean(axis=0), train.std(axis=0)
         spread[spread == 0] = 1.0
-        return lambda vectors: (vectors - middle) / spread
+        return lambda vectors: (vectors - mean) / spread
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, folded: no numbers, addresses, punctuation.
+    """Return the words of a text, case-folded, without numbers, addresses and punctuation.
 
     >>> words_of("Don't mail 7 DOCTORS!")
     ['do', "n't", 'mail', 'doctors']
@@ -380,47 +347,38 @@ def _builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
 
 
 @one_blas_thread()
-def _answers(
-    build: Builder, features: Features, seen: Any, targets: npt.NDArray[Any], tested: Any, classes: int, seed: int
+def _train_and_answer(
+    build: Builder,
+    features: Features,
+    train_inputs: Any,
+    targets: npt.NDArray[Any],
+    test_inputs: Any,
+    classes: int,
+    seed: int,
 ) -> npt.NDArray[Any]:
-    visible, count = features.fitted(seen), tested.shape[0]
-    middle, spread = (0.0, 1.0) if classes else (float(targets.mean()), float(targets.std()) or 1.0)
+    transform, count = features.fitted(train_inputs), test_inputs.shape[0]
+    mean, spread = (0.0, 1.0) if classes else (float(targets.mean()), float(targets.std()) or 1.0)
     model = build(seed)
-    with warnings.catch_warnings():
-        # a fit that stops after the stated number of steps is what was asked for; the score says how good it is
+    with warnings.catch_warnings():  # the number of steps is fixed; the score shows whether they were enough
         warnings.filterwarnings("ignore", message=".*(onverge|maximum iterations).*")
-        model.fit(visible(seen), targets if classes else (targets - middle) / spread)
-    if hasattr(model, "predict"):
-        answers = np.asarray(model.predict(visible(tested)))
-    else:
-        shares = np.asarray(model.predict_proba(visible(tested)))
-        if shares.ndim != 2 or shares.shape[1] != classes:
-            raise ParameterError(f"model: predict_proba must give one column for each of {classes} classes")
-        answers = shares.argmax(axis=1)
+        model.fit(transform(train_inputs), targets if classes else (targets - mean) / spread)
+    answers = np.asarray(model.predict(transform(test_inputs)))
     if answers.shape != (count,) or not np.isfinite(answers).all():
         raise ParameterError(f"model: expected {count} finite answers, got shape {answers.shape} or NaN")
     if not classes:
-        return answers * spread + middle
+        return answers * spread + mean
     codes = answers.astype(np.int64)
     if (codes != answers).any() or codes.min() < 0 or codes.max() >= classes:
-        raise ParameterError(f"model: expected class codes 0 to {classes - 1}, got something else")
+        raise ParameterError(f"model: expected class codes 0 to {classes - 1}, got other values")
     return codes
 
 
-Rows: TypeAlias = npt.NDArray[np.int64]
-
-SMALLEST_GROUP = 30
+# -- fairness ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupScore:
-    """How well one group is served.
-
-    Attributes:
-        score: with its interval.
-        baseline, baseline_name: of the best blind guess within the group.
-        people: of how many people the group is; rows where everybody has one.
-    """
+    """Score of one group, with the baseline within the group and its number of people."""
 
     group: str
     score: Estimate
@@ -431,11 +389,7 @@ class GroupScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """How much better one group is served than another.
-
-    Attributes:
-        gap: the difference of their scores, with an interval that holds for all pairs together.
-    """
+    """Difference between the scores of two groups; the intervals of all pairs hold simultaneously."""
 
     better: str
     worse: str
@@ -443,18 +397,13 @@ class Gap:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the difference is more than chance: its interval leaves 0 out."""
+        """True if the interval excludes 0: chance does not explain the difference."""
         return self.gap.low > 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fairness:
-    """Scores of groups, and the gaps between them.
-
-    Attributes:
-        measure: "accuracy" or "macro-F1".
-        gaps: of all pairs, the largest first.
-    """
+    """Scores of groups, and the gaps of all pairs, the largest first."""
 
     measure: str
     groups: tuple[GroupScore, ...]
@@ -467,7 +416,7 @@ class Fairness:
 
     @property
     def is_unequal(self) -> bool:
-        """Whether any gap is more than chance."""
+        """True if chance does not explain some gap."""
         return any(gap.is_shown for gap in self.gaps)
 
     def __str__(self) -> str:
@@ -486,56 +435,58 @@ def fairness(
     smallest: int = SMALLEST_GROUP,
     confidence: float = 0.95,
 ) -> Fairness:
-    """Compare how groups of people are served by the same predictions.
+    """Compare the scores of groups of people under the same predictions.
 
     Args:
-        true, predicted: (rows,) labels, of rows that had no part in training
+        true, predicted: (rows,) labels of rows that did not train the model
             (`dptext.evaluation.utility.predictions`).
         groups: (rows,) the group of each row's person.
-        people: (rows,) whose row each is; None: everybody has one.
-        smallest: people that a group must have. Of fewer than about 30 the score is rather about these people.
-        confidence: of each group's interval, and of all gaps together.
+        people: (rows,) the person of each row; None: one row per person.
+        smallest: minimum number of people in a group. The score of fewer than about 30 reveals these people.
+        confidence: level of each group's interval, and of all gaps together.
 
     Raises:
         ParameterError: one group only, an empty or a small one, a person in two groups, macro-F1 of a group that
-            lacks a class, unequal lengths; the argument is named.
+            lacks a class, unequal lengths; the message names the argument.
 
     >>> true = ["+", "-"] * 100
     >>> predicted = ["+", "-"] * 50 + ["+", "+"] * 50
-    >>> found = fairness(true, predicted, ["x"] * 100 + ["y"] * 100)
-    >>> found.largest.better, round(found.largest.gap.value, 2), found.is_unequal
+    >>> result = fairness(true, predicted, ["x"] * 100 + ["y"] * 100)
+    >>> result.largest.better, round(result.largest.gap.value, 2), result.is_unequal
     ('x', 0.5, True)
     """
     check_choice("measure", measure, CLASS_MEASURES)
     confidence = check_float("confidence", confidence, above=0, below=1)
-    right, answer = codes_of_answers(true, predicted)
-    codes = codes_of("groups", groups, rows=right.size)
-    owners = people_of(people, right.size)
+    labels, answers = codes_of_answers(true, predicted)
+    codes = codes_of("groups", groups, rows=labels.size)
+    owners = people_of(people, labels.size)
     names = [str(entry) for entry in np.asarray(groups)[np.unique(codes, return_index=True)[1]]]
-    sizes = _sizes(codes, owners, smallest)
-    _check_classes(measure, right, codes)
+    sizes = _group_sizes(codes, owners, smallest)
+    classes_held = np.unique(np.stack([codes, labels]), axis=1).shape[1]
+    if measure == "macro-F1" and classes_held < len(names) * np.unique(labels).size:
+        raise ParameterError("groups: macro-F1 compares groups that hold every class, and one lacks a class")
     pairs = list(combinations(range(len(names)), 2))
-    scores, spreads = [], []
+    scores, wide = [], []
     for group, name in enumerate(names):
-        in_group = codes == group
-        rows = right[in_group], answer[in_group], None if people is None else owners[in_group]
+        members = codes == group
+        rows = labels[members], answers[members], None if people is None else owners[members]
         result = measured(measure, rows[0], rows[1], people=rows[2], confidence=confidence)
-        blind: dict[str, Any] = {"baseline": result.baseline, "baseline_name": result.baseline_name}
-        scores.append(GroupScore(group=name, score=result.score, **blind, people=int(sizes[group])))
-        spreads.append(class_score(measure, *rows, confidence=1 - (1 - confidence) / len(pairs)))
+        baseline: dict[str, Any] = {"baseline": result.baseline, "baseline_name": result.baseline_name}
+        scores.append(GroupScore(group=name, score=result.score, **baseline, people=int(sizes[group])))
+        wide.append(class_score(measure, *rows, confidence=1 - (1 - confidence) / len(pairs)))
     gaps = []
     for pair in pairs:
-        better, worse = sorted(pair, key=lambda group: -spreads[group].value)
-        gaps.append(Gap(better=names[better], worse=names[worse], gap=difference(spreads[better], spreads[worse])))
-    return Fairness(measure=measure, groups=tuple(scores), gaps=tuple(sorted(gaps, key=lambda each: -each.gap.value)))
+        better, worse = sorted(pair, key=lambda group: -wide[group].value)
+        gaps.append(Gap(better=names[better], worse=names[worse], gap=difference(wide[better], wide[worse])))
+    return Fairness(measure=measure, groups=tuple(scores), gaps=tuple(sorted(gaps, key=lambda gap: -gap.gap.value)))
 
 
-def _sizes(codes: Rows, owners: Rows, smallest: int) -> Rows:
+def _group_sizes(codes: Rows, owners: Rows, smallest: int) -> Rows:
     if codes.max() == 0:
         raise ParameterError("groups must be at least two, all rows have the same")
     pairs = np.unique(np.stack([codes, owners]), axis=1)
     if pairs.shape[1] > np.unique(owners).size:
-        raise ParameterError("groups: somebody has rows in two groups; give each person one group")
+        raise ParameterError("groups: a person has rows in two groups; give each person one group")
     sizes: Rows = np.bincount(pairs[0])
     if sizes.min() < smallest:
         raise ParameterError(
@@ -544,7 +495,139 @@ def _sizes(codes: Rows, owners: Rows, smallest: int) -> Rows:
     return sizes
 
 
-def _check_classes(which: str, classes: Rows, codes: Rows) -> None:
-    pairs_present = np.unique(np.stack([codes, classes]), axis=1)
-    if which == "macro-F1" and pairs_present.shape[1] < (codes.max() + 1) * np.unique(classes).size:
-        raise ParameterError("groups: macro-F1 compares groups that hold every class, and one lacks a class")
+# -- comparison of epsilons on public texts ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtEpsilon:
+    """Utility of private vectors at one epsilon."""
+
+    epsilon: float
+    randomizer: str
+    dimension: int
+    error: float  # E||z - x||^2, for a vector x of length 1
+    recovered: float | None
+    accuracy: Estimate
+    learned: Estimate | None  # of the server's model for vectors without noise, on such vectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonComparison:
+    """Result of `compare_epsilons`. Its text is a table."""
+
+    rows: tuple[AtEpsilon, ...]
+    clean: Estimate  # with the encoder's vectors, without projection and noise
+    chance: float  # share of the most frequent label
+    texts: int
+    trained_on: int
+
+    def __str__(self) -> str:
+        lines = ["  epsilon  dimension   error  accuracy, noisy       accuracy, without noise"]
+        lines += [
+            f"  {row.epsilon:<7g}{row.dimension:>11}{row.error:>8.3g}  {_percent(row.accuracy):<22}"
+            + ("-" if row.learned is None else _percent(row.learned))
+            for row in self.rows
+        ]
+        lines.append(f"  {'no noise, public texts alone':<50}{_percent(self.clean)}")
+        return "\n".join([*lines, f"  {'no vector, the most frequent label':<50}{self.chance:.1%}"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        rows = []
+        for row in self.rows:
+            learned = None if row.learned is None else _interval(row.learned)
+            rows.append(asdict(row) | _interval(row.accuracy) | {"learned": learned})
+        return vars(self) | {"rows": rows, "clean": _interval(self.clean)}
+
+
+def compare_epsilons(
+    encoder: Any,
+    public_texts: Iterable[str | None],
+    public_labels: Sequence[Any] | npt.NDArray[Any],
+    epsilons: Iterable[float],
+    *,
+    randomizer: Callable[[float], Randomizer] | None = None,
+    seed: int | None = None,
+) -> EpsilonComparison:
+    """Compare the accuracy of a classifier of private vectors at several epsilons, on *public* labelled texts.
+
+    **The authors of these texts are not protected.** ``randomizer`` maps an epsilon to a randomizer (None: PrivUnit);
+    ``seed`` makes the table repeatable, and no privacy depends on it.
+
+    >>> words = (["good", "bad", "film", "plot"], [[1.0, 0.0], [-1.0, 0.1], [0.0, 1.0], [0.1, -1.0]])
+    >>> from dptext.vectors.formats import load_vectors
+    >>> texts = ["good film", "bad film", "good plot", "bad plot"] * 25
+    >>> result = compare_epsilons(load_vectors(words), texts, ["+", "-"] * 50, [1.0, 16.0], seed=1)
+    >>> [row.accuracy.value > 0.9 for row in result.rows], result.chance
+    ([False, True], 0.5)
+    """
+    values = [float(epsilon) for epsilon in epsilons]
+    if not values or len(set(values)) < len(values):
+        raise ParameterError("epsilons must be different numbers, at least one")
+    build = randomizer or (lambda epsilon: PrivUnit(epsilon=epsilon))
+    randomizers = [build(epsilon) for epsilon in values]
+    text_encoder, texts, labels = encoder_of(encoder), check_texts(public_texts), np.asarray(public_labels)
+    codes = codes_of("public labels", labels, rows=len(texts))
+    bits = RandomBits(seed)
+    folds = make_folds(labels, seed=_noise_seed(bits))
+    vectors = text_encoder.encode(texts)
+    rows = []
+    for epsilon, noise in zip(values, randomizers, strict=True):
+        bound: dict[str, Any] = {"bound": NATURAL[noise.natural_domain], "projection": "pca"}
+        kept = best_dimension(vectors, noise, **bound)
+        dimension = min(USUAL if kept is None else kept.dimension, text_encoder.dimension)
+        kept = kept or kept_of(vectors, noise, dimension, **bound)
+        noisy, clean = _compare_answers(vectors, codes, folds, noise, bound | {"dimension": dimension}, bits)
+        rows.append(
+            AtEpsilon(
+                epsilon=epsilon,
+                randomizer=noise.name,
+                dimension=dimension,
+                error=noise.expected_squared_error(dimension + (bound["bound"] == "lift")),
+                recovered=None if kept is None else kept.recovered,
+                accuracy=measured("accuracy", codes, noisy).score,
+                learned=None if clean is None else measured("accuracy", codes, clean).score,
+            )
+        )
+    public = measured("accuracy", codes, _compare_answers(vectors, codes, folds, None, {}, bits)[0])
+    trained_on = min(len(part.train) for part in folds)
+    return EpsilonComparison(
+        rows=tuple(rows), clean=public.score, chance=public.baseline, texts=len(texts), trained_on=trained_on
+    )
+
+
+def _compare_answers(
+    vectors: npt.NDArray[Any],
+    codes: Rows,
+    folds: Sequence[Fold],
+    randomizer: Randomizer | None,
+    bound: dict[str, Any],
+    bits: RandomBits,
+) -> tuple[Rows, Rows | None]:
+    """Return the answers about noisy vectors, and about vectors without noise if the channel has such a model."""
+    noisy_answers, clean_answers = np.empty_like(codes), np.empty_like(codes)
+    has_model = randomizer is not None
+    for part in folds:
+        clean = noisy = vectors - vectors[part.train].mean(axis=0)
+        if randomizer is not None:
+            clean = fit_bound(vectors[part.train], labels=None, **bound).apply(vectors)
+            noisy = randomizer.randomize(clean, seed=_noise_seed(bits))
+        server = NoisyClassifier(channel=randomizer).fit(noisy[part.train], codes[part.train])
+        noisy_answers[part.test] = server.predict(noisy[part.test])
+        try:
+            clean_answers[part.test] = server.device_model().predict(clean[part.test])
+        except ParameterError:  # the channel has no model for vectors without noise
+            has_model = False
+    return noisy_answers, clean_answers if has_model else None
+
+
+def _noise_seed(bits: RandomBits) -> int | None:
+    return int(bits.uniform(1)[0] * 2**31) if bits.seeded else None
+
+
+def _percent(score: Estimate) -> str:
+    return f"{score.value:.1%} [{score.low:.1%}, {score.high:.1%}]"
+
+
+def _interval(score: Estimate) -> dict[str, float]:
+    return {"accuracy": score.value, "low": score.low, "high": score.high}
