@@ -9,7 +9,7 @@ from synthesis.conftest import tiny_model_folder as tiny_model_folder
 @pytest.fixture
 def run(capsys):
     def call(*arguments):
-        code = main([str(each) for each in arguments])
+        code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

@@ -67,17 +67,17 @@ def parsed(command):
 @pytest.fixture
 def advised_once(monkeypatch):
     """Equal questions are answered once: JSON and page are two forms of one advice."""
-    real, found = advice.advise, {}
+    real, results = advice.advise, {}
 
-    def advise(*sources, **how):
-        asked = repr((sources, sorted(how.items())))
-        if asked not in found:
-            found[asked] = real(*sources, **how)
-        return found[asked]
+    def advise(*sources, **settings):
+        key = repr((sources, sorted(settings.items())))
+        if key not in results:
+            results[key] = real(*sources, **settings)
+        return results[key]
 
     monkeypatch.setattr(advice, "advise", advise)
     yield
-    assert len(found) == 1
+    assert len(results) == 1
 
 
 @pytest.mark.slow
@@ -86,9 +86,9 @@ def advised_once(monkeypatch):
 def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
     code, out, err = run("advise", "notes.jsonl", "--json", *answers)
     assert code == 0
-    found = json.loads(out)
-    assert found["for_the_owner_only"]
-    for way in found["methods"]:
+    results = json.loads(out)
+    assert results["for_the_owner_only"]
+    for way in results["methods"]:
         for command in way["commands"]:
             assert parsed(command).params
     assert SECRET not in out + err
@@ -96,7 +96,7 @@ def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
     assert code == 0
     assert max(map(len, (out + err).split("\n"))) <= 80
     assert SECRET not in out + err
-    assert sorted(each.name for each in notes.parent.iterdir()) == ["notes.jsonl"]  # it writes nothing
+    assert sorted(path.name for path in notes.parent.iterdir()) == ["notes.jsonl"]  # it writes nothing
 
 
 @pytest.mark.slow
@@ -104,18 +104,18 @@ def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
 def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, answers):
     code, out, _ = run("advise", "notes.jsonl", "--json", "--public", public.name, "--public-text", "said", *answers)
     assert code == 0
-    found = json.loads(out)
-    [way] = [each for each in found["methods"] if each["fit"] == "recommended"]
-    assert way["name"] == found["recommended"]
+    results = json.loads(out)
+    [way] = [method for method in results["methods"] if method["fit"] == "recommended"]
+    assert way["name"] == results["recommended"]
     for command in way["commands"]:
         assert "PUBLIC" not in command
-        filled = command.replace("LABEL1,LABEL2", ",".join(SECRET + each for each in "ABC"))
+        filled = command.replace("LABEL1,LABEL2", ",".join(SECRET + letter for letter in "ABC"))
         filled = filled.replace("LICENCE", "CC0-1.0").replace("NEW.jsonl", "notes.jsonl")
         _, *words = shlex.split(filled.replace("\\\n", " "))
         code, out, err = run(*words, *(["--features", "static"] if words[0] == "synthesize" else []))
         assert code == 0, err
-    made = [each for each in notes.parent.iterdir() if each.name.startswith("notes.") and each != notes]
-    assert made
+    outputs = [path for path in notes.parent.iterdir() if path.name.startswith("notes.") and path != notes]
+    assert outputs
 
 
 # -- a terminal ----------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def on_a_terminal(arguments, typed, folder, path):
     os.close(side)
     for line in typed:
         os.write(main, line.encode())
-    said, until = b"", time.monotonic() + 120
+    output, until = b"", time.monotonic() + 120
     while time.monotonic() < until:
         if select.select([main], [], [], 0.2)[0]:
             try:
@@ -144,20 +144,20 @@ def on_a_terminal(arguments, typed, folder, path):
                 break
             if not read:
                 break
-            said += read
+            output += read
         elif process.poll() is not None:
             break
     os.close(main)
-    return process.wait(timeout=60), said.decode().replace("\r", "")
+    return process.wait(timeout=60), output.decode().replace("\r", "")
 
 
 @pytest.mark.slow
 def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes, path):
-    code, said = on_a_terminal(["advise", "notes.jsonl"], ["1\n", "\n", "nonsense\n", "local\n"], notes.parent, path)
+    code, output = on_a_terminal(["advise", "notes.jsonl"], ["1\n", "\n", "nonsense\n", "local\n"], notes.parent, path)
     assert code == 0
-    assert "Who receives it?" in said
-    assert "texts of a bank" in said
-    assert "Answer --recipient too: the recommendation may change." in " ".join(said.split())
+    assert "Who receives it?" in output
+    assert "texts of a bank" in output
+    assert "Answer --recipient too: the recommendation may change." in " ".join(output.split())
 
 
 @pytest.mark.slow
@@ -168,9 +168,9 @@ def test_without_a_terminal_or_with_json_nothing_is_asked(notes, path):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "Who receives it?" not in done.stdout
-    code, said = on_a_terminal(["advise", "notes.jsonl", "--json"], [], notes.parent, path)
+    code, output = on_a_terminal(["advise", "notes.jsonl", "--json"], [], notes.parent, path)
     assert code == 0
-    assert "Who receives it?" not in said
+    assert "Who receives it?" not in output
 
 
 def test_the_rows_themselves_are_no_public_texts(notes, run, tmp_path):

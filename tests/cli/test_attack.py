@@ -25,7 +25,7 @@ def run(capsys, tmp_path, monkeypatch, vectors):
     (tmp_path / "small.txt").write_text(vectors, encoding="utf-8")
 
     def call(*arguments):
-        code = main([str(each) for each in arguments])
+        code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -38,7 +38,7 @@ def release(run, tmp_path, glove):
     generator = np.random.default_rng(1)
     rows = []
     for n in range(60):
-        words = [glove.words[at] for at in generator.choice(380, size=8)]
+        words = [glove.words[place] for place in generator.choice(380, size=8)]
         text = f"{words[0].title()} {SECRET}, {' '.join(words[1:])} 7."
         rows.append({"text": text, "author": f"a{n % 12}", "side": "left" if n % 2 else "right"})
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -56,31 +56,31 @@ def release(run, tmp_path, glove):
 
 
 def scores_of(text):
-    return {(each["attack"], each["measure"]): each for each in json.loads(text)["scores"]}
+    return {(score["attack"], score["measure"]): score for score in json.loads(text)["scores"]}
 
 
 def test_linkage_of_a_weak_release_succeeds_and_of_a_strong_one_fails(release, run):
     code, out, err = run("attack", "linkage", *release(40), "--informed", "--json")
     assert code == 0, err
-    found = scores_of(out)
+    scores = scores_of(out)
     first = "share linked at first guess"
-    assert found["linkage (cosine)", first]["score"]["value"] > 0.9
-    assert found["linkage (likelihood)", first]["score"]["value"] > 0.9
-    layout = found["linkage (layout alone)", first]
+    assert scores["linkage (cosine)", first]["score"]["value"] > 0.9
+    assert scores["linkage (likelihood)", first]["score"]["value"] > 0.9
+    layout = scores["linkage (layout alone)", first]
     assert layout["baseline"] == 1 / 60
     assert not layout["succeeded"]  # all texts have one layout
     code, out, _ = run("attack", "linkage", *release(0.01), "--informed", "--json")
-    for each in json.loads(out)["scores"]:
-        assert each["score"]["value"] < 0.3
-    assert found.keys() == scores_of(out).keys()
+    for score in json.loads(out)["scores"]:
+        assert score["score"]["value"] < 0.3
+    assert scores.keys() == scores_of(out).keys()
 
 
 def test_recovery_says_what_the_best_attacker_gets(release, run):
     code, out, err = run("attack", "recovery", *release(3), "--json")
     assert code == 0, err
-    found = scores_of(out)
+    scores = scores_of(out)
     best, trusting = (
-        found[f"word recovery ({name})", "share of words recovered"] for name in ("Bayes-optimal", "nearest vector")
+        scores[f"word recovery ({name})", "share of words recovered"] for name in ("Bayes-optimal", "nearest vector")
     )
     assert best["score"]["of"] == "people"
     assert best["score"]["count"] == 60
@@ -88,9 +88,9 @@ def test_recovery_says_what_the_best_attacker_gets(release, run):
     code, out, _ = run("attack", "recovery", *release(40), "--json")
     assert scores_of(out)["word recovery (Bayes-optimal)", "share of words recovered"]["score"]["value"] > 0.99
     code, out, _ = run("attack", "recovery", *release(0.01), "--json")
-    assert not any(each["succeeded"] for each in json.loads(out)["scores"])
+    assert not any(score["succeeded"] for score in json.loads(out)["scores"])
     code, out, _ = run("attack", "recovery", *release(5), "--user", "author", "--json")
-    assert {each["score"]["count"] for each in json.loads(out)["scores"]} == {12}
+    assert {score["score"]["count"] for score in json.loads(out)["scores"]} == {12}
 
 
 def test_madlib_has_no_formula_and_says_so(release, run):
@@ -115,30 +115,30 @@ def test_an_attribute_of_texts_and_of_vectors(run, tmp_path):
     code, out, err = run("attack", "attribute", "texts.jsonl", "--label", "side", "--json")
     assert code == 0, err
     scores = json.loads(out)["scores"]
-    assert [each["measure"] for each in scores] == ["accuracy", "macro-F1", "AUC"] * len(ATTACKERS)
-    assert all(each["succeeded"] for each in scores if "linear" in each["attack"])
+    assert [score["measure"] for score in scores] == ["accuracy", "macro-F1", "AUC"] * len(ATTACKERS)
+    assert all(score["succeeded"] for score in scores if "linear" in score["attack"])
     points = generator.normal(size=(80, 5))
     points[::2] += 2
     table = arrow.table({"vector": points.tolist(), "side": side, "who": [n // 4 for n in range(80)]})
     parquet.write_table(table, tmp_path / "vectors.parquet")
-    asked = ("attack", "attribute", "vectors.parquet", "--label", "side")
-    code, out, err = run(*asked, "--user", "who", "--json")
+    command = ("attack", "attribute", "vectors.parquet", "--label", "side")
+    code, out, err = run(*command, "--user", "who", "--json")
     assert code == 0, err
     accuracy = json.loads(out)["scores"][0]
     assert accuracy["succeeded"]
     assert accuracy["score"]["count"] == 20
-    code, out, err = run(*asked)
+    code, out, err = run(*command)
     assert "empirical privacy" in " ".join(out.split())
     assert "private vectors" in err
     noise = arrow.table({"vector": generator.normal(size=(80, 5)).tolist(), "side": side})
     parquet.write_table(noise, tmp_path / "vectors.parquet")
-    code, out, _ = run(*asked)
+    code, out, _ = run(*command)
     assert code == 0
     assert "No attack is right more often" in out
 
 
 def test_no_text_is_ever_shown(release, run):
-    shown = []
+    outputs = []
     for arguments in (
         ("linkage", *release(3), "--informed"),
         ("recovery", *release(3)),
@@ -147,5 +147,5 @@ def test_no_text_is_ever_shown(release, run):
         ("attribute", "in.jsonl", "--label", "text"),
     ):
         _, out, err = run("attack", *arguments)
-        shown.append(out + err)
-    assert not any(SECRET in each or SECRET.lower() in each for each in shown)
+        outputs.append(out + err)
+    assert not any(SECRET in output or SECRET.lower() in output for output in outputs)

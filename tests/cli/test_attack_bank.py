@@ -16,7 +16,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bank")
     bank().save(folder / "bank")
     texts, about = documents(120)
-    rows = [{"text": f"{text} {SECRET}.", "about": each} for text, each in zip(texts, about, strict=True)]
+    rows = [{"text": f"{text} {SECRET}.", "about": topic} for text, topic in zip(texts, about, strict=True)]
     (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for name, options in {
         "open": {"epsilon": 20.0, "size": 1},
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 def scores_of(text):
-    return {(each["attack"], each["measure"]): each for each in json.loads(text)["scores"]}
+    return {(score["attack"], score["measure"]): score for score in json.loads(text)["scores"]}
 
 
 def linkage(run, folder, name, *options, original="in.jsonl"):
@@ -41,26 +41,26 @@ def test_relinking_succeeds_on_an_open_release_and_not_on_a_closed_one(run, fold
     first = "share linked at first guess"
     code, out, err = linkage(run, folder, "open", "--json")
     assert code == 0, err
-    found = scores_of(out)
-    assert found["linkage (likelihood)", first]["score"]["value"] > 0.8
-    expected = found["linkage (likelihood)", "share linked, expected"]["score"]["value"]
-    assert abs(expected - found["linkage (likelihood)", first]["score"]["value"]) < 0.1
-    assert found["linkage (number of sentences alone)", first]["score"]["value"] < 0.2
-    assert ("linkage (layout alone)", first) not in found
+    scores = scores_of(out)
+    assert scores["linkage (likelihood)", first]["score"]["value"] > 0.8
+    expected = scores["linkage (likelihood)", "share linked, expected"]["score"]["value"]
+    assert abs(expected - scores["linkage (likelihood)", first]["score"]["value"]) < 0.1
+    assert scores["linkage (number of sentences alone)", first]["score"]["value"] < 0.2
+    assert ("linkage (layout alone)", first) not in scores
     code, out, _ = linkage(run, folder, "closed", "--json")
-    found = scores_of(out)
+    scores = scores_of(out)
     # 1 of 120 by chance: more than 12 in less than one case of 10^6
-    assert found["linkage (likelihood)", first]["score"]["value"] <= 12 / 120
-    assert ("linkage (number of sentences alone)", first) not in found
+    assert scores["linkage (likelihood)", first]["score"]["value"] <= 12 / 120
+    assert ("linkage (number of sentences alone)", first) not in scores
 
 
 def test_what_it_means_is_said_without_any_text(run, folder):
     code, out, _ = linkage(run, folder, "open")
-    said = " ".join(out.split())
+    text = " ".join(out.split())
     assert code == 0
-    assert "by the number of sentences, by shared words" in said
-    assert "this is the best possible attack" in said
-    assert "A stronger adversary may do better" not in said
+    assert "by the number of sentences, by shared words" in text
+    assert "this is the best possible attack" in text
+    assert "A stronger adversary may do better" not in text
     assert SECRET not in out
     assert not any(text in out for text in bank().texts)
     assert max(map(len, out.splitlines())) <= 110

@@ -32,7 +32,7 @@ def test_a_description_is_attacked_beside_its_ceiling(run, folder):
     files = ["--members", folder / "in.jsonl", "--others", folder / "held.jsonl", "--user", "who"]
     code, out, err = attack(run, folder, *files, "--json")
     assert code == 0, err
-    scores = {(each["attack"], each["measure"]): each for each in json.loads(out)["scores"]}
+    scores = {(score["attack"], score["measure"]): score for score in json.loads(out)["scores"]}
     sigma = dptext.TextDistribution.load(folder / "made.jsonl.distribution").sigma
     best = scores["membership (knows everybody else)", "AUC"]["score"]["value"]
     assert best == gaussian_ceiling(sigma).auc
@@ -47,11 +47,11 @@ def test_a_description_is_attacked_beside_its_ceiling(run, folder):
 def test_of_vectors_the_noise_says_what_is_allowed_and_why_there_is_no_attack(run, folder):
     code, out, err = run("attack", "membership", folder / "learned", "--json")
     assert code == 0, err
-    found = json.loads(out)
+    result = json.loads(out)
     statement = dptext.load_vectors(str(folder / "learned")).statement
-    assert found["scores"] == []
-    assert found["auc_at_most"] == gaussian_ceiling(statement.parameters["sigma"]).auc
-    assert found["accuracy_at_most"] <= (1 + 1e-6) / (1 + 2.718281828**-4.0)  # what (epsilon, delta) allows
+    assert result["scores"] == []
+    assert result["auc_at_most"] == gaussian_ceiling(statement.parameters["sigma"]).auc
+    assert result["accuracy_at_most"] <= (1 + 1e-6) / (1 + 2.718281828**-4.0)  # what (epsilon, delta) allows
     code, out, _ = run("attack", "membership", folder / "learned")
     assert code == 0
     assert "dptext audit learned" in out

@@ -23,14 +23,14 @@ def folder(tmp_path_factory, glove):
     public = dptext.load_vectors((words, [glove[word] for word in words]))
     dptext.save_vectors(public, folder / "public.txt")
     public = dptext.load_vectors(folder / "public.txt")
-    names, secrets = ([words.index(word) for word in each] for each in (NAMES, SECRETS))
-    documents = [Document(f"{who} {what}", user=who) for who, what in zip(NAMES, SECRETS, strict=True)]
+    names, secrets = ([words.index(word) for word in group] for group in (NAMES, SECRETS))
+    documents = [Document(f"{name} {secret}", user=name) for name, secret in zip(NAMES, SECRETS, strict=True)]
     with same_draws():
         model = dptext.Cooccurrence(public, epsilon=8.0, delta=1e-6, window=2).fit(documents)
     model.save(folder / "hidden", word2vec=None)
-    told = nearest_secrets_known(public.matrix, names, secrets)
-    dptext.save_vectors(dptext.WordVectors(public.words, told, statement=model.statement_), folder / "told")
-    rows = [f"{who},{what}" for who, what in zip(NAMES, SECRETS, strict=True)]
+    planted = nearest_secrets_known(public.matrix, names, secrets)
+    dptext.save_vectors(dptext.WordVectors(public.words, planted, statement=model.statement_), folder / "told")
+    rows = [f"{name},{secret}" for name, secret in zip(NAMES, SECRETS, strict=True)]
     (folder / "pairs.csv").write_text("\n".join(["name,secret", *rows, "nobody,qsecretq"]) + "\n")
     return folder
 
@@ -41,21 +41,21 @@ def attack(run, folder, name, *more):
 
 
 def scores_of(out):
-    return {(each["attack"], each["measure"]): each for each in json.loads(out)["scores"]}
+    return {(score["attack"], score["measure"]): score for score in json.loads(out)["scores"]}
 
 
 def test_what_is_told_is_found_beside_chance_public_vectors_and_control(run, folder, monkeypatch):
     monkeypatch.chdir(folder)  # the statement names the public vectors by their name
     code, out, err = attack(run, folder, "told", "--json")
     assert code == 0, err
-    found = scores_of(out)
+    scores = scores_of(out)
     nearest = "nearest secret is the right one"
-    assert found["neighbours", nearest]["succeeded"]
-    assert found["neighbours", nearest]["baseline"] == pytest.approx(1 / 6)
-    assert found["neighbours", "bits nearer than before"]["succeeded"]
-    assert not found["neighbours (public vectors alone)", nearest]["succeeded"]
-    assert found["neighbours (control: pairs planted in the vectors)", nearest]["succeeded"]
-    assert "6 of 7 pairs have vectors" in found["neighbours", nearest]["detail"]
+    assert scores["neighbours", nearest]["succeeded"]
+    assert scores["neighbours", nearest]["baseline"] == pytest.approx(1 / 6)
+    assert scores["neighbours", "bits nearer than before"]["succeeded"]
+    assert not scores["neighbours (public vectors alone)", nearest]["succeeded"]
+    assert scores["neighbours (control: pairs planted in the vectors)", nearest]["succeeded"]
+    assert "6 of 7 pairs have vectors" in scores["neighbours", nearest]["detail"]
 
 
 def test_what_is_hidden_is_not_and_no_word_of_a_pair_is_printed(run, folder):

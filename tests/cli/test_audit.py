@@ -31,9 +31,9 @@ def release(tmp_path, monkeypatch, glove):
 
 
 def change(path, **fields):
-    beside = path.with_name(path.name + ".privacy.json")
-    statement = dptext.PrivacyStatement.from_json(beside.read_text())
-    beside.write_text(dataclasses.replace(statement, **fields).to_json())
+    statement_file = path.with_name(path.name + ".privacy.json")
+    statement = dptext.PrivacyStatement.from_json(statement_file.read_text())
+    statement_file.write_text(dataclasses.replace(statement, **fields).to_json())
 
 
 @pytest.mark.slow
@@ -129,22 +129,22 @@ def audited(arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["vectors", "data", "statement", "renamed statement"])
-def test_a_pipe_without_a_writer_is_refused_at_once(release, tmp_path, what):
+@pytest.mark.parametrize("change_kind", ["vectors", "data", "statement", "renamed statement"])
+def test_a_pipe_without_a_writer_is_refused_at_once(release, tmp_path, change_kind):
     out = release("--epsilon", "5")
-    beside = out.with_name(out.name + ".privacy.json")
-    if what == "vectors":
-        stated = dptext.PrivacyStatement.from_json(beside.read_text())
-        change(out, parameters={**stated.parameters, "vectors": "small.txt"})
+    statement_file = out.with_name(out.name + ".privacy.json")
+    if change_kind == "vectors":
+        statement = dptext.PrivacyStatement.from_json(statement_file.read_text())
+        change(out, parameters={**statement.parameters, "vectors": "small.txt"})
     named = {
         "vectors": tmp_path / "small.txt",
         "data": out,
-        "statement": beside,
+        "statement": statement_file,
         "renamed statement": tmp_path / "other.json",
-    }[what]
+    }[change_kind]
     named.unlink(missing_ok=True)
     os.mkfifo(named)
-    done = audited([named if what == "renamed statement" else out])
+    done = audited([named if change_kind == "renamed statement" else out])
     assert done.returncode in (1, 4)
     assert "a pipe or a device" in done.stderr
     assert done.stderr.count("\n") <= 2

@@ -12,7 +12,7 @@ from sentences.banks import bank, documents
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def release_folder(tmp_path_factory):
     """The folder of a bank, and releases through it."""
     folder = tmp_path_factory.mktemp("bank")
     bank().save(folder / "bank")
@@ -31,9 +31,9 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def audited(made, run):
+def audited(release_folder, run):
     def call(out, *options):
-        return run("audit", out, "--bank", made.folder / "bank", "--samples", "1000", *options)
+        return run("audit", out, "--bank", release_folder.folder / "bank", "--samples", "1000", *options)
 
     return call
 
@@ -42,8 +42,8 @@ def forged(out, name, **fields):
     """A copy of a release whose statement says something else; its digest is that of the copy."""
     copy = out.with_name(name)
     copy.write_bytes(out.read_bytes())
-    beside = out.with_name(f"{out.name}.privacy.json")
-    statement = dptext.PrivacyStatement.from_json(beside.read_text())
+    statement_file = out.with_name(f"{out.name}.privacy.json")
+    statement = dptext.PrivacyStatement.from_json(statement_file.read_text())
     parameters = {**statement.parameters, **fields.pop("parameters", {})}
     statement = dataclasses.replace(statement, parameters=parameters, **fields)
     copy.with_name(f"{name}.privacy.json").write_text(statement.to_json())
@@ -59,21 +59,21 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_an_honest_release_is_kept(made, audited, name):
-    code, text, err = audited(made(name, **OPTIONS[name]))
+def test_an_honest_release_is_kept(release_folder, audited, name):
+    code, text, err = audited(release_folder(name, **OPTIONS[name]))
     assert code == 0, err
     assert "KEPT: the promise holds" in text
     assert "NO " not in text
     assert "every text is made of texts of the bank (32 texts, 0 of them otherwise)" in text
     assert "THE GUARANTEE FOR A DOCUMENT" in text if name == "whole.jsonl" else "THE GUARANTEE FOR A SENTENCE" in text
-    assert not any(each in text for each in bank().texts)
+    assert not any(sentence in text for sentence in bank().texts)
     assert max(map(len, text.splitlines())) <= 100
-    code, text, _ = audited(made(name), "--json", "-q")
+    code, text, _ = audited(release_folder(name), "--json", "-q")
     assert json.loads(text)["refuted"] is False
 
 
 @pytest.mark.parametrize(
-    ("name", "fields", "said"),
+    ("name", "fields", "message"),
     [
         ("three.jsonl", {"guarantee": PureDP(1.0)}, "guarantee differ"),
         ("three.jsonl", {"parameters": {"epsilon": 1.0}}, "guarantee, pure_epsilon_of_a_sentence"),
@@ -88,21 +88,21 @@ def test_an_honest_release_is_kept(made, audited, name):
         ("whole.jsonl", {"data_sha256": "0" * 64}, "its SHA-256 DIFFERS"),
     ],
 )
-def test_a_forged_statement_is_refuted(made, audited, name, fields, said):
-    out = forged(made(name, **OPTIONS[name]), "forged.jsonl", **fields)
+def test_a_forged_statement_is_refuted(release_folder, audited, name, fields, message):
+    out = forged(release_folder(name, **OPTIONS[name]), "forged.jsonl", **fields)
     code, text, err = audited(out)
     assert code == 3
-    assert said in " ".join(text.split())
+    assert message in " ".join(text.split())
     assert "refuted" in err
 
 
 @pytest.mark.parametrize(
     "change", [lambda text: text + " ", lambda _text: "A sentence of its own.", lambda text: text.replace(" ", "  ", 1)]
 )
-def test_a_text_of_another_origin_refutes_the_file_and_is_named_by_its_row_alone(made, audited, change):
-    out = made("sentences.jsonl")
+def test_a_text_of_another_origin_refutes_the_file_and_is_named_by_its_row_alone(release_folder, audited, change):
+    out = release_folder("sentences.jsonl")
     rows = [json.loads(line)["text"] for line in out.read_text().splitlines()]
-    place = next(at for at, text in enumerate(rows) if text and at > 3)
+    place = next(row for row, text in enumerate(rows) if text and row > 3)
     rows[place] = change(rows[place])
     copy = forged(out, "foreign.jsonl")
     copy.write_text("".join(json.dumps({"text": text}) + "\n" for text in rows))

@@ -10,22 +10,22 @@ from reports.corpora import SECRET, edit, make
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def corpus_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     make(folder)
     return folder
 
 
 @pytest.fixture
-def copy(made, tmp_path, monkeypatch):
+def copy(corpus_folder, tmp_path, monkeypatch):
     """A copy that may be changed, and the place where commands run."""
-    shutil.copytree(made, tmp_path / "work")
+    shutil.copytree(corpus_folder, tmp_path / "work")
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "work"
 
 
 def checks_of(text):
-    return {each["name"]: each["held"] for each in json.loads(text)["checks"]}
+    return {check["name"]: check["held"] for check in json.loads(text)["checks"]}
 
 
 def test_a_corpus_is_kept_by_exact_computation(copy, run):
@@ -37,19 +37,19 @@ def test_a_corpus_is_kept_by_exact_computation(copy, run):
     assert SECRET not in out + err
     assert max(map(len, out.splitlines())) <= 100
     code, out, _ = run("audit", "made.jsonl", "--public", "pool.txt", "--json", "-q")
-    found = json.loads(out)
+    result = json.loads(out)
     assert code == 0
-    assert (found["refuted"], found["verdict"]["outcome"]) == (False, "exact")
-    assert found["verdict"]["loss"] <= found["verdict"]["allowed"] == 4.0
+    assert (result["refuted"], result["verdict"]["outcome"]) == (False, "exact")
+    assert result["verdict"]["loss"] <= result["verdict"]["allowed"] == 4.0
     assert set(checks_of(out).values()) == {True}
     assert len(checks_of(out)) == 8
 
 
 def test_what_is_not_at_hand_is_not_checked_and_said_so(copy, run):
     (copy / "made.jsonl.distribution").rename("elsewhere")
-    found = checks_of(run("audit", "made.jsonl", "--json", "-q")[1])
-    assert found["every text is one of the public pool"] is None
-    assert found["every label is one of the public set"] is None
+    result = checks_of(run("audit", "made.jsonl", "--json", "-q")[1])
+    assert result["every text is one of the public pool"] is None
+    assert result["every label is one of the public set"] is None
     assert checks_of(run("audit", "made.jsonl", "--distribution", "elsewhere", "--json", "-q")[1])[
         "every label is one of the public set"
     ]
@@ -82,8 +82,8 @@ def test_a_description_is_audited_and_explained(copy, run):
     ],
 )
 def test_a_statement_that_promises_more_than_its_noise_keeps_is_refuted(copy, run, changes, refuted):
-    beside = statement_path(copy / "made.jsonl")
-    edit(beside, **changes)
+    statement_file = statement_path(copy / "made.jsonl")
+    edit(statement_file, **changes)
     code, out, err = run("audit", "made.jsonl", "--distribution", "made.jsonl.distribution")
     assert code == 3, err
     assert "refuted: the guarantee of made.jsonl.privacy.json does not hold" in err

@@ -8,7 +8,9 @@ import dptext
 from dptext.io.artifacts import file_digest
 
 PUBLIC = [
-    f"The {what} was {how}. It is {how} now." for what in ("tea", "room", "staff") for how in ("good", "bad", "late")
+    f"The {noun} was {quality}. It is {quality} now."
+    for noun in ("tea", "room", "staff")
+    for quality in ("good", "bad", "late")
 ]
 USED = "--encoder", "words"
 
@@ -29,10 +31,10 @@ def test_a_bank_of_documents_is_the_library_s(work, run):
     named = "--name", "hotels", "--licence", "CC0-1.0"
     code, _, err = run("bank", "pool.jsonl", "-o", "bank", *named, *USED)
     assert code == 0
-    made = dptext.TextBank.load("bank")
-    assert list(made.texts) == PUBLIC
-    assert made.fingerprint == dptext.TextBank(PUBLIC, encoder="words", cache=False).fingerprint
-    assert (made.name, made.licence, made.files) == ("hotels", "CC0-1.0", (file_digest("pool.jsonl"),))
+    bank = dptext.TextBank.load("bank")
+    assert list(bank.texts) == PUBLIC
+    assert bank.fingerprint == dptext.TextBank(PUBLIC, encoder="words", cache=False).fingerprint
+    assert (bank.name, bank.licence, bank.files) == ("hotels", "CC0-1.0", (file_digest("pool.jsonl"),))
     assert "Wrote a bank of 9 texts (words, 5 dimensions) to bank." in err
     assert "Left out 1 repeated and 1 empty texts." in err
     assert "licence" not in err
@@ -47,30 +49,30 @@ def test_a_bank_of_documents_is_the_library_s(work, run):
 def test_documents_are_cut_into_sentences(work, run):
     code, out, err = run("bank", "pool.jsonl", "-o", "bank", "--sentences", "--json", *USED)
     assert code == 0
-    made = dptext.TextBank.load("bank")
-    assert list(made.texts) == list(dict.fromkeys(part + "." for text in PUBLIC for part in text[:-1].split(". ")))
+    bank = dptext.TextBank.load("bank")
+    assert list(bank.texts) == list(dict.fromkeys(part + "." for text in PUBLIC for part in text[:-1].split(". ")))
     assert "Cut 9 documents into 18 sentences." in err
     assert "Left out 7 repeated and 1 empty texts." in err
     assert "Warning: --licence is missing" in err
-    found = json.loads(out)
-    assert (found["texts"], found["bank_sha256"], found["bank_texts"]) == (12, made.fingerprint, 12)
+    result = json.loads(out)
+    assert (result["texts"], result["bank_sha256"], result["bank_texts"]) == (12, bank.fingerprint, 12)
 
 
 def test_how_near_texts_come_is_said_of_the_bank(work, run):
     _, out, _ = run("bank", "pool.jsonl", "-o", "bank", "--json", *USED)
-    found = json.loads(out)["similarity"]
-    made = dptext.TextBank.load("bank")
-    assert list(found) == ["texts_like_the_bank"]
-    (each,), profile = found.values(), made.profile
-    assert each["nearest"] == pytest.approx(profile.cumulative[0])
-    assert each["any"] == pytest.approx(profile.cumulative[-1] / profile.candidates)
-    assert [draw["epsilon"] for draw in each["draws"]] == [4, 8, 12]
-    for draw in each["draws"]:
-        rewriter = dptext.BankRewriter(made, epsilon=draw["epsilon"])
+    result = json.loads(out)["similarity"]
+    bank = dptext.TextBank.load("bank")
+    assert list(result) == ["texts_like_the_bank"]
+    (similarity,), profile = result.values(), bank.profile
+    assert similarity["nearest"] == pytest.approx(profile.cumulative[0])
+    assert similarity["any"] == pytest.approx(profile.cumulative[-1] / profile.candidates)
+    assert [draw["epsilon"] for draw in similarity["draws"]] == [4, 8, 12]
+    for draw in similarity["draws"]:
+        rewriter = dptext.BankRewriter(bank, epsilon=draw["epsilon"])
         assert draw["size"] == rewriter.size
         assert draw["share"] == rewriter.statement.parameters["chance_of_the_set"]
-    expected = [profile.expected(draw["size"], draw["epsilon"]) for draw in each["draws"]]
-    assert [draw["similarity"] for draw in each["draws"]] == expected
+    expected = [profile.expected(draw["size"], draw["epsilon"]) for draw in similarity["draws"]]
+    assert [draw["similarity"] for draw in similarity["draws"]] == expected
     _, out, _ = run("bank", "pool.jsonl", "-o", "bank", "--force", *USED)
     assert all(name in out for name in ("any text", "nearest text", "epsilon 4", "epsilon 8", "epsilon 12"))
     assert "-0.00" not in out

@@ -21,7 +21,7 @@ def run(capsys, vectors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        code = main([str(each) for each in ("calibrate", *arguments, "--vectors", vectors)])
+        code = main([str(argument) for argument in ("calibrate", *arguments, "--vectors", vectors)])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -44,12 +44,12 @@ def test_json_holds_everything(run):
     assert (code, err) == (0, "")
     answer = json.loads(out)
     assert set(answer) == {"vectors", "found", "epsilons", "words"}
-    found = answer["found"]
-    assert (found["target"], found["wanted"]) == ("keep_rate", 0.3)
-    assert found["reached"] == pytest.approx(0.3, abs=0.005)
-    assert 0 < found["error"] < 0.01  # 400 of 501 words are measured
+    target = answer["found"]
+    assert (target["target"], target["wanted"]) == ("keep_rate", 0.3)
+    assert target["reached"] == pytest.approx(0.3, abs=0.005)
+    assert 0 < target["error"] < 0.01  # 400 of 501 words are measured
     assert answer["vectors"]["words"] == 501
-    assert [each["epsilon"] for each in answer["epsilons"]] == sorted(each["epsilon"] for each in answer["epsilons"])
+    assert [row["epsilon"] for row in answer["epsilons"]] == sorted(row["epsilon"] for row in answer["epsilons"])
     first = answer["epsilons"][0]
     assert len(first["quantiles"]["keep"]) == len(first["shares"]) == 5
     assert {"keep", "support", "replacement_distance", "neighbourhood"} <= set(first["mean"])

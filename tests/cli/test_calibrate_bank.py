@@ -19,23 +19,23 @@ def folder(tmp_path_factory):
 def test_the_epsilon_that_keeps_a_target_is_named_with_what_holds(run, folder):
     code, out, err = run(*("calibrate", "--bank", folder / "bank", "--relinking", 0.1, "--people", 60))
     assert code == 0, err
-    said = " ".join(out.split())
-    found = dptext.calibrate(bank(), relinking=0.1, people=60)
-    assert f"Use --epsilon {found.epsilon:.4g}: an adversary who knows the texts of 60 people" in said
-    assert "with probability at most 10% (chance level 1.7%). This is proved for any texts." in said
-    assert f"Every mechanism of pure epsilon meets 10% at epsilon {found.pure:.4g}. With fewer candidates" in said
-    assert f"{found.epsilon:.4g} " in said
+    text = " ".join(out.split())
+    target = dptext.calibrate(bank(), relinking=0.1, people=60)
+    assert f"Use --epsilon {target.epsilon:.4g}: an adversary who knows the texts of 60 people" in text
+    assert "with probability at most 10% (chance level 1.7%). This is proved for any texts." in text
+    assert f"Every mechanism of pure epsilon meets 10% at epsilon {target.pure:.4g}. With fewer candidates" in text
+    assert f"{target.epsilon:.4g} " in text
     assert max(map(len, out.splitlines())) <= 80
     assert not any(text in out for text in bank().texts)
 
 
 def test_the_same_as_json_and_epsilons_that_are_named(run, folder):
-    asked = ("calibrate", "--bank", folder / "bank", "--unit", "document", "--json", "-q")
-    code, out, _ = run(*asked, "--relinking", 0.1, "--people", 60)
+    command = ("calibrate", "--bank", folder / "bank", "--unit", "document", "--json", "-q")
+    code, out, _ = run(*command, "--relinking", 0.1, "--people", 60)
     assert code == 0
-    found = json.loads(out)
-    assert found["found"]["epsilon"] == dptext.calibrate(bank(), relinking=0.1, people=60, unit="document").epsilon
-    assert found["bank"]["bank_sha256"] == bank().fingerprint
-    code, out, _ = run(*asked, "--epsilon", 3, "--epsilon", 2)
-    assert [each["epsilon"] for each in json.loads(out)["epsilons"]] == [2.0, 3.0]
+    target = json.loads(out)
+    assert target["found"]["epsilon"] == dptext.calibrate(bank(), relinking=0.1, people=60, unit="document").epsilon
+    assert target["bank"]["bank_sha256"] == bank().fingerprint
+    code, out, _ = run(*command, "--epsilon", 3, "--epsilon", 2)
+    assert [row["epsilon"] for row in json.loads(out)["epsilons"]] == [2.0, 3.0]
     assert json.loads(out)["found"] is None

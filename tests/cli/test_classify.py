@@ -52,41 +52,41 @@ def test_labels_are_predicted_row_by_row_next_to_kept_columns(work, release, run
     code, out, err = run("classify", "--distribution", release, "in.jsonl", "-o", "out.jsonl", "--keep", "id",
                          "--keep", "topic")  # fmt: skip
     assert (code, out) == (0, ""), err
-    found = rows("out.jsonl")
-    assert [list(each) for each in found] == [["predicted_topic", "id", "topic"]] * COUNT
-    assert [each["id"] for each in found] == list(range(COUNT))
-    assert all(each["predicted_topic"] == each["topic"] for each in found)
+    labelled = rows("out.jsonl")
+    assert [list(row) for row in labelled] == [["predicted_topic", "id", "topic"]] * COUNT
+    assert [row["id"] for row in labelled] == list(range(COUNT))
+    assert all(row["predicted_topic"] == row["topic"] for row in labelled)
     assert MARKER not in err + Path("out.jsonl").read_text()
     assert err == (
         f"Wrote the predicted labels of {COUNT} texts to out.jsonl. Treat it like IN: the guarantee of the release "
         "does not cover the texts of IN or their predicted labels.\n"
     )
-    assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "out.jsonl"]  # no statement, no temporary file
+    assert sorted(path.name for path in work.iterdir()) == ["in.jsonl", "out.jsonl"]  # no statement, no temporary file
 
 
 def test_rows_without_a_text_get_no_label_and_broken_ones_stop_the_command(work, release, run):
-    how = ("classify", "--distribution", release, "gaps.jsonl", "-o", "out.jsonl")
+    command = ("classify", "--distribution", release, "gaps.jsonl", "-o", "out.jsonl")
     Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\nbroken\n')
-    code, _, err = run(*how)
+    code, _, err = run(*command)
     assert (code, "row 3" in err, Path("out.jsonl").exists()) == (1, True, False)
     Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\n{"text": "law"}\n')
-    assert run(*how)[0] == 0
-    assert [each["predicted_topic"] for each in rows("out.jsonl")] == ["drinks", None, "rules"]
+    assert run(*command)[0] == 0
+    assert [row["predicted_topic"] for row in rows("out.jsonl")] == ["drinks", None, "rules"]
 
 
 def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, release, run):
-    how = ("classify", "--distribution", release, "in.jsonl", "-o", "out.jsonl")
+    command = ("classify", "--distribution", release, "in.jsonl", "-o", "out.jsonl")
     Path("out.jsonl").write_text("precious")
-    code, _, err = run(*how)
+    code, _, err = run(*command)
     assert code == 2
     assert "'out.jsonl' is there already: choose another name, or add --force" in err
     assert Path("out.jsonl").read_text() == "precious"
-    assert run(*how, "--force")[0] == 0
+    assert run(*command, "--force")[0] == 0
     Path("out.jsonl.privacy.json").write_text("{}")
-    code, _, err = run(*how, "--force")
+    code, _, err = run(*command, "--force")
     assert code == 2
     assert "has a privacy statement, which does not cover predicted labels" in err
-    assert run(*how[:-1], "in.jsonl", "--force")[0] == 2
-    code, _, err = run(*how[:-1], release / "out.jsonl")
+    assert run(*command[:-1], "in.jsonl", "--force")[0] == 2
+    code, _, err = run(*command[:-1], release / "out.jsonl")
     assert code == 2
     assert "lies in the folder of the release" in err

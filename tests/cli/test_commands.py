@@ -42,7 +42,7 @@ TEXTS = [f"{SECRET} said the doctor lied, on 3 May.", "", "mail me@x.org", "don'
 @pytest.fixture
 def run(capsys, vectors):
     def call(*arguments):
-        code = main([str(each) for each in arguments])
+        code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -77,7 +77,7 @@ def test_privatize_writes_private_texts_and_their_statement(work, privatize):
     assert not statement.seeded
     assert "unit      document" in err
     assert "pure      epsilon at most" in err
-    assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "out.jsonl", "out.jsonl.privacy.json"]
+    assert sorted(path.name for path in work.iterdir()) == ["in.jsonl", "out.jsonl", "out.jsonl.privacy.json"]
 
 
 def test_a_seed_repeats_the_release_and_is_said_but_not_told(work, privatize):
@@ -143,7 +143,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing_behind(work, privatize, case
         os.mkdir(name)
     elif content is not None:
         write(name, content)
-    epsilon = [] if any("--epsilon" in each for each in options) else ["--epsilon", "5"]
+    epsilon = [] if any("--epsilon" in option for option in options) else ["--epsilon", "5"]
     before = sorted(os.listdir())
     got, out, err = privatize(name, "-o", "out.jsonl", *epsilon, *options, "--quiet")
     assert (got, out) == (code, "")
@@ -183,7 +183,7 @@ def test_an_interrupt_leaves_nothing_and_says_how_to_go_on(work, vectors, stop):
     with fifo.open("w") as stream:  # opens when the command reads
         stream.write('{"text": "a"}\n' * 10)
         stream.flush()
-        while not any(each.suffix == ".rows" for each in work.iterdir()):
+        while not any(path.suffix == ".rows" for path in work.iterdir()):
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(getattr(signal, stop))
@@ -191,7 +191,7 @@ def test_an_interrupt_leaves_nothing_and_says_how_to_go_on(work, vectors, stop):
     assert process.returncode == 130
     assert "interrupted. If the output exists, it is complete" in err
     assert "Traceback" not in err
-    assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "slow.jsonl"]
+    assert sorted(path.name for path in work.iterdir()) == ["in.jsonl", "slow.jsonl"]
 
 
 # -- explain ---------------------------------------------------------------------------------------------------

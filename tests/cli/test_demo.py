@@ -29,7 +29,7 @@ def work(tmp_path, monkeypatch):
 def test_half_of_the_sample_is_private_and_half_is_a_pool(tmp_path):
     sample = module._Sample(tmp_path / "demo")
     assert (len(sample.private), len(sample.public), len(sample.test)) == (6542, 6542, 700)
-    assert all(len({each.intent for each in part}) == INTENTS for part in (sample.private, sample.public, sample.test))
+    assert all(len({row.intent for row in part}) == INTENTS for part in (sample.private, sample.public, sample.test))
     sample.save()
     assert len({row["user"] for row in rows(sample.private_file)}) == 6542
     assert {name for row in rows(sample.pool_file) for name in row} == {"text"}
@@ -41,7 +41,7 @@ def test_half_of_the_sample_is_private_and_half_is_a_pool(tmp_path):
 
 @pytest.mark.slow
 def test_the_demo_shows_readable_texts_their_use_and_the_promise(work, run, monkeypatch):
-    monkeypatch.setattr(module, "stdout", lambda: Console(highlight=False, width=80))
+    monkeypatch.setattr("dptext.cli.console.stdout", lambda: Console(highlight=False, width=80))
     code, out, err = run("demo", "--seed", "1")
     assert code == 0
     assert max(len(line) for line in (out + err).split("\n")) <= 80
@@ -50,12 +50,12 @@ def test_the_demo_shows_readable_texts_their_use_and_the_promise(work, run, monk
     assert "6,542 utterances" in err
     statement = dptext.PrivacyStatement.from_json((work / "dptext-demo/synthetic.jsonl.privacy.json").read_text())
     assert (str(statement.guarantee), statement.unit) == ("(1, 1e-06)-differential privacy", "user")
-    made = rows(work / "dptext-demo/synthetic.jsonl")
-    assert {row["text"] for row in made} <= {row["text"] for row in rows(work / "dptext-demo/pool.jsonl")}
-    assert len({row["intent"] for row in made}) == INTENTS
+    corpus = rows(work / "dptext-demo/synthetic.jsonl")
+    assert {row["text"] for row in corpus} <= {row["text"] for row in rows(work / "dptext-demo/pool.jsonl")}
+    assert len({row["intent"] for row in corpus}) == INTENTS
 
-    found = re.findall(r"^ *(dptext (?:explain|audit|synthesize --dist)(?:.*\\\n)?.*)$", out, re.MULTILINE)
-    pasted = [command.replace("\\\n", " ").split()[1:] for command in found]
+    commands = re.findall(r"^ *(dptext (?:explain|audit|synthesize --dist)(?:.*\\\n)?.*)$", out, re.MULTILINE)
+    pasted = [command.replace("\\\n", " ").split()[1:] for command in commands]
     assert [command[0] for command in pasted] == ["explain", "audit", "synthesize"]
     assert [run(*command)[0] for command in pasted] == [0, 0, 0]
     assert len(rows(work / "more.jsonl")) == 500

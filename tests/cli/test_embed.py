@@ -51,7 +51,7 @@ def statement_of(name):
 @pytest.fixture
 def run(capsys):
     def call(*arguments):
-        code = main([str(each) for each in arguments])
+        code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         assert MARKER not in captured.err + captured.out
         return code, captured.out, captured.err
@@ -62,11 +62,11 @@ def run(capsys):
 @pytest.fixture
 def embed(run, vectors):
     def call(*arguments):
-        given = list(map(str, arguments))
-        given += [] if "--vectors" in given else ["--vectors", vectors]
-        given += [] if {"--user", "--unit"} & set(given) else ["--user", "author"]
-        given += [] if {"--epsilon", "--levels"} & set(given) else ["--epsilon", "8"]
-        return run("embed", *given)
+        options = list(map(str, arguments))
+        options += [] if "--vectors" in options else ["--vectors", vectors]
+        options += [] if {"--user", "--unit"} & set(options) else ["--user", "author"]
+        options += [] if {"--epsilon", "--levels"} & set(options) else ["--epsilon", "8"]
+        return run("embed", *options)
 
     return call
 
@@ -96,9 +96,9 @@ def test_levels_have_their_statements(work, embed):
     assert code == 0
     assert "strict    epsilon 1, delta 1e-06\n" in err
     assert "open      epsilon 8, delta 1e-06\n" in err
-    found = json.loads(out)
-    assert found["statements"].keys() == {"strict", "open"}
-    assert found["statement"] == found["statements"]["open"]
+    result = json.loads(out)
+    assert result["statements"].keys() == {"strict", "open"}
+    assert result["statement"] == result["statements"]["open"]
     assert statement_of("shared/privacy-strict.json").guarantee == dptext.ApproxDP(1.0, 1e-6)
     assert statement_of("shared/privacy.json").parameters["default_level"] == "strict"
 
@@ -143,7 +143,7 @@ def test_explain_verifies_the_folder(work, embed, run):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (["--user", "writer"], 1, "row 1: expected a column 'writer', the row has none"),
         (["--epsilon", "0"], 2, "epsilon"),
@@ -160,11 +160,11 @@ def test_explain_verifies_the_folder(work, embed, run):
         (["-o", "in.jsonl"], 2, "is there already"),
     ],
 )
-def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options, code, said):
+def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options, code, message):
     out = [] if "-o" in options else ["-o", "shared"]
-    found, stdout, err = embed("in.jsonl", *out, *options)
-    assert (found, stdout) == (code, "")
-    assert said in err
+    result, stdout, err = embed("in.jsonl", *out, *options)
+    assert (result, stdout) == (code, "")
+    assert message in err
     assert err.splitlines()[-1].startswith("dptext: ")
     assert "Traceback" not in err
     assert os.listdir() == ["in.jsonl"]
@@ -222,11 +222,11 @@ def test_an_interrupt_leaves_nothing(work, vectors):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         pipe = os.open("pipe.jsonl", os.O_RDWR)  # does not wait for a reader
         os.write(pipe, Path("in.jsonl").read_bytes())
-        said = process.stderr.readline()
+        message = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         assert process.wait(600) == 130
         os.close(pipe)
-        assert said.startswith("co-occurrences on")
+        assert message.startswith("co-occurrences on")
         assert "interrupted. If the output exists, it is complete" in process.stderr.read()
     assert sorted(os.listdir()) == ["in.jsonl", "pipe.jsonl"]
 
@@ -257,7 +257,7 @@ def method(name):
 
 
 def states():
-    return [each.state for each in Ledger("book").releases()]
+    return [release.state for release in Ledger("book").releases()]
 
 
 @pytest.mark.slow
@@ -267,23 +267,23 @@ def test_the_ledger_is_asked_before_the_work_and_settles_once_the_folder_stands(
     model = cooccurrence.Cooccurrence if name == "co-occurrences" else dptext.SkipGram
     fit, save, settle, seen = model.fit, model.save, Ledger.settle, []
 
-    def watched(what, call):
+    def record(step, call):
         def then(*arguments, **options):
-            seen.append((what, states(), sorted(os.listdir("shared")) if Path("shared").exists() else None))
+            seen.append((step, states(), sorted(os.listdir("shared")) if Path("shared").exists() else None))
             return call(*arguments, **options)
 
         return then
 
-    monkeypatch.setattr(model, "fit", watched("fit", fit))
-    monkeypatch.setattr(model, "save", watched("save", save))
-    monkeypatch.setattr(Ledger, "settle", watched("settle", settle))
+    monkeypatch.setattr(model, "fit", record("fit", fit))
+    monkeypatch.setattr(model, "save", record("save", save))
+    monkeypatch.setattr(Ledger, "settle", record("settle", settle))
     assert embed("in.jsonl", "-o", "shared", *method(name))[0] == 0
     assert seen == [("fit", ["pending"], None), ("save", ["pending"], None), ("settle", ["pending"], FILES)]
     assert states() == ["released"]
     (charged,) = Ledger("book").releases()
-    stated = statement_of("shared/privacy.json")
-    assert (charged.guarantee, charged.mechanism) == (stated.guarantee, stated.mechanism)
-    assert (charged.terms.unit, charged.terms.relation) == (stated.unit, stated.relation)
+    statement = statement_of("shared/privacy.json")
+    assert (charged.guarantee, charged.mechanism) == (statement.guarantee, statement.mechanism)
+    assert (charged.terms.unit, charged.terms.relation) == (statement.unit, statement.relation)
     seen.clear()
     assert embed("in.jsonl", "-o", "again", *method(name))[0] == 3
     assert seen == []  # refused before the work
@@ -312,10 +312,10 @@ def test_levels_and_new_words_are_charged_as_they_are_stated(work, embed):
     levels = ["--level", "wish", "--levels", "strict=1,open=4", "--new-words", "1"]
     assert embed("in.jsonl", "-o", "shared", *levels, "--public-users", "500", *method("co-occurrences"))[0] == 0
     (charged,) = Ledger("book").releases()
-    stated = statement_of("shared/privacy.json")
-    assert as_approx(charged.guarantee).epsilon == pytest.approx(stated.epsilon, rel=1e-12)
-    assert as_approx(charged.guarantee).delta == pytest.approx(stated.guarantee.delta, rel=1e-12)
-    assert statement_of("shared/privacy-strict.json").release_id == stated.release_id == charged.release_id
+    statement = statement_of("shared/privacy.json")
+    assert as_approx(charged.guarantee).epsilon == pytest.approx(statement.epsilon, rel=1e-12)
+    assert as_approx(charged.guarantee).delta == pytest.approx(statement.guarantee.delta, rel=1e-12)
+    assert statement_of("shared/privacy-strict.json").release_id == statement.release_id == charged.release_id
 
 
 def test_an_input_that_changed_under_a_ledger_is_not_released(work, embed, monkeypatch):
@@ -360,15 +360,15 @@ def test_a_plan_reads_public_texts_and_writes_nothing(work, run, vectors):
     assert "no\nprivate text was read" in out
     assert max(map(len, out.splitlines())) <= 80
     code, out, _ = run(*command, "--people", "1000", "--public", "public.txt", "--epsilon", "8", "--json")
-    assert [each["epsilon"] for each in json.loads(out)] == [8.0]
+    assert [row["epsilon"] for row in json.loads(out)] == [8.0]
     assert sorted(os.listdir()) == before
-    for further, said in (
+    for further, message in (
         ([], "--people 1000"),
         (["--people", "10"], "--public FILE"),
         (["--people", "10", "in.jsonl"], "reads no private text"),
     ):
         code, _, err = run(*command, *further)
-        assert (code, said in err) == (2, True)
+        assert (code, message in err) == (2, True)
     code, _, err = run("embed", "in.jsonl", "-o", "out", "--people", "10")
     assert (code, "are for --plan" in err) == (2, True)
     code, _, err = run("embed", "in.jsonl", "-o", "out", "--user", "author")

@@ -41,10 +41,10 @@ def work(tmp_path, monkeypatch):
 @pytest.fixture
 def embed(capsys, vectors):
     def call(*arguments):
-        given = [*map(str, arguments), "--vectors", vectors]
-        given += [] if {"--user", "--unit"} & set(given) else ["--user", "author"]
-        given += [] if {"--epsilon", "--levels"} & set(given) else ["--epsilon", "8"]
-        code = main(["embed", *given])
+        options = [*map(str, arguments), "--vectors", vectors]
+        options += [] if {"--user", "--unit"} & set(options) else ["--user", "author"]
+        options += [] if {"--epsilon", "--levels"} & set(options) else ["--epsilon", "8"]
+        code = main(["embed", *options])
         captured = capsys.readouterr()
         assert MARKER not in captured.err + captured.out
         return code, captured.out, captured.err
@@ -71,8 +71,8 @@ def test_a_folder_to_share(work, embed):
     statement = statement_of("shared/privacy.json")
     assert json.loads(out)["statement"] == json.loads(statement.to_json())
     assert 7.9 < statement.epsilon <= 8
-    said = statement.parameters
-    assert (said["steps"], said["pairs"], said["window"], said["public_users"]) == (5, 500, 5, 50)
+    message = statement.parameters
+    assert (message["steps"], message["pairs"], message["window"], message["public_users"]) == (5, 500, 5, 50)
     assert not any(MARKER.encode() in Path("shared", name).read_bytes() for name in FILES)
 
 
@@ -93,7 +93,7 @@ def test_a_ledger_charges_every_user_once(work, embed):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--steps", "5"], "--steps is for --method skip-gram"),
         (["--resume", "--checkpoint", "c"], "--checkpoint, --resume is for --method skip-gram"),
@@ -111,10 +111,10 @@ def test_a_ledger_charges_every_user_once(work, embed):
         ([*LITTLE, "--public-users", "0"], "public_users must be"),
     ],
 )
-def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options, said):
+def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options, message):
     code, out, err = embed("in.jsonl", "-o", "shared", *options)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert err.splitlines()[-1].startswith("dptext: ")
     assert os.listdir() == ["in.jsonl"]
 

@@ -60,11 +60,11 @@ def change(name, **fields):
 @pytest.fixture
 def encode(run, vectors):
     def call(*arguments):
-        given = list(map(str, arguments))
-        if "--encoder" not in given:
-            given += ["--encoder", vectors]
-            given += [] if "--epsilon" in given else ["--epsilon", "8"]
-        return run("encode", *given)
+        options = list(map(str, arguments))
+        if "--encoder" not in options:
+            options += ["--encoder", vectors]
+            options += [] if "--epsilon" in options else ["--epsilon", "8"]
+        return run("encode", *options)
 
     return call
 
@@ -231,9 +231,9 @@ def test_an_honest_release_stands_its_audit(release, run):
     assert "No attack was found to tell two vectors apart" in text
     assert max(map(len, text.splitlines())) <= 100
     code, text, _ = run("audit", out, "--json", "-q", "--samples", 2_000)
-    found = json.loads(text)
-    assert found["refuted"] is False
-    assert [each["held"] for each in found["checks"]] == [True, True, True]
+    result = json.loads(text)
+    assert result["refuted"] is False
+    assert [check["held"] for check in result["checks"]] == [True, True, True]
     code, text, _ = run("audit", out, "--samples", 200)  # few for a score; draws are compared with the stated noise
     assert "Exactly the stated noise shows" in " ".join(text.split())
 
@@ -285,6 +285,6 @@ def test_several_epsilons_are_compared_on_public_texts(work, run, vectors):
     assert [line.split()[0] for line in out.splitlines()] == ["epsilon", "2", "30", "no", "no"]
     assert "No private text was read" in " ".join(err.split())
     assert all(len(line) <= 80 for line in [*out.splitlines(), *err.splitlines()])
-    found = json.loads(run(*command, "--compare", "8", "--json")[1])
-    assert (found["texts"], found["rows"][0]["epsilon"]) == (40, 8.0)
+    result = json.loads(run(*command, "--compare", "8", "--json")[1])
+    assert (result["texts"], result["rows"][0]["epsilon"]) == (40, 8.0)
     assert sorted(os.listdir()) == ["in.jsonl", "public.jsonl"]

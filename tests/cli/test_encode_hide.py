@@ -60,13 +60,13 @@ def test_without_public_rows_and_a_terminal_it_wants_a_yes(work, run, more):
 
 
 def test_without_public_rows_it_asks_before_it_trains(work, run, monkeypatch):
-    asked = []
+    questions = []
     monkeypatch.setattr("dptext.cli.hide.can_ask", lambda: True)
-    monkeypatch.setattr("dptext.cli.hide.confirm", lambda question, **_: asked.append(question))
+    monkeypatch.setattr("dptext.cli.hide.confirm", lambda question, **_: questions.append(question))
     code, out, err = run(*NO_TRAIN, "--encoder", "small.txt")
     assert (code, out) == (1, "")
-    assert "trained on IN, and its documents are not protected" in asked[0]
-    assert len(asked) == 1
+    assert "trained on IN, and its documents are not protected" in questions[0]
+    assert len(questions) == 1
     assert "Training on" not in err
     assert "Nothing was written" in err
     assert not Path("out.parquet").exists()
@@ -76,15 +76,15 @@ def test_without_public_rows_it_asks_before_it_trains(work, run, monkeypatch):
 def test_without_public_rows_it_says_loudly_who_is_not_protected(work, run):
     code, out, err = hide(run, "--hide", "age", "--keep", "id!", "--json")
     assert code == 0, err
-    assert "Training on 60 rows of the input itself, which this does not protect" in err
+    assert "Training on 60 rows of IN, which the training does not protect" in err
     share = r"(\d\.\d\d|unknown)"  # six rows are held out, which may be of one class
     assert re.search(rf"  epoch (\d+) of \1: topic {share} \| gender {share}, age {share}", err)
     assert re.search(rf"Kept epoch \d+: topic {share} \| gender", err)
     assert max(map(len, err.split("PrivUnit on")[0].splitlines())) <= 80  # what a terminal shows of it on one line
     assert "NOT PROTECTED by the training" in err
     assert SECRET not in out + err
-    told = json.loads(out)["statement"]
-    assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in told["exposed"])
+    statement_data = json.loads(out)["statement"]
+    assert any("ARE NOT PROTECTED BY ITS TRAINING" in sentence for sentence in statement_data["exposed"])
     assert statement().neighbours.endswith("the trained encoder staying the same")
     assert statement().parameters["encoder_hides"] == "gender, age"
     assert np.concatenate([*vectors_in("out.parquet")]).shape == (60, 64)

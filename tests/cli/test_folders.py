@@ -16,7 +16,7 @@ WORDS = ["tea", "cup", "cake", "tax", "law", "judge", "rain", "sun"]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def folders(tmp_path_factory):
     """One folder of each kind."""
     folder = tmp_path_factory.mktemp("folders")
     points = [[float(n % 3), float(n % 5), float(n == 2), 1.0] for n in range(len(WORDS) + 1)]
@@ -37,7 +37,7 @@ def made(tmp_path_factory):
         folder / "device"
     )
     (folder / "outs").mkdir()
-    rows = "".join(json.dumps({"text": each.text}) + "\n" for each in documents)
+    rows = "".join(json.dumps({"text": document.text}) + "\n" for document in documents)
     (folder / "in.jsonl").write_text(rows)
     mechanism = dptext.TEM(dptext.load_vectors(str(folder / "public")), epsilon=3.0)
     for name in ("a", "b"):
@@ -48,37 +48,37 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def own(made, tmp_path):
+def copies(folders, tmp_path):
     """Folders to change."""
-    shutil.copytree(made, tmp_path / "own")
+    shutil.copytree(folders, tmp_path / "own")
     return tmp_path / "own"
 
 
 def restated(folder, name, **fields):
     """The folder with another statement, announced as if it had been written so: what a forger would do."""
     words = dptext.load_vectors(str(folder))
-    said = words.statement
+    statement = words.statement
     fields = {key: value for key, value in fields.items() if key != "parameters"} | {
-        "parameters": {**said.parameters, **fields.get("parameters", {})}
+        "parameters": {**statement.parameters, **fields.get("parameters", {})}
     }
     out = folder.with_name(name)
     bare = dptext.WordVectors(list(words.words), words.matrix, source=words.source)
-    write_folder(bare.attach_statement(said.replace(**fields)), out)
+    write_folder(bare.attach_statement(statement.replace(**fields)), out)
     return out
 
 
-def test_vectors_that_were_learned_are_checked_and_their_account_is_computed_again(made, run):
-    code, out, err = run("audit", made / "learned", "--json")
+def test_vectors_that_were_learned_are_checked_and_their_account_is_computed_again(folders, run):
+    code, out, err = run("audit", folders / "learned", "--json")
     assert code == 0, err
-    found = json.loads(out)
-    assert {each["held"] for each in found["checks"]} == {True}
+    result = json.loads(out)
+    assert {check["held"] for check in result["checks"]} == {True}
     assert {
         "vectors.bin is a copy of these vectors",
         "the promise to users of the level 'strict' follows from the parameters",
         "the promise to everybody follows from the parameters",
-    } <= {each["name"] for each in found["checks"]}
-    assert (found["refuted"], found["verdict"]["outcome"], found["verdict"]["allowed"]) == (False, "exact", 8.0)
-    code, out, _ = run("audit", made / "learned" / "privacy.json")
+    } <= {check["name"] for check in result["checks"]}
+    assert (result["refuted"], result["verdict"]["outcome"], result["verdict"]["allowed"]) == (False, "exact", 8.0)
+    code, out, _ = run("audit", folders / "learned" / "privacy.json")
     assert code == 0
     assert "cannot show that this noise was really drawn" in " ".join(out.split())
     assert SECRET not in out
@@ -94,65 +94,65 @@ def test_vectors_that_were_learned_are_checked_and_their_account_is_computed_aga
         ({"parameters": {"words": 8}}, "NO  there are as many words"),
     ],
 )
-def test_a_statement_that_promises_more_than_its_noise_keeps_is_refuted(own, run, fields, message):
-    code, out, err = run("audit", restated(own / "learned", "forged", **fields))
+def test_a_statement_that_promises_more_than_its_noise_keeps_is_refuted(copies, run, fields, message):
+    code, out, err = run("audit", restated(copies / "learned", "forged", **fields))
     assert code == 3, err
     assert message in out
     assert "refuted: the guarantee of privacy.json does not hold" in err
 
 
-def test_a_folder_that_was_changed_and_a_copy_that_is_another_are_found(own, run):
-    copy = own / "learned" / "vectors.bin"
+def test_a_folder_that_was_changed_and_a_copy_that_is_another_are_found(copies, run):
+    copy = copies / "learned" / "vectors.bin"
     copy.write_bytes(copy.read_bytes()[:-1] + b"x")
-    code, out, _ = run("audit", own / "learned")
+    code, out, _ = run("audit", copies / "learned")
     assert code == 3
     assert "NO  vectors.bin is a copy of these vectors (it holds others)" in out
-    words = own / "learned" / "words.txt"
+    words = copies / "learned" / "words.txt"
     words.write_text(words.read_text().replace("tea", "tee"))
-    code, _, err = run("audit", own / "learned")
+    code, _, err = run("audit", copies / "learned")
     assert (code, "words.txt is not the file that" in err) == (1, True)
 
 
-def test_an_encoder_for_devices_is_audited_as_its_vectors_are(own, run):
-    code, out, err = run("audit", own / "device", "--samples", 4000)
+def test_an_encoder_for_devices_is_audited_as_its_vectors_are(copies, run):
+    code, out, err = run("audit", copies / "device", "--samples", 4000)
     assert code == 0, err
     assert "yes all files are those that config.json announces" in out
-    code, out, _ = run("explain", own / "device")
+    code, out, _ = run("explain", copies / "device")
     assert code == 0
     assert "device: verified, all files of the folder match its config.json" in " ".join(out.split())
-    (own / "device" / "privacy.json").write_text("{}")
+    (copies / "device" / "privacy.json").write_text("{}")
     for command in ("audit", "explain"):
-        assert run(command, own / "device")[0] == 1
+        assert run(command, copies / "device")[0] == 1
 
 
-def test_a_release_that_is_a_folder_of_parts_is_verified_by_its_digest(own, run):
-    parts = own / "parts.parquet"  # as Spark writes one
+def test_a_release_that_is_a_folder_of_parts_is_verified_by_its_digest(copies, run):
+    parts = copies / "parts.parquet"  # as Spark writes one
     parts.mkdir()
-    shutil.copy(own / "outs" / "a.jsonl", parts / "part-0.jsonl")
-    said = dptext.PrivacyStatement.from_json((own / "outs" / "a.jsonl.privacy.json").read_text())
-    (own / "parts.parquet.privacy.json").write_text(said.replace(data_sha256=folder_digest(parts)).to_json())
+    shutil.copy(copies / "outs" / "a.jsonl", parts / "part-0.jsonl")
+    statement = dptext.PrivacyStatement.from_json((copies / "outs" / "a.jsonl.privacy.json").read_text())
+    (copies / "parts.parquet.privacy.json").write_text(statement.replace(data_sha256=folder_digest(parts)).to_json())
     code, out, err = run("explain", parts)
     assert code == 0, err
     assert "parts.parquet: verified, its SHA-256 digest is in the statement" in " ".join(out.split())
 
 
-def test_private_files_of_a_folder_are_audited_and_explained_one_by_one(own, run):
-    code, out, err = run("audit", own / "outs", "--vectors", own / "public")
+def test_private_files_of_a_folder_are_audited_and_explained_one_by_one(copies, run):
+    code, out, err = run("audit", copies / "outs", "--vectors", copies / "public")
     assert code == 0, err
     assert [line for line in out.splitlines() if line.endswith(".jsonl")] == ["a.jsonl", "b.jsonl"]
-    code, out, _ = run("explain", own / "outs")
+    code, out, _ = run("explain", copies / "outs")
     assert code == 0
     assert out.count("verified, its SHA-256") == 2
-    changed = own / "outs" / "b.jsonl"
+    changed = copies / "outs" / "b.jsonl"
     changed.write_text(changed.read_text() + '{"text": "tea"}\n')
-    code, _, err = run("audit", own / "outs", "--vectors", own / "public", "-q")
+    code, _, err = run("audit", copies / "outs", "--vectors", copies / "public", "-q")
     assert (code, "refuted: the guarantee of b.jsonl.privacy.json" in err) == (3, True)
-    code, _, err = run("explain", own / "outs", "-q")
+    code, _, err = run("explain", copies / "outs", "-q")
     assert (code, "b.jsonl does not match its statement" in err) == (1, True)
 
 
-def test_a_file_that_cannot_be_audited_keeps_no_other_from_it(own, run):
-    (own / "outs" / "a.jsonl.privacy.json").write_text("{}")
-    code, out, err = run("audit", own / "outs", "--vectors", own / "public", "--json")
+def test_a_file_that_cannot_be_audited_keeps_no_other_from_it(copies, run):
+    (copies / "outs" / "a.jsonl.privacy.json").write_text("{}")
+    code, out, err = run("audit", copies / "outs", "--vectors", copies / "public", "--json")
     assert (code, "1 of 2 files could not be audited; a.jsonl" in err) == (1, True)
-    assert [each["refuted"] for each in json.loads(out).values()] == [False, None]
+    assert [result["refuted"] for result in json.loads(out).values()] == [False, None]

@@ -86,7 +86,7 @@ def test_show_as_json(run, filled):
     data = json.loads(out)
     assert data["limits"] == {"epsilon": 12, "delta": None, "releases": 4}
     assert data["terms"]["by"] == "text"
-    assert [each["state"] for each in data["releases"]] == ["released", "pending", "pending"]
+    assert [release["state"] for release in data["releases"]] == ["released", "pending", "pending"]
     assert data["releases"][2]["guarantee"]["epsilon"] == 2
     assert (data["units"], data["exhausted"], data["pending"]) == (100, 10, 2)
     assert data["most"]["left"] == 0
@@ -139,7 +139,7 @@ def test_the_console_lines_of_the_documentation_are_true(run, monkeypatch):
         else:
             expected[command] += line + "\n"
     assert len(expected) >= 3
-    for command, said in expected.items():
+    for command, output in expected.items():
         feed, _, arguments = command.rpartition("| ")
         if feed:
             value = shlex.split(feed)[-1].replace("\\n", "\n")
@@ -149,5 +149,5 @@ def test_the_console_lines_of_the_documentation_are_true(run, monkeypatch):
         code, out, err = run(*words[1:])
         assert (code, re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", " ".join((out + err).split()))) == (
             0,
-            re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", " ".join(said.split())),
+            re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", " ".join(output.split())),
         )

@@ -9,10 +9,10 @@ import typer
 
 import dptext
 from dptext.cli import main, options
-from dptext.cli.app import program, with_options
+from dptext.cli.app import expand_options, program
 
 SHARED = {
-    *(each.name for kind in (options.Rows, options.Run) for each in fields(kind)),
+    *(field.name for kind in (options.Rows, options.Run) for field in fields(kind)),
     *("ledger", "processes", "limit", "delta", "engine", "licence", "yes", "public_text", "redact_list", "samples"),
 }
 RELEASE = {"demo", "synthesize", "privatize", "encode", "embed"}
@@ -36,17 +36,17 @@ COMMANDS = dict(_commands(typer.main.get_command(program())))
 
 @pytest.mark.parametrize("name", sorted(SHARED))
 def test_an_option_of_several_commands_has_one_help_text(name):
-    found = [
-        each
-        for command, made in COMMANDS.items()
-        for each in made.params
-        if each.name == name and (command, name) not in OF_ITS_OWN
+    matches = [
+        option
+        for command, command_object in COMMANDS.items()
+        for option in command_object.params
+        if option.name == name and (command, name) not in OF_ITS_OWN
     ]
-    assert len({(each.help, tuple(each.opts), each.metavar) for each in found}) == 1
+    assert len({(option.help, tuple(option.opts), option.metavar) for option in matches}) == 1
 
 
 def test_only_what_draws_noise_takes_a_seed():
-    assert {name for name, command in COMMANDS.items() for each in command.params if each.name == "seed"} == RELEASE
+    assert {name for name, command in COMMANDS.items() for option in command.params if option.name == "seed"} == RELEASE
 
 
 def _all_params(name):
@@ -60,15 +60,16 @@ def _all_params(name):
 
 def test_every_command_answers_in_the_same_ways_and_says_where_an_option_belongs():
     for name in COMMANDS:
-        params = [each for each in _all_params(name) if each.param_type_name == "option"]
-        assert {"--json", "--quiet", "--verbose", "--help"} <= {flag for each in params for flag in each.opts}
-        assert {each.rich_help_panel for each in params} <= set(options.PANELS)
+        params = [option for option in _all_params(name) if option.param_type_name == "option"]
+        assert {"--json", "--quiet", "--verbose", "--help"} <= {flag for option in params for flag in option.opts}
+        assert {option.rich_help_panel for option in params} <= set(options.PANELS)
 
 
 def test_there_are_at_most_200_options_of_commands_and_each_has_a_help_text():
-    found = [each for command in COMMANDS.values() for each in command.params if each.param_type_name == "option"]
-    assert len(found) <= 200
-    assert all(each.help for each in found)
+    params = [param for command in COMMANDS.values() for param in command.params]
+    matches = [param for param in params if param.param_type_name == "option"]
+    assert len(matches) <= 200
+    assert all(option.help for option in matches)
 
 
 @pytest.mark.parametrize("arguments", [["--json", "ledger", "show", "no.db"], ["ledger", "show", "no.db", "--json"]])
@@ -94,7 +95,7 @@ class Several:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("flags", "expected"),
     [
         (["--needed", "3"], Several(needed=3, some=(), speed=None)),
         (
@@ -103,16 +104,16 @@ class Several:
         ),
     ],
 )
-def test_a_command_gets_objects_of_plain_values(given, expected):
+def test_a_command_gets_objects_of_plain_values(flags, expected):
     seen = []
     app = typer.Typer()
 
     def command(*, several: Several, file: tuple[str, ...] = options.argument(..., "Files.", "FILE")) -> None:
         seen.append((several, file))
 
-    app.command()(with_options(command))
+    app.command()(expand_options(command))
 
-    app(["in", "put", *given], standalone_mode=False)
+    app(["in", "put", *flags], standalone_mode=False)
     assert seen == [(expected, ("in", "put"))]
-    found = seen[0][0]
-    assert isinstance(found.some, tuple)
+    matches = seen[0][0]
+    assert isinstance(matches.some, tuple)

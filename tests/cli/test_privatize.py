@@ -265,7 +265,7 @@ def test_a_pipe_that_breaks_leaves_a_statement_for_what_was_sent(work, vectors):
     err = process.stderr.read().decode()
     process.stderr.close()
     assert process.wait() == 4
-    assert "the reader of the output went away" in err
+    assert "the reader of standard output is gone" in err
     assert "rows are sent already" in err
     assert "Traceback" not in err
     assert dptext.PrivacyStatement.from_json((work / "s.json").read_text()).mechanism == "TEM"

@@ -11,7 +11,9 @@ from dptext.ledger.ledger import Ledger
 
 MARKER = "qsecretq"
 PUBLIC = [
-    f"the {what} was {how}" for what in ("tea", "room", "staff") for how in ("good", "bad", "late", "dear", "new")
+    f"the {noun} was {quality}"
+    for noun in ("tea", "room", "staff")
+    for quality in ("good", "bad", "late", "dear", "new")
 ]
 TEXTS = ["The tea was late. The staff were good.", "", f"{MARKER}!", "A bad room? A bad room. A bad room!"]
 
@@ -55,18 +57,18 @@ def privatize(run, folder):
 
 def counts(name):
     """How many sentences of the bank each row holds, and nothing else."""
-    found = []
+    counted = []
     for row in read(name):
-        found.append(0)
+        counted.append(0)
         while row["text"]:
-            sentence = next(each for each in PUBLIC if row["text"].startswith(each))
+            sentence = next(text for text in PUBLIC if row["text"].startswith(text))
             row["text"] = row["text"].removeprefix(sentence).removeprefix(" ")
-            found[-1] += 1
-    return found
+            counted[-1] += 1
+    return counted
 
 
 @pytest.mark.parametrize(
-    ("options", "sentences", "epsilon", "said"),
+    ("options", "sentences", "epsilon", "message"),
     [
         ([], [2, 0, 1, 3], 24.0, "document  8 times its number of sentences, which is exposed"),
         (["--max-sentences", "2"], [2, 0, 1, 2], 16.0, "document  at most 16, for 2 sentences"),
@@ -74,7 +76,7 @@ def counts(name):
         (["--unit", "document", "--max-sentences", "2"], [2, 2, 2, 2], 8.0, "document  always 2 sentences, 4 each"),
     ],
 )
-def test_what_comes_out_is_of_the_bank_and_as_the_unit_says(work, privatize, options, sentences, epsilon, said):
+def test_what_comes_out_is_of_the_bank_and_as_the_unit_says(work, privatize, options, sentences, epsilon, message):
     code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--keep", "n", "--set", "size=3", *options)
     assert (code, out) == (0, "")
     assert counts("out.jsonl") == sentences
@@ -84,7 +86,7 @@ def test_what_comes_out_is_of_the_bank_and_as_the_unit_says(work, privatize, opt
     assert (statement.parameters["size"], statement.parameters["bank"]) == (3, "hotels")
     before = err[: err.index("Wrote ")]
     assert before.startswith("BankRewriter on the bank 'hotels' (15 public texts)\n  unit      ")
-    assert said in before
+    assert message in before
     assert "8, pure, for a " in before and "(chance level 0.34%)" in before
     assert max(map(len, before.splitlines())) <= 80
     assert MARKER not in (work / "out.jsonl").read_text() + err
@@ -107,12 +109,12 @@ def test_the_private_file_is_no_bank(work, run):
     os.mkdir("texts")
     os.rename("more.jsonl", "texts/more.jsonl")
     assert run("bank", "notes.jsonl", "-o", "own", "--sentences", "--encoder", "words", "-q") == (0, "", "")
-    given = "--mechanism", "bank", "--bank", "own", "--epsilon", "8", "-q"
+    options = "--mechanism", "bank", "--bank", "own", "--epsilon", "8", "-q"
     for source, out in (("notes.jsonl", "out.jsonl"), ("texts", "private")):  # the same bytes
-        code, _, err = run("privatize", source, "-o", out, *given)
+        code, _, err = run("privatize", source, "-o", out, *options)
         assert (code, err.count("\n")) == (2, 1)
         assert "the bank was made from" in err
         assert not os.path.exists(out)
     with open("notes.jsonl", "a") as stream:
         stream.write(json.dumps({"text": "Another one."}) + "\n")
-    assert run("privatize", "notes.jsonl", "-o", "out.jsonl", *given)[0] == 0
+    assert run("privatize", "notes.jsonl", "-o", "out.jsonl", *options)[0] == 0

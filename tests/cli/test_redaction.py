@@ -31,31 +31,31 @@ def privatize(run, *more):
 
 
 def test_pieces_become_placeholders_and_the_list_stays_with_its_owner(run, work):
-    code, _, said = privatize(run, "--redact", "--redact-list", "list.txt")
-    assert code == 0, said
+    code, _, err = privatize(run, "--redact", "--redact-list", "list.txt")
+    assert code == 0, err
     out = (work / "out.csv").read_text()
     assert out.count("<phone>") == out.count("<listed>") == 40
     statement = (work / "out.csv.privacy.json").read_text()
-    assert SECRET not in statement + said and "after redaction" in statement
+    assert SECRET not in statement + err and "after redaction" in statement
     assert run("audit", "out.csv", "--samples", 200)[0] == 0
     assert run("attack", "linkage", "in.csv", "out.csv")[0] == 1
-    code, shown, said = run("attack", "linkage", "in.csv", "out.csv", "--redact-list", "list.txt", "--informed")
-    assert code == 0 and "likelihood" in shown + said
-    assert SECRET not in shown + said
+    code, out, err = run("attack", "linkage", "in.csv", "out.csv", "--redact-list", "list.txt", "--informed")
+    assert code == 0 and "likelihood" in out + err
+    assert SECRET not in out + err
 
 
 def test_names_are_not_recognised_by_patterns_and_the_statement_says_so(run, work):
-    code, _, said = run(
+    code, _, err = run(
         "privatize", "in.csv", "-o", "out.csv", "--vectors", "small.txt", "--epsilon", 3, "--force", "--redact"
     )
-    assert code == 0 and "patterns recognise no names" in " ".join(said.split())
+    assert code == 0 and "patterns recognise no names" in " ".join(err.split())
     assert "patterns recognise no names" in (work / "out.csv.privacy.json").read_text()
 
 
 def test_the_list_is_never_written_over(run, work):
     """Not with ``--force`` either: it may be the only one."""
     (work / "out.csv").write_text(f"{SECRET}\n")
-    code, _, said = privatize(run, "--redact-list", "out.csv")
-    assert code == 2, said
-    assert "is the redaction list" in said
+    code, _, err = privatize(run, "--redact-list", "out.csv")
+    assert code == 2, err
+    assert "is the redaction list" in err
     assert (work / "out.csv").read_text() == f"{SECRET}\n"

@@ -24,7 +24,7 @@ def run(capsys, tmp_path, monkeypatch, glove):
     (tmp_path / "small.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
     def call(*arguments):
-        code = main([str(each) for each in arguments])
+        code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -36,7 +36,7 @@ def release(run, tmp_path, glove):
     generator = np.random.default_rng(1)
     with (tmp_path / "in.jsonl").open("w") as stream:
         for n in range(60):
-            text = f"{SECRET} {' '.join(glove.words[at] for at in generator.choice(280, size=6))}"
+            text = f"{SECRET} {' '.join(glove.words[place] for place in generator.choice(280, size=6))}"
             stream.write(json.dumps({"text": text, "side": "left" if n % 2 else "right"}) + "\n")
     arguments = ("privatize", "in.jsonl", "-o", "out.jsonl", "--vectors", "small.txt", "--epsilon", 4, "-q")
     assert run(*arguments, "--keep", "side")[0] == 0
@@ -69,18 +69,18 @@ def test_a_page_and_a_card(release, run, tmp_path):
     )
     assert code == 0, err
     assert "for the owner of the data" in err
-    found = json.loads(out)
-    assert (found["out"], found["card"], found["refuted"]) == ("page.html", "README.md", False)
-    assert {each["owner_only"] for each in found["attacks"]} == {True, False}
+    result = json.loads(out)
+    assert (result["out"], result["card"], result["refuted"]) == ("page.html", "README.md", False)
+    assert result["attacks"] and result["owner_attacks"]
     page, card = (tmp_path / "page.html").read_text(), (tmp_path / "README.md").read_text()
     reader = _Reader()
     reader.feed(page)
     assert reader.open == []
     assert "script" not in reader.seen
-    assert all(each.startswith("data:image/png;base64,") for each in reader.sources)
+    assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
     assert "<b>ours" not in page
     assert f"{html.escape(name)}</title>" in page
-    assert not any(SECRET.lower() in each.lower() for each in (page, card, out, err))
+    assert not any(SECRET.lower() in output.lower() for output in (page, card, out, err))
     assert not list(tmp_path.glob(".*part*"))
     if os.name != "nt":  # numbers from the originals are for their owner, a card is for everybody
         assert {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("page.html", "README.md")} == {
@@ -107,9 +107,9 @@ def test_no_folder_is_named_on_what_is_shared(release, run, tmp_path):
 
 
 def test_a_refuted_promise_is_exit_code_3_and_the_page_says_so(release, run, tmp_path):
-    beside = tmp_path / "out.jsonl.privacy.json"
-    statement = dptext.PrivacyStatement.from_json(beside.read_text())
-    beside.write_text(statement.replace(guarantee=dptext.PureDP(1.0)).to_json())
+    statement_file = tmp_path / "out.jsonl.privacy.json"
+    statement = dptext.PrivacyStatement.from_json(statement_file.read_text())
+    statement_file.write_text(statement.replace(guarantee=dptext.PureDP(1.0)).to_json())
     code, out, err = run("report", "out.jsonl", "-o", "page.html", "-q")
     assert (code, out) == (3, "")
     assert "refuted: the guarantee of out.jsonl" in err

@@ -22,9 +22,9 @@ def test_a_page_and_a_card_of_a_corpus(tmp_path, run, monkeypatch):
         *("--held-out", "held.jsonl", "--user", "who", "--card", "card.md", "--json"),
     )
     assert code == 0, err
-    found = json.loads(out)
-    assert found["corpus"]["texts"] == 60
-    assert {each["is_rival"] for each in found["utility"]} == {True, False}
+    result = json.loads(out)
+    assert result["corpus"]["texts"] == 60
+    assert {measurement["is_rival"] for measurement in result["utility"]} == {True, False}
     page = (folder / "page.html").read_text()
     assert "--public pool.txt" in page
     assert "--held-out held.jsonl" in page

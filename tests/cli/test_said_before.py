@@ -15,7 +15,9 @@ from dptext.privacy.wording import UNBOUNDED, Strength, strength_in_brief
 from dptext.words.registry import MECHANISMS
 
 TEXTS = [
-    f"the {what} was {how}, they said" for what in ("tea", "room", "staff") for how in ("good", "bad", "late", "dear")
+    f"the {noun} was {quality}, they said"
+    for noun in ("tea", "room", "staff")
+    for quality in ("good", "bad", "late", "dear")
 ]
 WORDS = sorted({word for text in TEXTS for word in text.replace(",", "").split()})
 
@@ -74,10 +76,10 @@ WAYS = {
 }
 
 
-def unsaid(statement, said):
+def unsaid(statement, err):
     """Whether the strength of a promise that does not protect was left out."""
     return strength_in_brief(statement)[1] is False and not any(
-        each in " ".join(said.split()) for each in (Strength.TOO_LARGE.value, UNBOUNDED)
+        phrase in " ".join(err.split()) for phrase in (Strength.TOO_LARGE.value, UNBOUNDED)
     )
 
 
@@ -87,15 +89,15 @@ def test_what_does_not_protect_was_called_so_before_it_was_written(work, public,
     name, *options = WAYS[way]
     Path("pool.txt").write_text("\n".join(f"{text} again" for text in TEXTS) + "\n")
     out = {"encode": "out.parquet", "embed": "shared"}.get(name, "out.jsonl")
-    given = [each.format(epsilon=epsilon, public=public) for each in options]
-    code = main([name, "in.jsonl", "-o", out, "--epsilon", str(epsilon), "--seed", "1", *given])
-    said = capsys.readouterr().err
-    assert code == 0, said
+    options = [option.format(epsilon=epsilon, public=public) for option in options]
+    code = main([name, "in.jsonl", "-o", out, "--epsilon", str(epsilon), "--seed", "1", *options])
+    err = capsys.readouterr().err
+    assert code == 0, err
     statements = [*Path().rglob("*privacy.json")]
     assert statements
-    before = said.split("\nWrote ")[0]
-    for each in statements:
-        assert not unsaid(PrivacyStatement.from_json(each.read_text()), before)
+    before = err.split("\nWrote ")[0]
+    for path in statements:
+        assert not unsaid(PrivacyStatement.from_json(path.read_text()), before)
     assert max(map(len, before.splitlines())) <= 80 or str(public) in before
 
 
@@ -105,20 +107,20 @@ def test_what_does_not_protect_was_called_so_before_it_was_written(work, public,
 @pytest.fixture
 def at_terminal(monkeypatch, public):
     """Run a command where somebody sits, who answers."""
-    asked = []
+    questions = []
 
     def call(answer, *arguments, epsilon=11):
         def answered(question, *, yes, quiet):
             if yes or quiet:
                 return True
-            asked.append(question)
+            questions.append(question)
             return answer
 
         monkeypatch.setattr(outputs, "confirm", answered)
-        del asked[:]
+        del questions[:]
         vectors = str(public / "small.txt")
         options = {"encode": ["--encoder", vectors], "synthesize": []}.get(arguments[0], ["--vectors", vectors])
-        return main([*map(str, arguments), "--epsilon", str(epsilon), *options]), len(asked)
+        return main([*map(str, arguments), "--epsilon", str(epsilon), *options]), len(questions)
 
     return call
 
@@ -131,7 +133,7 @@ def test_a_no_writes_nothing(work, at_terminal, capsys):
     Path("pool.txt").write_text("\n".join(TEXTS) + "\n")
     of_corpus = ("--user", "author", "--public", "pool.txt", "--features", "words", "-n", 6)
     assert at_terminal(False, "synthesize", "in.jsonl", "-o", "out.jsonl", *of_corpus) == (1, 1)
-    assert {each for each in os.listdir() if not each.startswith("cache")} == {"in.jsonl", "pool.txt"}
+    assert {name for name in os.listdir() if not name.startswith("cache")} == {"in.jsonl", "pool.txt"}
 
 
 def test_what_protects_is_not_asked_about(work, at_terminal):
@@ -165,7 +167,7 @@ def test_how_much_came_out_as_it_was_is_for_the_owner(work, public, capsys):
     assert "360 of 360 words and 60 of 60 texts are unchanged." in captured.err
     assert "Do not share the unchanged texts" in " ".join(captured.err.split())
     assert not captured.out
-    for written in (each.read_text() for each in Path().glob("o.*")):
+    for written in (path.read_text() for path in Path().glob("o.*")):
         assert "came out" not in written
         assert not re.search(r"\b360\b", written)  # as a number: the name of a release is of random digits
 
@@ -177,11 +179,11 @@ def test_how_much_came_out_as_it_was_is_for_the_owner(work, public, capsys):
 def test_a_kept_column_that_looks_like_an_identifier_is_refused(work, at_terminal, capsys, command):
     out = "out.parquet"
     assert at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author", "--keep", "stars") == (2, 0)
-    said = capsys.readouterr().err
-    assert "'author' (its name says that it tells who somebody is)" in said
-    assert "'stars'" not in said
-    assert "--keep 'author!'" in said
-    assert said.count("\n") == 1
+    err = capsys.readouterr().err
+    assert "'author' (its name says that it tells who somebody is)" in err
+    assert "'stars'" not in err
+    assert "--keep 'author!'" in err
+    assert err.count("\n") == 1
     assert os.listdir() == ["in.jsonl"]
     assert at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author!", "--keep", "stars")[0] == 0
     assert at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author!", "--force")[0] == 0
@@ -205,7 +207,7 @@ def test_a_promise_is_one_for_each_text_and_the_owner_reads_what_it_is_for_a_per
     assert "For you alone (it is in no statement): " in after
     assert "The 'author' with the most texts has 9. The guarantee for all of them together: epsilon at most" in after
     assert Strength.TOO_LARGE.value in after.partition("together")[2]
-    assert "most texts" not in captured.out + "".join(each.read_text() for each in Path().glob("out.*.json"))
+    assert "most texts" not in captured.out + "".join(path.read_text() for path in Path().glob("out.*.json"))
     assert sorted(os.listdir()) == ["in.jsonl", "out.parquet", "out.parquet.privacy.json"]
 
 
@@ -215,8 +217,8 @@ def test_the_texts_of_a_person_in_several_files_add_up(work, at_terminal, capsys
         Path(f"{name}.jsonl").write_text("".join(part))
     command = ("privatize", "a.jsonl", "b.jsonl", "-o", "out/", "--user", "author")
     assert at_terminal(True, *command)[0] == 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert said.count("most texts has 9.") == said.count("with the most texts") == 1
+    err = " ".join(capsys.readouterr().err.split())
+    assert err.count("most texts has 9.") == err.count("with the most texts") == 1
     Path("out/b.jsonl").unlink()
     Path("out/b.jsonl.privacy.json").unlink()
     assert at_terminal(True, *command, "--resume")[0] == 0
@@ -231,10 +233,10 @@ def test_the_texts_of_a_person_in_several_files_add_up(work, at_terminal, capsys
 def test_a_column_that_is_not_there_is_said_before_a_mechanism_is_loaded_and_a_question_asked(
     work, at_terminal, capsys, wrong
 ):
-    code, asked = at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", *wrong)
+    code, questions = at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", *wrong)
     assert code == 1
-    assert not asked
-    said = capsys.readouterr().err
-    assert f"expected a column {wrong[1]!r}" in said
-    assert "strength" not in said
+    assert not questions
+    err = capsys.readouterr().err
+    assert f"expected a column {wrong[1]!r}" in err
+    assert "strength" not in err
     assert not Path("out.jsonl").exists()

@@ -136,8 +136,8 @@ def test_an_interrupt_while_packages_are_imported_is_one_line(module):
 def test_a_statement_with_a_number_or_a_nesting_of_any_length_is_one_line(tmp_path, capsys, command, number):
     vectors = dptext.load_vectors((["a", "b", "c"], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     text = dptext.TEM(vectors, epsilon=1.0).statement.to_json()
-    beside = tmp_path / "out.jsonl.privacy.json"
-    beside.write_text(text.replace('"parameters": {', f'"parameters": {{"more": {number}, '))
+    statement_file = tmp_path / "out.jsonl.privacy.json"
+    statement_file.write_text(text.replace('"parameters": {', f'"parameters": {{"more": {number}, '))
     assert main([command[0], str(tmp_path / "out.jsonl"), *command[1:]]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""

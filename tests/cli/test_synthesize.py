@@ -41,7 +41,7 @@ def write(name, count):
 @pytest.fixture
 def run(capsys):
     def call(*arguments):
-        code = main([str(each) for each in arguments])
+        code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         assert MARKER not in captured.err + captured.out
         return code, captured.out, captured.err
@@ -54,8 +54,8 @@ HOW = ("--user", "author", "--label", "topic", "--labels", "drinks,rules", "--ep
 
 @pytest.fixture
 def synthesize(run, work):
-    def call(*arguments, how=HOW):
-        return run("synthesize", *arguments, "--public", "pool.txt", *how)
+    def call(*arguments, options=HOW):
+        return run("synthesize", *arguments, "--public", "pool.txt", *options)
 
     return call
 
@@ -70,23 +70,23 @@ def test_a_corpus_its_statement_and_the_description_beside_it(synthesize, run):
     assert code == 0, err
     assert "unit      user (all texts of one 'author'); relation: add/remove; central" in err
     assert "guarantee epsilon 4, delta 1e-06" in err
-    made = rows("made.jsonl")
-    assert len(made) == len({each.text for each in made}) == 40
-    right = [(each.text.split()[0] in DRINKS) == (each.attributes["topic"] == "drinks") for each in made]
+    corpus = rows("made.jsonl")
+    assert len(corpus) == len({row.text for row in corpus}) == 40
+    right = [(row.text.split()[0] in DRINKS) == (row.attributes["topic"] == "drinks") for row in corpus]
     assert sum(right) > 36
     statement = dptext.PrivacyStatement.from_json(Path("made.jsonl.privacy.json").read_text())
-    found = dptext.TextDistribution.load("made.jsonl.distribution")
-    assert statement.release_id == found.statement.release_id
+    result = dptext.TextDistribution.load("made.jsonl.distribution")
+    assert statement.release_id == result.statement.release_id
     assert statement.parameters["texts"] == 40
-    for each in Path().rglob("*"):
-        assert each.name == "in.jsonl" or each.is_dir() or MARKER.encode() not in each.read_bytes()
+    for path in Path().rglob("*"):
+        assert path.name == "in.jsonl" or path.is_dir() or MARKER.encode() not in path.read_bytes()
     code, out, err = run("explain", "made.jsonl")
     assert code == 0
     assert "verified" in out
 
 
-def with_labels(labels, *more):
-    return tuple(labels if each == "drinks,rules" else each for each in HOW) + more
+def replace_labels(labels, *more):
+    return tuple(labels if argument == "drinks,rules" else argument for argument in HOW) + more
 
 
 MADE = ("in.jsonl", "-o", "made.jsonl", "-n", "10")
@@ -95,13 +95,15 @@ MADE = ("in.jsonl", "-o", "made.jsonl", "-n", "10")
 def test_labels_that_no_row_has_are_refused_before_anything_is_spent(synthesize):
     Ledger.create("book", epsilon=4, delta=1e-5)
     for ledger in ([], ["--ledger", "book"]):
-        code, _, err = synthesize(*MADE, "-y", *ledger, how=with_labels("Drinks,taxes"))
+        code, _, err = synthesize(*MADE, "-y", *ledger, options=replace_labels("Drinks,taxes"))
         assert code == 2
         assert "no row of IN has one of the --labels of 'topic' (some values differ in case or punctuation only)" in err
         assert "'drinks'" not in err  # a script's messages are kept in logs
         assert Ledger("book").left(f"{MARKER}3").spent == 0.0
         assert not list(Path().glob("made*"))
-    assert synthesize(*MADE, "-q", "--ledger", "book", how=with_labels("Drinks,taxes", "--labels-as-given"))[0] == 0
+    assert (
+        synthesize(*MADE, "-q", "--ledger", "book", options=replace_labels("Drinks,taxes", "--labels-as-given"))[0] == 0
+    )
     assert Ledger("book").left(f"{MARKER}3").spent == 4.0
 
 
@@ -110,23 +112,23 @@ def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkey
     monkeypatch.setattr("dptext.cli.labels.can_ask", lambda: True)
     monkeypatch.setattr("dptext.cli.console.can_ask", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{answer}\n"))
-    found, out, err = synthesize(*MADE, how=with_labels("drinks,Rules"))
-    assert found == code
+    result, out, err = synthesize(*MADE, options=replace_labels("drinks,Rules"))
+    assert result == code
     assert "  150 of 300 rows have one of the --labels.\n  the file writes 'rules' for 'Rules'\n" in err
     assert err.count("[y/N]") == 1
     assert Path("made.jsonl.distribution").exists() == (answer == "y")
     assert "150" not in out
     if answer == "y":  # an earlier description is used as it is: nothing private is read, and nothing is asked
         Path("made.jsonl").unlink()
-        _, _, err = synthesize(*MADE, "--resume", how=with_labels("drinks,Rules"))
+        _, _, err = synthesize(*MADE, "--resume", options=replace_labels("drinks,Rules"))
         assert "rows have" not in err
 
 
 def test_label_descriptions_are_kept_with_the_description(synthesize):
     Path("labels.json").write_text('{"drinks": "tea, milk", "rules": "tax, law"}')
     labels = ["--labels-file", "labels.json"]
-    how = ("--user", "author", "--label", "topic", "--epsilon", "4", "--features", "words", *labels)
-    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", how=how)
+    options = ("--user", "author", "--label", "topic", "--epsilon", "4", "--features", "words", *labels)
+    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", options=options)
     assert code == 0, err
     distribution = dptext.TextDistribution.load("made.jsonl.distribution")
     assert [text.split()[0].strip(",") for text in distribution.labels.described] == ["tea", "tax"]
@@ -143,9 +145,9 @@ def test_label_descriptions_are_kept_with_the_description(synthesize):
     ],
 )
 def test_label_descriptions_that_do_not_fit_get_one_clear_line(synthesize, labels, code, message):
-    how = ("--user", "author", "--epsilon", "4", "--features", "words", *labels)
-    found, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", how=how)
-    assert (found, len(err.strip().splitlines())) == (code, 1), err
+    options = ("--user", "author", "--epsilon", "4", "--features", "words", *labels)
+    result, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", options=options)
+    assert (result, len(err.strip().splitlines())) == (code, 1), err
     assert message in err
     assert not list(Path().glob("made*"))
 
@@ -153,7 +155,7 @@ def test_label_descriptions_that_do_not_fit_get_one_clear_line(synthesize, label
 @pytest.mark.parametrize("labels", ["LABEL1,LABEL2", "drinks,LABEL2"])
 def test_placeholders_of_advise_are_refused(synthesize, labels):
     for plan in ([], ["--plan", "--people", "9"]):
-        code, _, err = synthesize(*MADE, *plan, how=with_labels(labels))
+        code, _, err = synthesize(*MADE, *plan, options=replace_labels(labels))
         assert code == 2
         assert "--labels LABEL1,LABEL2 is a placeholder" in err
     code, _, err = synthesize(*MADE, "--licence", "LICENCE")
@@ -165,8 +167,8 @@ def test_more_texts_of_an_earlier_description_for_nothing(synthesize, run):
     Ledger.create("book", epsilon=4, delta=1e-5)
     assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "10", "-q", "--ledger", "book")[0] == 0
     assert Ledger("book").left(f"{MARKER}3").spent == 4.0
-    again = ("synthesize", "--distribution", "made.jsonl.distribution", "--public", "pool.txt", "-o", "more.csv")
-    assert run(*again, "-n", "100", "-q") == (0, "", "")
+    command = ("synthesize", "--distribution", "made.jsonl.distribution", "--public", "pool.txt", "-o", "more.csv")
+    assert run(*command, "-n", "100", "-q") == (0, "", "")
     assert len(rows("more.csv")) == 100
     assert Ledger("book").left(f"{MARKER}3").spent == 4.0
     code, _, err = synthesize("in.jsonl", "-o", "other.jsonl", "-n", "10", "--ledger", "book")
@@ -196,7 +198,9 @@ def test_what_is_there_is_not_overwritten_and_a_stopped_run_goes_on_for_nothing(
     assert Ledger("book").left(f"{MARKER}3").spent == 4.0
     assert synthesize(*arguments)[0] == 2
     Path("made.jsonl").unlink()
-    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "10", "--resume", how=(*HOW[:-4], "--epsilon", "2"))
+    code, _, err = synthesize(
+        "in.jsonl", "-o", "made.jsonl", "-n", "10", "--resume", options=(*HOW[:-4], "--epsilon", "2")
+    )
     assert code == 2
     assert "made with other arguments" in err
 
@@ -233,10 +237,10 @@ def test_a_model_behind_an_address_writes(synthesize, run, server):
     assert code == 0, err
     assert len(rows("made.jsonl")) == 20
     assert not Path("made.jsonl.answers.jsonl").exists()
-    asked = "".join(server.asked(url))
-    assert "drinks" in asked
-    assert "short notes" in asked
-    assert MARKER not in asked
+    requests = "".join(server.asked(url))
+    assert "drinks" in requests
+    assert "short notes" in requests
+    assert MARKER not in requests
     code, out, _ = run("explain", "made.jsonl")
     assert "no private text" in " ".join(out.split())
 
@@ -251,10 +255,10 @@ def test_answers_are_kept_until_the_corpus_is_there(synthesize, server, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(release_module, "write_corpus", stop)
         assert synthesize(*arguments)[0] == 130
-    asked = len(server.asked(url))
+    requests = len(server.asked(url))
     assert Path("made.jsonl.answers.jsonl").exists()
     assert synthesize(*arguments, "--resume", "-q")[0] == 0
-    assert len(server.asked(url)) == asked
+    assert len(server.asked(url)) == requests
 
 
 @pytest.mark.slow  # torch and transformers
@@ -274,8 +278,8 @@ def test_a_plan_predicts_accuracy_where_public_texts_have_labels(run, work):
     assert "unknown" not in out
     assert "Warning" not in out
     assert max(map(len, out.splitlines())) <= 80
-    [found] = json.loads(run("synthesize", "--plan", *arguments, "--public-label", "topic", "--json")[1])
-    low, high = found["accuracy"]
+    [result] = json.loads(run("synthesize", "--plan", *arguments, "--public-label", "topic", "--json")[1])
+    low, high = result["accuracy"]
     assert 0.9 < low <= high <= 1.0
     code, out, _ = run("synthesize", "--plan", *arguments, "--label", "topic", "--labels", "drinks,rules")
     assert "Accuracy is unknown" in " ".join(out.split())
@@ -316,11 +320,11 @@ def test_what_was_decided_at_the_release_is_not_asked_of_a_draw(synthesize):
     assert code == 2
     assert "--epsilon, --user, --label, --labels, --features cannot change" in err
     for option in (["--delta", "1e-9"], ["--unit", "document"], ["--ledger", "book"], ["--resume"], ["--seed", "1"]):
-        code, _, err = synthesize(*draw, *option, how=())
+        code, _, err = synthesize(*draw, *option, options=())
         assert code == 2
         assert f"{option[0]} cannot change" in err
     assert not Path("more.jsonl").exists()
-    assert synthesize(*draw, how=())[0] == 0
+    assert synthesize(*draw, options=())[0] == 0
 
 
 def test_rows_that_are_left_out_are_counted_and_listed_for_the_owner(synthesize, work):
@@ -347,9 +351,9 @@ def test_a_run_that_goes_on_says_that_nothing_is_read_again(synthesize):
 def test_neither_pool_nor_description_nor_anything_beside_is_overwritten(synthesize, run):
     assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "-q")[0] == 0
     Path("made.jsonl.answers.jsonl").write_text("mine")
-    before = {each: each.read_bytes() for each in Path().rglob("*") if each.is_file()}
-    how = (*HOW[:2], *HOW[6:])  # no labels, which a .txt cannot hold
-    again = (
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    options = (*HOW[:2], *HOW[6:])  # no labels, which a .txt cannot hold
+    command = (
         "synthesize",
         "--distribution",
         "made.jsonl.distribution",
@@ -361,13 +365,13 @@ def test_neither_pool_nor_description_nor_anything_beside_is_overwritten(synthes
         "-o",
     )
     for code, _, err in (
-        synthesize("in.jsonl", "-o", "pool.txt", "-n", "5", "--force", how=how),
+        synthesize("in.jsonl", "-o", "pool.txt", "-n", "5", "--force", options=options),
         synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "--resume"),
-        run(*again, "pool.txt"),
-        run(*again, "made.jsonl.distribution/privacy.jsonl"),
+        run(*command, "pool.txt"),
+        run(*command, "made.jsonl.distribution/privacy.jsonl"),
     ):
         assert code == 2
         assert "pool.txt" in err or "made.jsonl" in err
-    assert {each: each.read_bytes() for each in Path().rglob("*") if each.is_file()} == before
-    assert run(*again, "made.jsonl", "-q") == (0, "", "")
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+    assert run(*command, "made.jsonl", "-q") == (0, "", "")
     assert Path("made.jsonl.answers.jsonl").read_text() == "mine"

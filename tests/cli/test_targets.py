@@ -38,14 +38,14 @@ def write(run, vectors, tmp_path, monkeypatch):
     monkeypatch.setattr("dptext.reports.report.report", no_reading)
 
     def call(command, target, *further):
-        given = {
+        commands = {
             "privatize": ("in.jsonl", "-o", target, "--epsilon", 4, "--vectors", vectors, "--force"),
             "encode": ("in.jsonl", "-o", target, "--epsilon", 4, "--encoder", vectors, "--force"),
             "embed": ("in.jsonl", "-o", target, "--epsilon", 4, "--vectors", vectors, "--force", "--user", "author"),
             "report": ("private.jsonl", "-o", target, "--original", "in.jsonl", "--force"),
         }[command]
         before = tree(tmp_path)
-        code, out, err = run(command, *given, *further, "-q")
+        code, out, err = run(command, *commands, *further, "-q")
         assert (out, err.count("\n"), tree(tmp_path)) == ("", 1, before), err
         return code, err
 
@@ -87,16 +87,16 @@ def test_what_is_no_regular_file_is_refused(write, command):
 
 
 @pytest.mark.parametrize("command", ["privatize", "encode"])
-@pytest.mark.parametrize("beside", ["{}", "{}.privacy.json", "{}.rejects.jsonl", ".{}.rows", ".{}.job", ".{}.made"])
-def test_neither_ledger_nor_input_is_overwritten(write, command, beside):
+@pytest.mark.parametrize("sibling", ["{}", "{}.privacy.json", "{}.rejects.jsonl", ".{}.rows", ".{}.job", ".{}.made"])
+def test_neither_ledger_nor_input_is_overwritten(write, command, sibling):
     out = f"out{ENDING[command]}"
-    Path("my.ledger").rename(beside.format(out))
-    code, err = write(command, out, "--ledger", beside.format(out))
+    Path("my.ledger").rename(sibling.format(out))
+    code, err = write(command, out, "--ledger", sibling.format(out))
     assert code == 2
     assert "is the same file as the ledger: choose another name" in err
-    Path(beside.format(out)).unlink()
-    Path("in.jsonl").rename(beside.format(out))
-    Path("in.jsonl").symlink_to(beside.format(out))
+    Path(sibling.format(out)).unlink()
+    Path("in.jsonl").rename(sibling.format(out))
+    Path("in.jsonl").symlink_to(sibling.format(out))
     code, err = write(command, out)
     assert code == 2
     assert "is the same file as IN: choose another name" in err

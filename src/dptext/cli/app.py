@@ -72,21 +72,21 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(with_options(_common))
+    app.callback()(expand_options(_common))
     for name in arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS:
         command = getattr(import_module(f"dptext.cli.{_COMMANDS[name]}"), name)
         if isinstance(command, typer.Typer):
             group = copy(command)
             group.registered_commands = [copy(member) for member in command.registered_commands]
             for member in group.registered_commands:
-                member.cls, member.callback = Command, with_options(member.callback)
+                member.cls, member.callback = Command, expand_options(member.callback)
             app.add_typer(group)
         else:
-            app.command(name, cls=Command)(with_options(command))
+            app.command(name, cls=Command)(expand_options(command))
     return app
 
 
-def with_options(command: Any) -> Callable[..., None]:
+def expand_options(command: Any) -> Callable[..., None]:
     """Return a command with one parameter per option, as typer needs it, from one that takes options in dataclasses."""
     hints = get_type_hints(command, include_extras=True)
     parameters = [

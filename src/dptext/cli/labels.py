@@ -133,9 +133,9 @@ class LabelCheck:
             missing = [column for column, rows in self._counts.items() if not rows]
             where = f"of {', '.join(map(repr, missing))}" if missing else "combinations"
             # logs of scripts must not hold values of private rows
-            shown = "; ".join(spellings) if can_ask() else "some values differ in case or punctuation only"
+            detail = "; ".join(spellings) if can_ask() else "some values differ in case or punctuation only"
             raise ParameterError(
-                f"no row of IN has one of the --labels {where}{f' ({shown})' if spellings else ''}. Nothing was "
+                f"no row of IN has one of the --labels {where}{f' ({detail})' if spellings else ''}. Nothing was "
                 "released or charged. Correct --label or --labels, or add --labels-as-given to release all the same"
             )
         if not can_ask() or self._output.quiet:

@@ -205,8 +205,8 @@ def guarantee_for_author(releases: Sequence[Release], user: str, *, uncounted: i
     uncounted += len(releases) - len(counted)
     if not counted:
         return for_person(None, None, user=user) if uncounted else ""
-    most = sum(counted[1:], counted[0]).most
-    return for_person(promise_to(most, [item.statement for item in releases]), most, user=user, uncounted=uncounted)
+    texts = sum(counted[1:], counted[0]).most
+    return for_person(promise_to(texts, [item.statement for item in releases]), texts, user=user, uncounted=uncounted)
 
 
 def say_written(documents: int, noun: str, out: Path, output: options.Output, *, skipped: int) -> None:

@@ -267,10 +267,10 @@ def _privatize_on_spark(
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
     place = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and the privacy statement to {place}.")
-    most, for_author = release.most_texts, ""
+    texts, for_author = release.most_texts, ""
     if charge.user is not None:
-        guarantee = None if most is None else promise_to(most, [statement])
-        for_author = wording.for_person(guarantee, most, user=charge.user)
+        guarantee = None if texts is None else promise_to(texts, [statement])
+        for_author = wording.for_person(guarantee, texts, user=charge.user)
     # Spark has logged the warning of the mechanism
     outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, for_author=for_author)
     output.say(f"To explain it: dptext explain {place}")
