@@ -156,8 +156,8 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
         typer.echo("\n".join([f"\n{title}:", *(filled(f"- {item}", indent="", hang="  ") for item in items)]))
     corpus, pool = (shlex.quote(str(path)) for path in (sample.synthetic, sample.pool_file))
     typer.echo(
-        f"\nThe corpus is in {corpus}. Next steps:\nexplain it, audit it, draw "
-        "more texts at no further privacy budget, and use your file:\n"
+        f"\nThe corpus is in {corpus}. Next steps:\n"
+        "explain it, audit it, draw more texts at no further budget, and use your file:\n"
         f"  dptext explain {corpus}\n  dptext audit {corpus} --public {pool}\n"
         f"  dptext synthesize --distribution {shlex.quote(str(distribution_path(sample.synthetic)))} \\\n"
         f"    --public {pool} -n 500 -o more.jsonl\n"
