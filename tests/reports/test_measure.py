@@ -8,8 +8,8 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
+from dptext.methods.examination import ReportConfig
 from dptext.methods.files import chosen_rows, columns_of, count_rows, read_rows
-from dptext.methods.findings import ReportConfig
 from dptext.release.privatize import privatize_file
 from dptext.release.release import write_statement
 from repeated import same_draws
@@ -69,7 +69,7 @@ def headings(report):
 
 def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(everything):
     assert not everything.refuted
-    assert [check.held for check in everything.checks] == [True, True, True]
+    assert [check.passed for check in everything.checks] == [True, True, True]
     assert {attack.attack.partition(" (")[0] for attack in everything.owner_attacks} == {"linkage", "word recovery"}
     assert {attack.attack for attack in everything.attacks} == {
         "word recovery (Bayes-optimal)",  # expected, at public frequencies: no text has a part in it
@@ -77,7 +77,7 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
     }
     assert [entry.owner_only for entry in everything.utility] == [False, True, True]
     assert all(entry.is_useful for entry in everything.utility)
-    assert [entry.what for entry in everything.fairness] == ["north", "south"] * 2
+    assert [entry.name for entry in everything.fairness] == ["north", "south"] * 2
     assert set(everything.pictures) == {"audit", "attacks", "utility"}
     assert 0 < everything.stays < 1
     assert headings(everything) == ["Recommendation", "Guarantee", "Attacks", "Utility", "Details"]
@@ -114,28 +114,28 @@ def test_one_run_with_the_originals_gives_the_card_that_a_run_without_them_gives
 
 
 def test_rows_that_came_out_as_they_were_are_counted_for_the_owner(everything):
-    from dptext.methods.row_report import _unchanged
+    from dptext.methods.row_examination import count_unchanged
     from dptext.words.replacing import PLACEHOLDERS
 
     before = ["The doctor, on 3 May.", "Mail me@x.org!", "Fine.", "12!", None, "I DON'T know"]
     after = ["the doctor, on <number> may.", "mail <email>!", "good.", "<number>!", None, "i do n't know"]
-    assert _unchanged(before, after, placeholders=PLACEHOLDERS) == (3, 4)
-    assert _unchanged(before, after) == (1, 4)
-    assert _unchanged(before, ["a doctor, on <number> may.", *after[1:]], placeholders=PLACEHOLDERS) == (2, 4)
+    assert count_unchanged(before, after, placeholders=PLACEHOLDERS) == (3, 4)
+    assert count_unchanged(before, after) == (1, 4)
+    assert count_unchanged(before, ["a doctor, on <number> may.", *after[1:]], placeholders=PLACEHOLDERS) == (2, 4)
     assert everything.unchanged == (0, ROWS)
     assert "came out word for word" in everything.html()
 
 
 def test_the_count_is_that_of_the_run(folder):
     """At much noise, at little and at next to none."""
-    from dptext.methods.row_report import _unchanged
+    from dptext.methods.row_examination import count_unchanged
     from dptext.words.replacing import PLACEHOLDERS
 
     vectors = dptext.load_vectors(str(folder / "small.txt"))
     texts = [f"{vectors.words[n]} {vectors.words[n + 1]}, 7." for n in range(30)] + [SECRET, "!!"]
     for epsilon in (0.5, 20.0, 400.0):
         release = dptext.privatize(texts, dptext.TEM(vectors, epsilon=epsilon))
-        assert _unchanged(texts, release.texts, placeholders=PLACEHOLDERS)[0] == release.tally.unchanged
+        assert count_unchanged(texts, release.texts, placeholders=PLACEHOLDERS)[0] == release.tally.unchanged
     assert release.tally.unchanged > 20
 
 
@@ -171,7 +171,7 @@ def test_a_page_of_the_release_alone_is_for_everybody(folder):
 
 
 @pytest.mark.slow
-def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_are_not_shown(folder):
+def test_a_column_that_stayed_unpublished_columns_makes_numbers_the_owners_and_its_values_are_not_shown(folder):
     report = dptext.report(
         ask(
             folder,
@@ -184,12 +184,12 @@ def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_ar
         )
     )
     assert all(gap.owner_only for gap in (*report.fairness, *report.gaps))
-    assert {entry.what for entry in report.fairness} == {"group 1", "group 2"}
+    assert {entry.name for entry in report.fairness} == {"group 1", "group 2"}
     assert {attack.attack for attack in report.attacks} == {"word recovery (Bayes-optimal)"}
-    assert report.at_home == ["home"]
+    assert report.unpublished_columns == ["home"]
     assert any("attribute inference of 'home'" in attack.attack for attack in report.owner_attacks)
     assert not any(home in report.html() for home in HOMES)
-    assert any("Of 160 rows, 140 were looked at" in note for note in report.notes)
+    assert any("140 of 160 rows were examined" in note for note in report.notes)
 
 
 @pytest.mark.slow
@@ -244,12 +244,12 @@ def test_vectors(folder, tmp_path):
         )
     )
     assert not report.refuted
-    assert [entry.what for entry in report.utility] == [
+    assert [entry.name for entry in report.utility] == [
         "trained on private rows, tested on private rows",
         "trained on original rows, tested on original rows",
     ]
     assert not report.samples
-    assert any("Linking private vectors to their texts" in note for note in report.notes)
+    assert any("were not linked to their texts" in note for note in report.notes)
     assert "became a vector of 8 numbers" in report.html()
     assert SECRET not in report.html()
     # originals that are vectors of another length: a model of private ones cannot read them
@@ -261,20 +261,20 @@ def test_vectors(folder, tmp_path):
         pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(long.ravel(), 20)}), tmp_path / "long.parquet"
     )
     config = ReportConfig(private=out, original=tmp_path / "long.parquet", label="side", samples=20_000, seed=1)
-    assert [entry.what for entry in dptext.report(config).utility] == [entry.what for entry in report.utility]
+    assert [entry.name for entry in dptext.report(config).utility] == [entry.name for entry in report.utility]
 
 
 @pytest.mark.parametrize(
     ("asked", "error", "says"),
     [
         ({"label": "none"}, DataError, "expected a column 'none'"),
-        ({"label": "none", "original": "in.jsonl"}, DataError, "expected a column 'none' in all rows of one of them"),
+        ({"label": "none", "original": "in.jsonl"}, DataError, "neither has a column 'none' in all rows"),
         ({"group": "group"}, ParameterError, "group needs a label"),
         ({"rows": 3}, ParameterError, "rows must be at least 10"),
-        ({"original": "out.jsonl"}, ParameterError, "original must be another file"),
+        ({"original": "out.jsonl"}, ParameterError, "must be different files"),
         ({"original": "short.jsonl"}, DataError, "must have as many rows as short.jsonl, 159, got 160"),
         ({"original": "shuffled.jsonl"}, DataError, "the private text does not have the layout"),
-        ({"label": "who"}, ParameterError, "'who' must hold at least two kinds of values that 10 people"),
+        ({"label": "who"}, ParameterError, "'who' must have at least two values that 10 people"),
         ({"label": "side", "group": "who"}, ParameterError, "at least two groups of 30 people"),
     ],
 )
@@ -295,7 +295,7 @@ def test_rows_are_chosen_once_each_and_read_in_order(folder):
 
     path = folder / "in.jsonl"
     assert count_rows(path, text="text") == ROWS
-    assert columns_of(path, text="text", wanted=["who", "none"]) == ["who"]
+    assert columns_of(path, text="text", columns=["who", "none"]) == ["who"]
     chosen = chosen_rows(ROWS, 20, RandomBits(1))
     assert len(set(chosen.tolist())) == 20
     assert chosen.tolist() == sorted(chosen.tolist())

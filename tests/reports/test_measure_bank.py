@@ -61,17 +61,17 @@ def first(report, attack, among="owner_attacks"):
 
 def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(everything):
     assert not everything.refuted
-    assert [check.held for check in everything.checks] == [True] * 4
+    assert [check.passed for check in everything.checks] == [True] * 4
     assert {attack.attack for attack in everything.owner_attacks} == {"linkage (shared words)", "linkage (likelihood)"}
     assert {attack.attack for attack in everything.attacks} == {"attribute inference of 'about' (linear)"}
     assert {control.attack for control in everything.controls} == {"attribute inference of 'about' (linear)"}
-    assert [entry.what for entry in everything.utility] == [
+    assert [entry.name for entry in everything.utility] == [
         "trained on private rows, tested on original rows",
         "trained on private rows, tested on private rows",
         "trained on original rows, tested on original rows",
         "trained on texts of the bank at random, tested on original rows",
         "trained on texts of the bank at random, tested on private rows",
-        "what came out, beside its original",
+        "similarity of the output to its original",
     ]
     assert [entry.owner_only for entry in everything.utility] == [True, False, True, True, False, True]
     assert [entry.is_useful for entry in everything.utility] == [True, True, True, False, False, True]
@@ -109,10 +109,10 @@ def test_relinking_stands_beside_what_was_expected_and_what_is_proved(everything
     assert binomtest(linked, ROWS, rewriter.relinking(ROWS), alternative="greater").pvalue > 1e-6
     assert "at most" in score.detail
     for entry in everything.relinking:
-        assert entry.most == rewriter.relinking(entry.people)
+        assert entry.maximum == rewriter.relinking(entry.people)
         assert entry.pure == rate_at_most(6.0, entry.people)
         assert (entry.exact is None) == (entry.people > len(bank()))
-        assert entry.exact is None or 1 / entry.people < entry.exact <= entry.most <= entry.pure
+        assert entry.exact is None or 1 / entry.people < entry.exact <= entry.maximum <= entry.pure
 
 
 @pytest.mark.slow
@@ -132,12 +132,12 @@ def test_the_card_and_a_page_of_the_release_alone_are_for_everybody(everything, 
     card = everything.card()
     assert "Linking a text to one of many people" in card
     assert "names, numbers and claims in them are those of the bank's authors" in card
-    for word in ("linkage", "original rows", "beside its original", "share linked"):
+    for word in ("linkage", "original rows", "output to its original", "share linked"):
         assert word not in card
     alone = made(folder, "whole", label="about", attribute="about")
     assert not alone.has_owner_numbers
     assert alone.utility == everything.shared().utility
-    assert [entry.what for entry in alone.utility] == [
+    assert [entry.name for entry in alone.utility] == [
         "trained on private rows, tested on private rows",
         "trained on texts of the bank at random, tested on private rows",
     ]
@@ -166,8 +166,8 @@ def test_several_sentences_of_a_document_count_together(folder, name, parts):
     assert all(entry.exact is None for entry in report.relinking)
     rewriter = dptext.BankRewriter(bank(), epsilon=3.0 if name == "three" else 4.0)
     for entry in report.relinking:
-        assert entry.most == pytest.approx(rewriter.relinking(entry.people, parts=parts))
-        assert entry.most <= entry.pure == rate_at_most(report.statement.epsilon, entry.people)
+        assert entry.maximum == pytest.approx(rewriter.relinking(entry.people, parts=parts))
+        assert entry.maximum <= entry.pure == rate_at_most(report.statement.epsilon, entry.people)
     attacks = {attack.attack for attack in report.owner_attacks}
     assert ("linkage (number of sentences alone)" in attacks) == (name == "sentences")
     assert f"({parts} sentences, as many as the longest text has)" in " ".join(report.html().split())
@@ -186,7 +186,7 @@ def test_draws_that_are_not_those_of_the_statement_are_refuted_with_the_original
     assert report.refuted
     assert "as often as the statement says" in report.checks[-1].name
     assert not made(folder, "whole").refuted
-    assert "%" not in report.checks[-1].seen
+    assert "%" not in report.checks[-1].detail
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,10 @@ def test_what_cannot_be_built_says_why(tmp_path):
         (statement, None, DataError, "pass its folder with --bank"),
         (statement, other, ParameterError, "is not the bank of the statement"),
         (statement, tmp_path / "none", (DataError, StorageError), "none"),
-        (changed(statement, size=len(bank())), bank(), DataError, "cannot be: size must be"),
-        (changed(statement, size="7"), bank(), DataError, "cannot be: size must be"),
-        (changed(statement, epsilon=-1.0), bank(), DataError, "cannot be: epsilon must be"),
-        (changed(statement, unit_of_epsilon="user"), bank(), DataError, "cannot be: unit must be"),
+        (changed(statement, size=len(bank())), bank(), DataError, "cannot exist: size must be"),
+        (changed(statement, size="7"), bank(), DataError, "cannot exist: size must be"),
+        (changed(statement, epsilon=-1.0), bank(), DataError, "cannot exist: epsilon must be"),
+        (changed(statement, unit_of_epsilon="user"), bank(), DataError, "cannot exist: unit must be"),
     ]
     for text, source, kind, words in refused:
         with pytest.raises(kind, match=words):
@@ -48,5 +48,5 @@ def test_what_cannot_be_built_says_why(tmp_path):
         with pytest.raises(DataError, match="lacks parameters"):
             rewriter_from_statement(dataclasses.replace(statement, parameters=left), bank())
     left = {name: value for name, value in statement.parameters.items() if name != "bank_sha256"}
-    with pytest.raises(DataError, match="not of texts of a bank"):
+    with pytest.raises(DataError, match="does not describe texts of a bank"):
         rewriter_from_statement(dataclasses.replace(statement, parameters=left), bank())

@@ -15,7 +15,7 @@ from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
 from dptext.intervals import Estimate
 from dptext.methods.checks import Check
-from dptext.methods.figures import promise_figure, scores_figure
+from dptext.methods.examination import guarantee_figure, scores_figure
 from dptext.methods.results import Corpus, GroupGap, KeptColumn, Measurement, Sample
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.neighbours import Condition, OneGroup, SameLayout, Stated
@@ -54,7 +54,7 @@ def _verdict(outcome, loss, strongest=9.0, draws=None):
 
 
 def _gap(low, high, **more):
-    return GroupGap(words="far apart", gap=Estimate((low + high) / 2, low, high, 100, "people"), **more)
+    return GroupGap(sentence="far apart", gap=Estimate((low + high) / 2, low, high, 100, "people"), **more)
 
 
 def _attack(low, high, baseline=0.5, attack="linkage"):
@@ -69,7 +69,7 @@ def _attack(low, high, baseline=0.5, attack="linkage"):
 
 def _task(low, high, **more):
     return Measurement(
-        what="intent",
+        name="intent",
         measure="accuracy",
         score=Estimate((low + high) / 2, low, high, 100, "rows"),
         baseline=0.5,
@@ -187,7 +187,7 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
     report = _report(
         owner_attacks=[_attack(0.4, 0.6)],
         utility=[_task(0.6, 0.7), _task(0.61, 0.71, owner_only=True)],
-        gaps=[_gap(0.2, 0.3, release_statement=False, owner_only=True)],
+        gaps=[_gap(0.2, 0.3, is_for_release=False, owner_only=True)],
         unchanged=(7, 60),
         command="dptext report x",
     )
@@ -213,7 +213,7 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
     ],
 )
 def test_groups_are_judged_by_models_of_the_release(low, high, release_statement, says, good):
-    gaps = [_gap(low, high, release_statement=release_statement)] + ([] if release_statement else [_gap(-0.02, 0.05)])
+    gaps = [_gap(low, high, is_for_release=release_statement)] + ([] if release_statement else [_gap(-0.02, 0.05)])
     answer = _answer(_report(gaps=gaps), "groups")
     assert says in answer.words
     assert answer.good is good
@@ -241,7 +241,7 @@ def test_a_gain_decides_where_it_was_measured():
     ],
 )
 def test_a_card_names_neither_folders_nor_the_original(command, shown):
-    card = _report(command=command, at_home=["hiv", "mary"]).card()
+    card = _report(command=command, unpublished_columns=["hiv", "mary"]).card()
     assert f"```\n{shown}\n```" in card
     assert not any(entry in card for entry in ("mary", "clinic", "hiv"))
 
@@ -251,12 +251,12 @@ def test_a_command_that_cannot_be_read_is_not_on_the_card():
 
 
 def test_names_of_groups_do_not_become_markdown():
-    card = _report(fairness=[Measurement(**{**vars(_task(0.6, 0.7)), "what": "a|b\n# <i>"})]).card()
+    card = _report(fairness=[Measurement(**{**vars(_task(0.6, 0.7)), "name": "a|b\n# <i>"})]).card()
     assert "| a\\|b # \\<i\\> |" in card
 
 
 def test_no_name_becomes_markup_on_the_card():
-    gap = GroupGap(words=f"the largest gap is 3 points ({NASTY!r} above 'b')", gap=_gap(0.1, 0.2).gap)
+    gap = GroupGap(sentence=f"the largest gap is 3 points ({NASTY!r} above 'b')", gap=_gap(0.1, 0.2).gap)
     card = _report(gaps=[gap], checks=[Check("the file", True, NASTY)], command="dptext report '```\n<b>```'").card()
     outside, inside, after = card.split("````")
     assert "<b>" in inside
@@ -566,7 +566,7 @@ def test_a_check_that_used_original_texts_is_on_no_card_unless_it_failed():
     assert "agrees with it" in report.html()
     assert "agrees with it" not in report.card()
     assert check.name not in report.card()
-    failed = _report(verdicts=[STATED], checks=[replace(check, held=False)])
+    failed = _report(verdicts=[STATED], checks=[replace(check, passed=False)])
     assert failed.refuted
     assert f"NO: {check.name}" in failed.card()
     assert "1.003" not in failed.card()
@@ -650,7 +650,7 @@ def test_pictures_are_drawn_without_a_window():
     pytest.importorskip("matplotlib")
     estimate = Estimate(0.6, 0.5, 0.7, 5, "runs")
     pictures = [
-        promise_figure([("TEM", _verdict(Outcome.CONSISTENT, 1.0)), ("other", _verdict(Outcome.REFUTED, 6.0))]),
+        guarantee_figure([("TEM", _verdict(Outcome.CONSISTENT, 1.0)), ("other", _verdict(Outcome.REFUTED, 6.0))]),
         scores_figure([("linkage", estimate, 0.5)], measure="accuracy"),
     ]
     assert all(picture.startswith(b"\x89PNG") and len(picture) > 5000 for picture in pictures)
@@ -717,6 +717,7 @@ def test_every_cell_of_the_recommendation_has_its_decision_and_sentence():
     ("low", "high", "says", "good"),
     [
         (0.05, 0.15, "Selecting texts helps: a model trained on random texts of the pool", True),
+        (0.0002, 0.017, "Selecting texts adds nothing that this test shows", None),  # printed as 0.0
         (-0.02, 0.06, "Selecting texts adds nothing that this test shows: a model trained on random texts", None),
         (-0.09, -0.02, "labelled by the release, is right more often (", None),
     ],
@@ -725,7 +726,7 @@ def test_the_page_says_when_selection_adds_nothing(low, high, says, good):
     value = (low + high) / 2
 
     def model(what, value, lead=None, texts=None):
-        text = replace(_task(value - 0.02, value + 0.02), what=what, owner_only=True, is_rival=lead is not None)
+        text = replace(_task(value - 0.02, value + 0.02), name=what, owner_only=True, is_rival=lead is not None)
         return replace(text, lead=lead and Estimate(*lead, 100, "people"), texts=texts)
 
     models = [

@@ -74,7 +74,7 @@ def test_a_page_of_the_owner_holds_all_of_it(everything):
 
 
 def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
-    result = {entry.what.partition(":")[0]: entry for entry in everything.utility}
+    result = {entry.name.partition(":")[0]: entry for entry in everything.utility}
     assert list(result) == [
         "trained on the corpus",
         "trained on original texts",
@@ -101,7 +101,7 @@ def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
     parameters = {answer.topic: answer for answer in answers(everything)["utility"]}
     assert "A model trained on as many original texts (60) is right for" in parameters["use"].words
     assert parameters["selection"].words.startswith("Selecting texts adds nothing that this test shows: a model")
-    assert "beside" in parameters["selection"].words
+    assert "compared with" in parameters["selection"].words
     assert all(entry.detail.startswith("macro-F1 ") for entry in everything.utility)
 
 
@@ -122,7 +122,7 @@ def test_what_is_shown_of_the_texts(everything):
     assert {label.name for label in corpus.labels} == {"drinks", "rules"}
     assert sum(label.count for label in corpus.labels) == 60
     assert all(label.real == 0.5 and len(label.samples) == 3 for label in corpus.labels)
-    rows = {entry.what: entry for entry in corpus.spread}
+    rows = {entry.name: entry for entry in corpus.spread}
     assert rows["distinct texts"].corpus == "60 of 60"
     assert rows["share of the pool that is used"].corpus == f"{100 * 60 / 512:.1f}%"
     measures = [name for name in MEASURES if name != "MAUVE" or find_spec("mauve")]
@@ -176,7 +176,7 @@ def test_a_corpus_without_labels(folder):
     assert result.utility == []
     assert [label.name for label in result.corpus.labels] == ["all texts"]
     assert any("no labels" in note for note in result.notes)
-    assert any("no column says who wrote" in note for note in result.notes)
+    assert any("no column names them" in note for note in result.notes)
     assert "<h3>Texts of the corpus</h3>" in result.html()
     assert not result.refuted
 
@@ -196,13 +196,13 @@ def test_two_columns_of_labels_are_classes_together(folder):
 def test_without_the_pool_it_is_not_compared_with_it(folder):
     result = report(folder)
     assert not any(entry.pool for entry in result.corpus.spread)
-    assert any("The public pool was not named" in note for note in result.notes)
+    assert any("not compared with the public pool" in note for note in result.notes)
     assert "public pool</th>" not in result.html()
 
 
 def test_its_own_label_may_be_named(folder):
     result = report(folder, label="topic")
-    assert "No model was trained: that takes real texts to test it on (--original)." in result.notes
+    assert "No model was trained: name real texts to test it on (--original)." in result.notes
 
 
 def test_a_promise_that_does_not_hold_is_on_top(folder, tmp_path):
@@ -228,7 +228,7 @@ def test_a_release_without_its_noise_is_refuted(name, tmp_path, monkeypatch):
     owner = {"original": tmp_path / "in.jsonl", "user": "who"}
     for options in {}, owner, {**owner, "held_out": tmp_path / "held.jsonl"}:
         report = dptext.report(output, seed=1, **options)
-        failed = {check.name for check in report.checks if check.held is False}
+        failed = {check.name for check in report.checks if check.passed is False}
         of_grid, of_noise = name != "no noise, on the grid", bool(options) and name != "floating-point noise"
         assert ("the numbers lie on the grid of the stated noise" in failed) == of_grid
         assert ("the noise has the stated distribution" in failed) == of_noise
@@ -247,7 +247,7 @@ def test_an_honest_release_is_consistent_and_too_few_numbers_show_no_more(folder
     [compared] = [answer for answer in answers(everything)["guarantee"] if answer.topic == "held"]
     assert (compared.words, compared.good) == (expected.words, None)
     [noise] = [check for check in everything.checks if check.owner_only]
-    assert noise.held is None and "too few numbers for a conclusion" in noise.seen
+    assert noise.passed is None and "too few numbers for a conclusion" in noise.detail
     unnamed = report(folder, original=folder / "in.jsonl")
     assert any("name the column of users" in note for note in unnamed.notes)
 
@@ -259,29 +259,29 @@ def test_noise_of_another_scale_is_seen(scale):
     for seed in range(count):
         matrix = noisy_matrix((exact / CELL).astype(np.int64), scale * sigma, RandomBits(seed))
         assert count_off_grid(matrix, scale * sigma) == 0
-        assert check_noise(matrix, exact, sigma).held is {0.9: False, 1.0: True, 1.1: None}[scale]
-        assert check_noise(matrix, exact + sigma, sigma).held is (False if scale == 0.9 else None)
+        assert check_noise(matrix, exact, sigma).passed is {0.9: False, 1.0: True, 1.1: None}[scale]
+        assert check_noise(matrix, exact + sigma, sigma).passed is (False if scale == 0.9 else None)
     laplace = sigma / np.sqrt(2) * np.log(RandomBits(1).uniform(6000) / RandomBits(2).uniform(6000)).reshape(12, 500)
-    assert check_noise(exact + laplace, exact, sigma).held is False
+    assert check_noise(exact + laplace, exact, sigma).passed is False
 
 
 def test_noise_that_is_missing_in_a_part_or_shared_is_seen():
     exact, sigma = np.ones((4, 300)), 3.0
     matrix = noisy_matrix((exact / CELL).astype(np.int64), sigma, RandomBits(1))
-    assert check_noise(matrix, exact, sigma).held is True
+    assert check_noise(matrix, exact, sigma).passed is True
     without_counts, shared = matrix.copy(), matrix.copy()
     without_counts[:, 0] = 1.0
     shared[:] = matrix[0]
-    assert check_noise(without_counts, exact, sigma).held is False
-    assert check_noise(shared, exact, sigma).held is False
+    assert check_noise(without_counts, exact, sigma).passed is False
+    assert check_noise(shared, exact, sigma).passed is False
 
 
 def test_few_numbers_conclude_nothing():
     exact, sigma = np.ones((3, 7)), 3.0
     matrix = noisy_matrix((exact / CELL).astype(np.int64), sigma, RandomBits(1))
-    assert check_noise(matrix, exact, sigma).held is None
-    assert "too few numbers" in check_noise(matrix, exact, sigma).seen
-    assert check_noise(exact, exact, sigma).held is False
+    assert check_noise(matrix, exact, sigma).passed is None
+    assert "too few numbers" in check_noise(matrix, exact, sigma).detail
+    assert check_noise(exact, exact, sigma).passed is False
 
 
 def test_what_a_corpus_has_not_is_refused(folder, tmp_path):
@@ -291,13 +291,13 @@ def test_what_a_corpus_has_not_is_refused(folder, tmp_path):
         report(folder, label="topic", group="stars")
     with pytest.raises(ParameterError, match="held_out needs original"):
         report(folder, held_out=folder / "held.jsonl")
-    with pytest.raises(ParameterError, match="held_out must be another file"):
+    with pytest.raises(ParameterError, match="must be different files"):
         report(folder, original=folder / "in.jsonl", held_out=folder / "in.jsonl")
-    with pytest.raises(ParameterError, match="is a description: a report is about a corpus"):
+    with pytest.raises(ParameterError, match="is a description: make a report about a corpus"):
         report(folder, "made.jsonl.distribution")
     output = tmp_path / "made.jsonl"
     output.write_bytes((folder / "made.jsonl").read_bytes())
     statement_path(output).write_bytes(statement_path(folder / "made.jsonl").read_bytes())
-    with pytest.raises(DataError, match="expected the description that it was made from beside it"):
+    with pytest.raises(DataError, match=r"its description .* is missing"):
         dptext.report(output)
     assert not dptext.report(output, distribution=folder / "made.jsonl.distribution", seed=1).refuted

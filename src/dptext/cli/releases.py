@@ -17,8 +17,8 @@ from dptext.cli.options import argument, input_option, method_option, output_opt
 from dptext.errors import DataError, DptextError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Audit, Method
+from dptext.methods.examination import ReportConfig
 from dptext.methods.files import STATEMENT
-from dptext.methods.findings import ReportConfig
 from dptext.methods.registry import Verification, open_release, releases_in, text_column, verify_release
 from dptext.privacy.wording import audited, strength_in_brief
 from dptext.release.release import data_and_statement, read_statement
@@ -113,8 +113,8 @@ class _AuditedRelease:
         statement, verdict, refuted = self.audit.statement, self.audit.verdict, self.audit.refuted
         lines = ["THE FOLDER" if self.statement_name == STATEMENT else "THE FILE"]
         for check in self.audit.checks:
-            mark = {True: "yes", False: "NO", None: "-"}[check.held]
-            lines.append(filled(f"{mark:<4}{check.name} ({check.seen})", hang=" " * 6))
+            mark = {True: "yes", False: "NO", None: "-"}[check.passed]
+            lines.append(filled(f"{mark:<4}{check.name} ({check.detail})", hang=" " * 6))
         text_unit = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
         kind = self.method.audited
         unit = {"vectors": "vector", "words": "word", "texts": text_unit}.get(kind, str(statement.unit))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from dptext.attacks import AttackScore, attribute_inference, linkage
 from dptext.errors import DataError, ParameterError
 from dptext.methods.files import Rows, read_rows
-from dptext.methods.row_report import as_seen
+from dptext.methods.row_examination import redacted_rows
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import read_terms
 
@@ -69,7 +69,7 @@ class AttackInputs:
                 f"the statement of {self.release.name} names no redaction list: leave --redact-list out"
             )
         if self.statement is not None:
-            before = as_seen(before, self.statement, keeps_marks=keeps_marks, words=terms)
+            before = redacted_rows(before, self.statement, keeps_marks=keeps_marks, words=terms)
         self.say(f"Comparing {after.size:,} private rows with their originals ...")
         return before, after
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore, linkage, linkage_of_scores
 from dptext.attacks.base import as_people
 from dptext.audits.mechanisms import audit
-from dptext.audits.verdict import Verdict
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.utility import Predictions, predictions
@@ -41,7 +40,7 @@ from dptext.methods.files import Rows
 from dptext.methods.previewers import BankPreviewer
 from dptext.methods.questions import LICENCE, PUBLIC
 from dptext.methods.results import Measurement, Relinking
-from dptext.methods.row_report import RowExamination, samples_of
+from dptext.methods.row_examination import RowExamination, sample_pairs
 from dptext.privacy.guarantee import Trust, rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -51,7 +50,7 @@ from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods, Parting, alike
 from dptext.sentences.rewriter import BankRewriter
 
-_GOOD_FOR = (
+_UTILITY = (
     "One readable text per row. Topics survive (news: .79 at epsilon 4, .88 with the private texts); sentiment does "
     "not (.58 at epsilon 3; label descriptions alone reach .74)."
 )
@@ -63,39 +62,36 @@ _FALSE_ALARM = 1e-6
 
 
 class BankExamination(RowExamination):
-    """Private texts, each a text of a public bank or several."""
+    """Texts replaced by one or several texts of a public bank."""
 
-    def look(self) -> tuple[list[Check], Verdict]:
-        """As its base; and, where the originals are at hand, whether the draws were those of the statement."""
-        if self.asked.vectors is not None:
-            raise ParameterError(
-                f"{display_name(self.data)} is made of texts of a bank, without word vectors: leave vectors out"
-            )
-        self._rewriter = rewriter_from_statement(self.statement, self.asked.bank)
-        self._drawn: list[Check] = []
-        checks, verdict = super().look()
+    def run(self) -> None:
+        if self.config.vectors is not None:
+            raise ParameterError(f"{display_name(self.data)} contains texts of a bank: leave vectors out")
+        self._rewriter = rewriter_from_statement(self.statement, self.config.bank)
+        self._draw_checks: list[Check] = []
+        super().run()
+        self.checks += self._draw_checks
         self.relinking = self._relinking()
-        self.samples = samples_of(public_form(self._rewriter, self.statement))
-        return [*checks, *self._drawn], verdict
+        self.samples = sample_pairs(public_form(self._rewriter, self.statement))
 
     def audit(self) -> Audit:
-        return check_bank(self.asked.files(self.data, self.statement), self._rewriter)
+        return check_bank(self.config.files(self.data, self.statement), self._rewriter)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
         if not is_its_data:
-            self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
+            self.notes.append("Rows were not linked: the file does not match its statement.")
             return
         before = self._compare(rows, raw, self._rewriter)
         if before is None:
             return
-        fields = {"people": before.people, "seed": self.asked.seed}
+        fields = {"people": before.people, "seed": self.config.seed}
         scores, likely = link_bank(before, rows, self._rewriter, self.data, fields)
         self.owner_attacks += scores
-        self._drawn = _drawn(self._rewriter, likely)
-        self.utility += _alike(self._rewriter, raw.texts, rows.texts)
+        self._draw_checks = _check_draws(self._rewriter, likely)
+        self.utility += _similarity(self._rewriter, raw.texts, rows.texts)
 
     def _relinking(self) -> list[Relinking]:
-        """By the mechanism, for a document of as many sentences as the longest has."""
+        """Return the success of linking documents with as many sentences as the longest one."""
         rewriter, text = self._rewriter, self.statement.parameters.get("sentences_counted")
         longest = text if isinstance(text, int) and text > 0 else 1
         parts = longest if rewriter.unit == "sentence" else rewriter.longest_document or 1
@@ -104,24 +100,24 @@ class BankExamination(RowExamination):
                 people=people,
                 parts=parts,
                 exact=_success_among_public(rewriter, people) if parts == 1 else None,
-                most=rewriter.relinking(people, parts=parts),
+                maximum=rewriter.relinking(people, parts=parts),
                 pure=rate_at_most(self.statement.epsilon, people),
             )
             for people in _PEOPLE
         ]
 
     def models(
-        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **how: Any
+        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **options: Any
     ) -> list[Predictions]:
-        """As its base, those that say most first; and models of random texts of the bank."""
-        forms = super().models(private, raw, labels, comparable=comparable, **how)
-        forms.sort(key=lambda each: (each.trained_on != "private", each.tested_on == "private"))
+        """Return those of the base, tests on original rows first, and models of random texts of the bank."""
+        forms = super().models(private, raw, labels, comparable=comparable, **options)
+        forms.sort(key=lambda model: (model.trained_on != "private", model.tested_on == "private"))
         texts = self._rewriter.bank.texts
-        draws = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
+        draws = RandomBits(self.config.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
         random = [texts[row] for row in draws.tolist()]
         tested: dict[str, Any] = {"private": private} if raw is None else {"raw": raw, "private": private}
         return forms + [
-            predictions(random, labels, test_rows=rows, trained_on="random", tested_on=name, **how)
+            predictions(random, labels, test_rows=rows, trained_on="random", tested_on=name, **options)
             for name, rows in tested.items()
         ]
 
@@ -147,7 +143,7 @@ class Bank(Method):
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
         bank = case.public.bank
         rewriter = BankRewriter(bank, epsilon=PROTECTING, unit="document")
-        good_for = _GOOD_FOR
+        good_for = _UTILITY
         if figures:
             similarity, random = bank_epsilon(bank, PROTECTING, unit="document").similarity
             good_for += (
@@ -191,7 +187,7 @@ def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
     checks = check_digest(statement, files.data)
     longest = statement.parameters.get("sentences_counted")
     counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
-    if checks[0].held is not None:
+    if checks[0].passed is not None:
         checks += _check_parts(rewriter, files, counted)
     repeated = restate(statement, rewriter, counted)
     checks.append(check_guarantee(statement, repeated, apart_from=("bank", "bank_licence")))  # names of one fingerprint
@@ -199,7 +195,7 @@ def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
 
 
 def _check_parts(rewriter: BankRewriter, files: ReleaseFiles, counted: int) -> Iterator[Check]:
-    """Whether each text is made of texts of the bank, and of as many as the statement says."""
+    """Check that each text consists of texts of the bank, and of as many as the statement says."""
     parting = Parting(rewriter.bank.texts)
     always = rewriter.longest_document if rewriter.unit == "document" else None
     count = 0
@@ -228,7 +224,7 @@ def is_of_bank(statement: PrivacyStatement) -> bool:
 def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
     parameters = statement.parameters
     if not (is_of_bank(statement) and is_bank_statement(statement)):
-        raise DataError("the statement is not of texts of a bank that can be looked at")
+        raise DataError("the statement does not describe texts of a bank")
     if bank is None:
         raise DataError(f"the texts come from the bank {str(parameters.get('bank'))!r}: pass its folder with --bank")
     if not isinstance(bank, TextBank):
@@ -246,7 +242,7 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
     except KeyError:
         raise DataError("the statement lacks parameters of a rewriter: it is not one that dptext wrote") from None
     except ParameterError as problem:
-        raise DataError(f"the statement speaks of a rewriter that cannot be: {problem}") from None
+        raise DataError(f"the statement describes a rewriter that cannot exist: {problem}") from None
 
 
 def link_sentences(inputs: AttackInputs) -> AttackResult:
@@ -281,7 +277,7 @@ def link_sentences(inputs: AttackInputs) -> AttackResult:
 
 
 def link_bank(
-    before: Rows, after: Rows, rewriter: BankRewriter, private: Path, how: dict[str, Any]
+    before: Rows, after: Rows, rewriter: BankRewriter, private: Path, options: dict[str, Any]
 ) -> tuple[list[AttackScore], Likelihoods]:
     likely = Likelihoods(rewriter, before.texts, after.texts)
     parts = likely.own()[0]
@@ -297,11 +293,11 @@ def link_bank(
             lambda start, stop: (likely(start, stop) > -np.inf).astype(np.int8),
             shape=likely.shape,
             attack="linkage (number of sentences alone)",
-            **how,
+            **options,
         )
-    by_words = linkage(before.texts, after.texts, **how)
+    by_words = linkage(before.texts, after.texts, **options)
     scores += [replace(word, attack="linkage (shared words)") for word in by_words]
-    best = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **how)
+    best = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **options)
     expected, limits = _expected(before, rewriter, likely, int(parts.max()))
     best[0] = replace(best[0], detail=f"{best[0].detail}; {limits}")
     return [*scores, *best, expected], likely
@@ -311,11 +307,11 @@ def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest
     people = likely.shape[1]
     if rewriter.unit == "document" and rewriter.longest_document == 1:
         exact = rewriter.relinking(people, before.texts)
-        score, result = Estimate(exact, exact, exact, people, "rows"), "exactly, by the sets of all originals"
+        score, result = Estimate(exact, exact, exact, people, "rows"), "computed exactly"
     else:
         owners = before.people or range(likely.shape[0])
         score = mean_of_people(likely.posteriors(), as_people(owners, likely.shape[0]))
-        result = "how sure of the likeliest original they are"
+        result = "from the posterior probabilities"
     maximum = percent_at_most(rewriter.relinking(people, parts=max(1, longest)))
     pure = percent_at_most(rate_at_most(rewriter.document_statement(longest).epsilon, people))
     expected = AttackScore(
@@ -330,7 +326,7 @@ def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest
 
 
 def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[Estimate, float, bool]:
-    """How often what came out lies in the set of its original, how often it should, and whether the two agree."""
+    """Return the share of outputs in the set of their original, the expected share, and whether the two agree."""
     parts, minimum, maximum = likely.own()
     total = int(parts[parts > 0].sum())
     target = rewriter.size * rewriter.selection.probabilities[0]
@@ -347,17 +343,21 @@ def _success_among_public(rewriter: BankRewriter, people: int) -> float | None:
     return rewriter.relinking(people, [bank.texts[row] for row in rows.tolist()], parts=1)
 
 
-def _drawn(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
-    """A check that fails, where what came out is not near the originals as often as the statement says."""
+def _check_draws(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
+    """Return a failed check if outputs are not among the most similar texts as often as the statement says."""
     _, _, agree = drawn_as_said(rewriter, likely)
     if agree:
         return []
-    seen = "it does not: these are not its originals, or the statement is not true"
-    return [Check("what came out lies in the sets of the originals as often as the statement says", False, seen)]
+    seen = "it does not: these are not its originals, or the statement is false"
+    return [
+        Check("outputs are among the texts most similar to their originals as often as the statement says", False, seen)
+    ]
 
 
-def _alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> list[Measurement]:
-    """How similar what came out is to what it was made from, in the features of the bank."""
+def _similarity(
+    rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]
+) -> list[Measurement]:
+    """Measure the similarity of outputs to their originals, in the features of the bank."""
     result = alike(rewriter, originals, private)
     if len(np.unique(result.whose)) < 2:
         return []
@@ -366,7 +366,7 @@ def _alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Seq
     expected = rewriter.bank.profile.expected(rewriter.size, rewriter.selection.epsilon)
     return [
         Measurement(
-            what="what came out, beside its original",
+            name="similarity of the output to its original",
             measure="similarity in the public features",
             score=text,
             baseline=float(result.random.mean()),

@@ -28,7 +28,7 @@ from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
     from dptext.methods.attacks import Attack
-    from dptext.methods.findings import Examination
+    from dptext.methods.examination import Examination
 
 PROTECTING = 3.0
 """The largest epsilon whose bound protects by itself (`Strength`)."""
@@ -145,7 +145,7 @@ class Audit:
 
     @property
     def refuted(self) -> bool:
-        return self.verdict.refuted or any(check.held is False for check in self.checks)
+        return self.verdict.refuted or any(check.passed is False for check in self.checks)
 
 
 @dataclass(frozen=True)

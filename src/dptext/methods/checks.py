@@ -22,23 +22,23 @@ _WORDING = {"condition", "assumptions", "exposed"}
 
 @dataclass(frozen=True)
 class Check:
-    """Result of one check of a file, apart from the audit of its guarantee."""
+    """The result of one check of a file (None: it could not be made)."""
 
     name: str
-    held: bool | None
-    seen: str
+    passed: bool | None
+    detail: str
     owner_only: bool = False
 
     @property
     def is_shared(self) -> bool:
-        return not self.owner_only or self.held is False
+        return not self.owner_only or self.passed is False
 
 
 FILES_AGREE = Check("all files are those that config.json announces", True, "their SHA-256 agree")
 
 
 @contextmanager
-def speaks_of(thing: str) -> Iterator[None]:
+def describes(thing: str) -> Iterator[None]:
     try:
         yield
     except ParameterError as problem:
@@ -46,7 +46,7 @@ def speaks_of(thing: str) -> Iterator[None]:
 
 
 def restate(statement: PrivacyStatement, mechanism: TextMechanism, longest: int) -> PrivacyStatement:
-    """The statement that a mechanism gives for its documents, redacted as the one in hand."""
+    """Return the statement of a mechanism for its documents, with the redaction of another statement."""
     repeated = mechanism.document_statement(longest)
     if not is_redacted(statement):
         return repeated
@@ -60,14 +60,14 @@ def first_row(rows: Sequence[int]) -> str:
 def real_parameter(statement: PrivacyStatement, name: str) -> float:
     value = statement.parameters.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError(f"the statement lacks the {name} of its release: it is not one that dptext wrote")
+        raise DataError(f"the statement lacks the {name} of its release: dptext did not write it")
     return float(value)
 
 
 def whole_parameter(statement: PrivacyStatement, name: str) -> int:
     value = statement.parameters.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise DataError(f"the statement lacks the {name} of its vectors: it is not one that dptext wrote")
+        raise DataError(f"the statement lacks the {name} of its vectors: dptext did not write it")
     return value
 
 
@@ -76,15 +76,15 @@ def check_digest(statement: PrivacyStatement, data: Path) -> list[Check]:
     return [Check("the data is the data of the statement", agrees, _SEEN[agrees])]
 
 
-def check_guarantee(statement: PrivacyStatement, again: PrivacyStatement, *, apart_from: Sequence[str]) -> Check:
+def check_guarantee(statement: PrivacyStatement, repeated: PrivacyStatement, *, apart_from: Sequence[str]) -> Check:
     """Check that a statement follows from its parameters."""
-    differ = disagreements(statement, again, of_a_release=True, apart_from=tuple(apart_from))
-    same_version = statement.software == again.software
+    differ = disagreements(statement, repeated, of_a_release=True, apart_from=tuple(apart_from))
+    same_version = statement.software == repeated.software
     counted = [name for name in differ if same_version or name not in _WORDING]
-    seen = f"{again.guarantee}" + (f"; {', '.join(differ)} differ" if differ else "")
+    seen = f"{repeated.guarantee}" + (f"; {', '.join(differ)} differ" if differ else "")
     if len(counted) < len(differ):
         seen += ", perhaps in their wording only: another version wrote the statement"
-    return Check("the promise follows from the parameters", not counted, seen)
+    return Check("the guarantee follows from the parameters", not counted, seen)
 
 
 # -- a guarantee that covers earlier releases -------------------------------------------------------------------------
@@ -97,22 +97,22 @@ _GUARANTEE = re.compile(
 
 
 def earlier_guarantees(statement: PrivacyStatement) -> list[str]:
-    """Return the guarantees of earlier releases that went into this one, as the statement prints them."""
+    """Return the guarantees of earlier releases that this one contains, as the statement prints them."""
     return [str(value) for name, value in statement.parameters.items() if name.startswith("promise_of_")]
 
 
 def covers_earlier(statement: PrivacyStatement, epsilon: float = 0.0) -> tuple[bool, str]:
     """Return whether the guarantee is at least the sum of all parts (and a pure epsilon), and the parts in words."""
-    own, earlier, guarantee = own_guarantee(statement), earlier_guarantees(statement), statement.guarantee
-    parts = [(own.epsilon, own.delta), (epsilon, 0.0), *map(_at_least, earlier)]
+    release, earlier, guarantee = own_guarantee(statement), earlier_guarantees(statement), statement.guarantee
+    parts = [(release.epsilon, release.delta), (epsilon, 0.0), *map(_at_least, earlier)]
     least_epsilon, least_delta = (math.fsum(values) * (1 - 1e-12) for values in zip(*parts, strict=True))
     covers = isinstance(guarantee, ApproxDP) and guarantee.epsilon >= least_epsilon and guarantee.delta >= least_delta
-    return covers, f"{guarantee}" + (f", of which {', '.join(earlier)} for what was before" if earlier else "")
+    return covers, f"{guarantee}" + (f", of which {', '.join(earlier)} for earlier releases" if earlier else "")
 
 
-def _at_least(promise: str) -> tuple[float, float]:
-    """The least epsilon and delta that a promise in words can stand for."""
-    match = _GUARANTEE.match(promise)
+def _at_least(guarantee: str) -> tuple[float, float]:
+    """Return the smallest epsilon and delta that a printed guarantee can stand for."""
+    match = _GUARANTEE.match(guarantee)
     if match is None:
         return 0.0, 0.0
     return float(match["epsilon"] or match["pure"]) * DIGITS[0], float(match["delta"] or 0.0) * DIGITS[1]
@@ -121,5 +121,5 @@ def _at_least(promise: str) -> tuple[float, float]:
 def own_guarantee(statement: PrivacyStatement) -> ApproxDP:
     """Return the guarantee of this release alone, without earlier releases."""
     epsilon, delta = (real_parameter(statement, name) for name in ("epsilon", "delta"))
-    with speaks_of("a budget"):
+    with describes("a budget"):
         return ApproxDP(epsilon, delta)

@@ -1,12 +1,12 @@
-"""What a page says of a synthetic corpus: its texts, what a model learns from it, and whether it shows who is in it."""
+"""The examination of a synthetic corpus: its texts, models trained on it, and membership in the data."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from dptext.attacks import AttackScore
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
-from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.corpus_quality import MEASURES, compare, nearest_labels
 from dptext.evaluation.measures import measure
@@ -24,11 +23,9 @@ from dptext.features.pool import Pool
 from dptext.intervals import Estimate, mean_over_runs, paired_difference
 from dptext.io.batches import display_name
 from dptext.io.documents import OnError, read_documents
-from dptext.methods.checks import Check
 from dptext.methods.corpus_checks import check_corpus, check_noise, description_folder
-from dptext.methods.figures import plane_figure
+from dptext.methods.examination import Examination, Picture, attack_picture, plane_figure
 from dptext.methods.files import chosen_rows, count_rows
-from dptext.methods.findings import Examination, picture_of_attacks
 from dptext.methods.results import Corpus, LabelOfCorpus, Measurement, Spread
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.guarantee import Unit
@@ -40,19 +37,19 @@ from dptext.users.grouping import UserTexts, texts_of
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
-_MOST_TO_TRAIN = 20_000
-_LABELS_SHOWN, _SAMPLES_SHOWN, _LONGEST = 20, 3, 200
-_NEAREST_AMONG = 2000
-_DRAWS, _MOST_COMPARED, _FEWEST_COMPARED = 5, 1000, 10
-_DRAWN = 400  # points of each kind in the plane
-_TARGETS = 1000  # members, and others
-_MOST_NUMBERS = 1 << 31
-_HELD_BACK = "--held-out names a file of people who had no part in the release"
+_MAX_TRAINING = 20_000
+_LABELS_SHOWN, _SAMPLES_SHOWN, _MAX_CHARACTERS = 20, 3, 200
+_DISTANCE_TEXTS = 2000
+_COMPARISONS, _MAX_COMPARED, _MIN_COMPARED = 5, 1000, 10
+_POINTS = 400  # of each kind in the figure
+_MAX_TARGETS = 1000  # members, and others
+_MAX_NUMBERS = 1 << 31
+_NO_HELD_OUT = "--held-out names a file of people who are not in the data"
 
 
 @dataclass(frozen=True, eq=False)
 class _Texts:
-    """Texts with their classes, and whose they are (None: nobody is named)."""
+    """Texts with their classes and authors (None: unknown)."""
 
     texts: list[str]
     codes: Codes
@@ -61,63 +58,61 @@ class _Texts:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def at(self, places: npt.NDArray[np.intp]) -> _Texts:
-        people = None if self.people is None else [self.people[place] for place in places]
-        return _Texts([self.texts[place] for place in places], self.codes[places], people)
+    def select(self, rows: npt.NDArray[np.intp]) -> _Texts:
+        people = None if self.people is None else [self.people[row] for row in rows]
+        return _Texts([self.texts[row] for row in rows], self.codes[rows], people)
 
 
 class CorpusExamination(Examination):
-    """A corpus that was made from a description of people's texts."""
+    """A synthetic corpus and the description that it was sampled from."""
 
-    def look(self) -> tuple[list[Check], Verdict]:
-        self._refuse_columns()
+    def run(self) -> None:
+        self._check_columns()
         self.say(f"Auditing {self.statement.mechanism} ...")
         described = read_description(self._folder)
-        audit = check_corpus(self.asked.files(self.data, self.statement), self._pool, described)
-        checks, verdict = audit.checks, audit.verdict
+        audit = check_corpus(self.config.files(self.data, self.statement), self._pool, described)
+        self.checks, self.verdicts = [*audit.checks], [audit.verdict]
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
         if self._pool is None:
-            self.notes.append("The public pool was not named (--public): the corpus was not compared with it.")
-        self.attacks.append(self._best_attacker())
-        if self.asked.original is not None:
-            checks += self._check_noise(self.asked.original)
+            self.notes.append("The corpus was not compared with the public pool: name it with --public.")
+        self.attacks.append(self._bound())
+        if self.config.original is not None:
+            self._check_noise(self.config.original)
         if self._real is not None:
-            self._measure_use(self._real)
-            self._attack()
-        self.pictures["attacks"] = picture_of_attacks(
-            [*self.owner_attacks, *self.attacks], measure="share of pairs told apart, one of the two in the release"
+            self._measure_utility(self._real)
+            self._attack_membership()
+        self.pictures["attacks"] = attack_picture(
+            [*self.owner_attacks, *self.attacks], measure="share of pairs in which the member was identified"
         )
         self.say("Comparing texts ...")
-        self.corpus = self._look_at_texts()
-        return checks, verdict
+        self.corpus = self._describe_texts()
 
     def membership(self) -> list[AttackScore]:
-        """Who is in the description? The attacker who knows everybody else, and one who guesses the others."""
-        self._attack()
-        return [self._best_attacker(), *self.owner_attacks]
+        """Return the bound on membership inference, and the success of an adversary who guesses the other texts."""
+        self._attack_membership()
+        return [self._bound(), *self.owner_attacks]
 
-    def _refuse_columns(self) -> None:
-        names = [name for name in ("label", "attribute", "group") if getattr(self.asked, name) is not None]
-        own = self._distribution.labels.columns
-        if self.asked.label in own:  # the models learn its own labels in any case
-            names.remove("label")
+    def _check_columns(self) -> None:
+        columns = self._distribution.labels.columns
+        names = [name for name in ("label", "attribute", "group") if getattr(self.config, name) is not None]
+        names = [name for name in names if name != "label" or self.config.label not in columns]
         if names:
-            labels = f"its labels are known ({', '.join(own)})" if own else "it has no labels"
+            labels = f"its labels are known ({', '.join(columns)})" if columns else "it has no labels"
             raise ParameterError(
-                f"a synthetic corpus has no row of anybody, and {labels}: leave {' and '.join(names)} out"
+                f"a synthetic corpus has no original rows, and {labels}: leave {' and '.join(names)} out"
             )
-        if self.asked.label is not None and self.asked.original is None:
-            self.notes.append("No model was trained: that takes real texts to test it on (--original).")
+        if self.config.label is not None and self.config.original is None:
+            self.notes.append("No model was trained: name real texts to test it on (--original).")
 
-    # -- what is looked at ----------------------------------------------------------------------------------
+    # -- inputs -----------------------------------------------------------------------------------------------
 
     @cached_property
     def _folder(self) -> Path:
-        result = description_folder(self.data, self.asked.distribution)
+        result = description_folder(self.data, self.config.distribution)
         if result is None:
             raise DataError(
-                f"{display_name(self.data)}: expected the description that it was made from beside it "
-                f"({self.data.name}.distribution), there is none: name it (--distribution)"
+                f"{display_name(self.data)}: its description ({self.data.name}.distribution) is missing: name it with "
+                "--distribution"
             )
         return result
 
@@ -127,58 +122,41 @@ class CorpusExamination(Examination):
 
     @cached_property
     def _pool(self) -> Pool | None:
-        return self.asked.files(self.data, self.statement).pool
+        return self.config.files(self.data, self.statement).pool
 
     @cached_property
     def _bits(self) -> RandomBits:
-        """For what original texts have a part in."""
-        return RandomBits(self.asked.seed)
+        """Random bits for numbers that depend on original texts."""
+        return RandomBits(self.config.seed)
 
     @cached_property
     def _public_bits(self) -> RandomBits:
-        """For what may be shared: its draws must not follow from how many original texts there are."""
-        return RandomBits(self.asked.seed)
+        """Random bits for published numbers: these must not depend on the number of original texts."""
+        return RandomBits(self.config.seed)
 
     @cached_property
     def _corpus_texts(self) -> _Texts:
-        result = self._read(self.data, None, most=None)
-        if len(result) < 2 * self.asked.folds:
-            raise DataError(
-                f"{display_name(self.data)}: expected at least {2 * self.asked.folds} texts with a label of the public "
-                f"set to look at, got {len(result)}"
-            )
-        return result
+        return self._read(self.data, None)
 
     @cached_property
     def _real(self) -> _Texts | None:
-        """Original texts, with a label of the set."""
-        return self._real_texts(self.asked.original)
+        original = self.config.original
+        return None if original is None else self._read(original, self.config.user, maximum=self.config.rows)
 
     @cached_property
-    def _others(self) -> _Texts | None:
-        """Texts of people who had no part."""
-        return self._real_texts(self.asked.held_out)
+    def _held_out(self) -> _Texts | None:
+        """Texts of people who are not in the data."""
+        held_out = self.config.held_out
+        return None if held_out is None else self._read(held_out, self.config.user, maximum=self.config.rows)
 
-    def _real_texts(self, path: Path | None) -> _Texts | None:
-        if path is None:
-            return None
-        result = self._read(path, self.asked.user, most=self.asked.rows)
-        if len(result) < 2 * self.asked.folds or (result.people is not None and len(set(result.people)) < 2):
-            raise DataError(
-                f"{display_name(path)}: expected at least {2 * self.asked.folds} texts with a label of the public set, "
-                f"of two people or more, got {len(result)}"
-            )
-        return result
-
-    def _read(self, path: Path, user: str | None, *, most: int | None) -> _Texts:
-        """The texts of a file that have a class; of many rows, as many as asked for."""
-        labels = self._distribution.labels
-        chosen = None
-        if most is not None and (count := count_rows(path, text=self.asked.text)) > most:
-            chosen = set(chosen_rows(count, most, self._bits).tolist())
-            self.notes.append(f"Of {count:,} rows of {display_name(path)}, {most:,} were looked at, chosen at random.")
+    def _read(self, path: Path, user: str | None, *, maximum: int | None = None) -> _Texts:
+        """Return the texts of a file that have a class; a random sample of this size if there are more rows."""
+        labels, chosen = self._distribution.labels, None
+        if maximum is not None and (count := count_rows(path, text=self.config.text)) > maximum:
+            chosen = set(chosen_rows(count, maximum, self._bits).tolist())
+            self.notes.append(f"{maximum:,} of {count:,} rows of {display_name(path)} were examined, chosen at random.")
         texts, codes, people = [], [], []
-        with closing(read_documents(path, text=self.asked.text, user=user, keep=labels.columns)) as reader:
+        with closing(read_documents(path, text=self.config.text, user=user, keep=labels.columns)) as reader:
             for row, document in enumerate(reader):
                 values = document.attributes or {}
                 code = labels.code([values.get(column) for column in labels.columns])
@@ -186,88 +164,101 @@ class CorpusExamination(Examination):
                     texts.append(document.text or "")
                     codes.append(code)
                     people.append(str(document.user))
+        minimum = 2 * self.config.folds
+        if len(texts) < minimum or (user is not None and len(set(people)) < 2):
+            raise DataError(
+                f"{display_name(path)} must have at least {minimum} texts with a label of the public set, by two "
+                f"people or more, got {len(texts)}"
+            )
         return _Texts(texts, np.array(codes, dtype=np.int64), people if user is not None else None)
 
-    # -- use ------------------------------------------------------------------------------------------------
+    # -- utility ----------------------------------------------------------------------------------------------
 
-    def _measure_use(self, real: _Texts) -> None:
-        names, result = self._distribution.labels.names, self._distribution
-        if len(names) < 2:
-            self.notes.append("No model was trained: the corpus has no labels, or one only.")
+    def _measure_utility(self, real: _Texts) -> None:
+        distribution, held_out, pool = self._distribution, self._held_out, self._pool
+        if len(distribution.labels.names) < 2:
+            self.notes.append("No model was trained: the corpus has no labels, or a single one.")
             return
-        output = self._corpus_texts.at(chosen_rows(len(self._corpus_texts), _MOST_TO_TRAIN, self._bits))
-        learn, test = (real, self._others) if self._others is not None else self._halves(real)
+        corpus = self._corpus_texts.select(chosen_rows(len(self._corpus_texts), _MAX_TRAINING, self._bits))
+        train, test = (real, held_out) if held_out is not None else self._halves(real)
         if len(np.unique(test.codes)) < 2:
-            self.notes.append("No model was trained: the real texts that it would be tested on have one label only.")
+            self.notes.append("No model was trained: the real texts for the test have a single label.")
             return
-        self.say(f"Training models on {len(output):,} texts ...")
-        where = "held-out texts" if self._others is not None else "the other half of the original texts"
-        tested = f"tested on {len(test):,} {where}"
-        of_corpus = self._add("trained on the corpus", output, test, tested)
-        self._add("trained on original texts", learn, test, tested)
-        same = chosen_rows(max(len(learn), len(output)), min(len(learn), len(output)), RandomBits(self.asked.seed))
-        if len(learn) > len(output):
-            self._add("trained on original texts, as many as the corpus has", learn.at(same), test, tested)
-        elif len(learn) < len(output):
-            self._add("trained on the corpus, cut to as many texts", output.at(same), test, tested)
-        rival: dict[str, Any] = {"is_rival": True}
-        compared = rival | {"beside": of_corpus}
-        by_names = partial(nearest_labels, result.features, result.labels)
-        weights = result.weigh(test.texts)
-        self._score("the release alone: its linear model, no text", weights.scores.argmax(axis=1), test, **compared)
-        self._score("the nearest label name: epsilon 0, no private data", by_names(test.texts), test, **rival)
-        if self._pool is not None:
-            places = chosen_rows(len(self._pool), len(output), self._bits)
-            draws = [self._pool.texts[place] for place in places.tolist()]
-            labelled = _Texts(draws, result.weigh(draws).scores.argmax(axis=1))
-            self._add("random texts of the pool, labelled by the release", labelled, test, **compared)
-            named = replace(labelled, codes=by_names(draws))
-            self._add("random texts of the pool, labelled by label names: epsilon 0", named, test, **rival)
-        shuffled = output.codes[np.argsort(self._bits.integers(len(output)), kind="stable")]
-        self._add("the corpus with its labels shuffled", replace(output, codes=shuffled), test, **rival)
+        self.say(f"Training models on {len(corpus):,} texts ...")
+        source = "held-out texts" if held_out is not None else "the other half of the original texts"
+        tested = f"tested on {len(test):,} {source}"
+        predicted = self._train("trained on the corpus", corpus, test, tested)
+        self._train("trained on original texts", train, test, tested)
+        sizes = len(train), len(corpus)
+        rows = chosen_rows(max(sizes), min(sizes), RandomBits(self.config.seed))
+        if sizes[0] > sizes[1]:
+            self._train("trained on original texts, as many as the corpus has", train.select(rows), test, tested)
+        elif sizes[0] < sizes[1]:
+            self._train("trained on the corpus, cut to as many texts", corpus.select(rows), test, tested)
+        by_release = distribution.weigh(test.texts).scores.argmax(axis=1)
+        self._score(
+            "the release alone: its linear model, no text",
+            by_release,
+            test,
+            is_rival=True,
+            reference=predicted,
+        )
+        by_name = nearest_labels(distribution.features, distribution.labels, test.texts)
+        self._score("the nearest label name: epsilon 0, no private data", by_name, test, is_rival=True)
+        if pool is not None:
+            draws = [pool.texts[row] for row in chosen_rows(len(pool), len(corpus), self._bits).tolist()]
+            labelled = _Texts(draws, distribution.weigh(draws).scores.argmax(axis=1))
+            name = "random texts of the pool, labelled by the release"
+            self._train(name, labelled, test, is_rival=True, reference=predicted)
+            labelled = _Texts(draws, nearest_labels(distribution.features, distribution.labels, draws))
+            self._train("random texts of the pool, labelled by label names: epsilon 0", labelled, test, is_rival=True)
+        shuffled = corpus.codes[np.argsort(self._bits.integers(len(corpus)), kind="stable")]
+        self._train("the corpus with its labels shuffled", replace(corpus, codes=shuffled), test, is_rival=True)
 
-    def _add(self, what: str, learn: _Texts, test: _Texts, tested: str = "", **more: Any) -> npt.NDArray[Any]:
-        answers = trained_answers(learn.texts, learn.codes, test.texts, seed=self.asked.seed)
-        detail = f"{len(learn):,} texts; {tested}" if tested else ""
-        self._score(what, answers, test, detail, texts=len(learn), **more)
-        return answers
+    def _train(self, name: str, train: _Texts, test: _Texts, tested: str = "", **options: Any) -> npt.NDArray[Any]:
+        """Train a model, add its accuracy, and return its predictions."""
+        predicted = trained_answers(train.texts, train.codes, test.texts, seed=self.config.seed)
+        detail = f"{len(train):,} texts; {tested}" if tested else ""
+        self._score(name, predicted, test, detail, texts=len(train), **options)
+        return predicted
 
     def _score(
         self,
-        what: str,
-        answers: npt.NDArray[Any],
+        name: str,
+        predicted: npt.NDArray[Any],
         test: _Texts,
         detail: str = "",
         *,
-        beside: npt.NDArray[Any] | None = None,
-        **more: Any,
+        reference: npt.NDArray[Any] | None = None,
+        **options: Any,
     ) -> None:
-        """Add the accuracy of answers; ``beside``: the answers of the model that was trained on the corpus."""
+        """Add the accuracy of predictions; ``reference``: those of the model trained on the corpus."""
         people = None if test.people is None else np.asarray(test.people)
         accuracy, f1 = (
-            measure(name, test.codes, answers, people=people, seed=self.asked.seed) for name in ("accuracy", "macro-F1")
+            measure(kind, test.codes, predicted, people=people, seed=self.config.seed)
+            for kind in ("accuracy", "macro-F1")
         )
-        if beside is not None:
+        if reference is not None:
             owners = np.arange(len(test)) if people is None else people
-            more["lead"] = paired_difference(beside == test.codes, answers == test.codes, owners)
+            options["lead"] = paired_difference(reference == test.codes, predicted == test.codes, owners)
         by_class = f"macro-F1 {f1.score.value:.3f} ({f1.score.low:.3f} to {f1.score.high:.3f})"
         detail = f"{by_class}; {detail}" if detail else by_class
-        self.utility.append(Measurement.of(accuracy, what=what, detail=detail, owner_only=True, **more))
+        self.utility.append(Measurement.of(accuracy, name=name, detail=detail, owner_only=True, **options))
 
     def _halves(self, real: _Texts) -> tuple[_Texts, _Texts]:
-        """To learn from and to test on: nobody is in both."""
+        """Split original texts by person, for training and test."""
         self.notes.append(
-            "Models were tested on original texts, which the description was made from as well; the promise bounds "
-            f"what that can change. {_HELD_BACK[0].upper()}{_HELD_BACK[1:]}."
+            "Models were tested on original texts, which the description contains as well; the guarantee bounds the "
+            f"effect. {_NO_HELD_OUT[0].upper()}{_NO_HELD_OUT[1:]}."
         )
         person = np.arange(len(real)) if real.people is None else np.unique(real.people, return_inverse=True)[1]
         order = np.argsort(self._bits.integers(int(person.max()) + 1), kind="stable")
         first = np.isin(person, order[: len(order) // 2])
-        return real.at(np.flatnonzero(first)), real.at(np.flatnonzero(~first))
+        return real.select(np.flatnonzero(first)), real.select(np.flatnonzero(~first))
 
-    # -- who is in it -----------------------------------------------------------------------------------------
+    # -- membership -------------------------------------------------------------------------------------------
 
-    def _best_attacker(self) -> AttackScore:
+    def _bound(self) -> AttackScore:
         auc = gaussian_ceiling(self._distribution.sigma).auc
         return AttackScore(
             attack="membership (knows everybody else)",
@@ -275,37 +266,36 @@ class CorpusExamination(Examination):
             score=Estimate(auc, auc, auc, 1, "releases"),
             baseline=0.5,
             baseline_name="chance",
-            detail=f"the best there can be, on average: computed from the stated noise, for any {self.statement.unit}",
+            detail=f"upper bound on average, computed from the stated noise, for any {self.statement.unit}",
         )
 
-    def _attack(self) -> None:
-        """People who were described and people who were not, told apart by the released matrix."""
-        requested = self.asked
-        why_not: str | None
-        if requested.original is None or requested.held_out is None:
-            why_not = _HELD_BACK
-        elif self.statement.unit is Unit.USER and requested.user is None:
-            why_not = "the promise is to a user, and no column says who wrote a text (--user)"
+    def _attack_membership(self) -> None:
+        config = self.config
+        reason: str | None
+        if config.original is None or config.held_out is None:
+            reason = _NO_HELD_OUT
+        elif self.statement.unit is Unit.USER and config.user is None:
+            reason = "the guarantee protects users, and no column names them (--user)"
         else:
-            why_not = self._attack_sums(requested.original, requested.held_out)
-        if why_not is not None:
-            self.notes.append(f"Who is in the release was not attacked: {why_not}.")
+            reason = self._attack_sums(config.original, config.held_out)
+        if reason is not None:
+            self.notes.append(f"Membership was not attacked: {reason}.")
 
     def _attack_sums(self, original: Path, held_out: Path) -> str | None:
-        """Attack the released sums; why that cannot be done, if so."""
-        self.say("Telling people who were described from others ...")
-        classes, numbers = self._distribution.matrix.shape
-        maximum = min(_TARGETS, self.asked.rows, _MOST_NUMBERS // (2 * classes * numbers))
-        inside = self._matrices(original, maximum)
-        outside = self._matrices(held_out, 2 * maximum)
+        """Attack the released sums; return the reason if there are too few people."""
+        self.say("Distinguishing members from other people ...")
+        released = self._distribution.matrix
+        maximum = min(_MAX_TARGETS, self.config.rows, _MAX_NUMBERS // (2 * released.size))
+        inside = self._contributions(original, maximum)
+        outside = self._contributions(held_out, 2 * maximum)
         strangers, outside = outside[: len(outside) // 2], outside[len(outside) // 2 :]
         if min(len(inside), len(outside), len(strangers)) < 2:
-            return "that takes two people at least, and four others"
-        released = self._distribution.matrix
-        targets, members = [*inside, *outside], np.arange(len(inside) + len(outside)) < len(inside)
+            return "at least two members and four other people are needed"
         guess = np.sum(strangers, axis=0)
         guess *= float(np.vdot(guess, released)) / max(float(np.vdot(guess, guess)), 1e-300)
-        result = sum_membership(released, targets, members, guess=guess, attack="membership (guesses the others)")
+        members = np.arange(len(inside) + len(outside)) < len(inside)
+        attack = "membership (guesses the others)"
+        result = sum_membership(released, [*inside, *outside], members, guess=guess, attack=attack)
         ceiling = gaussian_ceiling(self._distribution.sigma)
         limits = (ceiling.auc, ceiling.accuracy, ceiling.at_1_percent, ceiling.at_01_percent)
         for score, limit in zip(result.scores, limits, strict=True):
@@ -314,24 +304,24 @@ class CorpusExamination(Examination):
             self.limits[score.measure] = limit
         return None
 
-    def _check_noise(self, original: Path) -> list[Check]:
+    def _check_noise(self, original: Path) -> None:
         distribution = self._distribution
-        if self.statement.unit is Unit.USER and self.asked.user is None:
+        if self.statement.unit is Unit.USER and self.config.user is None:
             self.notes.append("The noise was not compared with the original texts: name the column of users (--user).")
-            return []
+            return
         self.say("Comparing the noise with the original texts ...")
         total = MomentSum(distribution.features, len(distribution.labels))
-        # rows that the release skipped, if any, are skipped here as well
-        with self._people(original, again=False, on_error="skip") as people:
+        with self._people(original, reread=False, on_error="skip") as people:  # as the release skipped them
             total.add(people)
-        return [check_noise(distribution.matrix, np.asarray(total.cells * CELL, dtype=np.float64), distribution.sigma)]
+        exact = np.asarray(total.cells * CELL, dtype=np.float64)
+        self.checks.append(check_noise(distribution.matrix, exact, distribution.sigma))
 
     @contextmanager
-    def _people(self, path: Path, *, again: bool, on_error: OnError = "fail") -> Iterator[Iterable[UserTexts]]:
+    def _people(self, path: Path, *, reread: bool, on_error: OnError = "fail") -> Iterator[Iterable[UserTexts]]:
         """Group the texts of a file by user (or document), as the release did."""
         labels, limit = self._distribution.labels, self.statement.parameters.get("most_documents")
         is_user = self.statement.unit is Unit.USER
-        options: dict[str, Any] = {"text": self.asked.text, "user": self.asked.user if is_user else None}
+        options: dict[str, Any] = {"text": self.config.text, "user": self.config.user if is_user else None}
         with (
             closing(read_documents(path, keep=labels.columns, on_error=on_error, **options)) as reader,
             texts_of(
@@ -340,145 +330,142 @@ class CorpusExamination(Examination):
                 code=labels.code,
                 unit="user" if is_user else "document",
                 most_documents=limit if isinstance(limit, int) else None,
-                reread=again,
+                reread=reread,
             ) as people,
         ):
             yield people
 
-    def _matrices(self, path: Path, most: int) -> list[Floats]:
-        """Return the contributions of a random sample of users to the sum."""
-        result, labels = self._distribution, self._distribution.labels
-        with self._people(path, again=True) as people:
+    def _contributions(self, path: Path, maximum: int) -> list[Floats]:
+        """Return the contributions of a random sample of users to the sum; users without a class contribute nothing."""
+        distribution = self._distribution
+        with self._people(path, reread=True) as people:
             count = sum(1 for _ in people)
-            chosen = set(chosen_rows(count, most, self._bits).tolist())
-            draws = [list(entry.chunks()) for place, entry in enumerate(people) if place in chosen]
-        space: Any = _Encoded(result, [text for person in draws for texts, _ in person for text in texts])
+            chosen = set(chosen_rows(count, maximum, self._bits).tolist())
+            draws = [list(person.chunks()) for number, person in enumerate(people) if number in chosen]
+        space: Any = _EncodedTexts(distribution, [text for person in draws for texts, _ in person for text in texts])
         matrices: list[Floats] = []
-        for entry in draws:
-            alone = MomentSum(space, len(labels))
-            alone.add([UserTexts(entry)])
-            if alone.cells.any():  # who brings no document of any class is not in the sum, whoever they are
-                matrices.append(np.asarray(alone.cells * CELL, dtype=np.float64))
+        for chunks in draws:
+            total = MomentSum(space, len(distribution.labels))
+            total.add([UserTexts(chunks)])
+            if total.cells.any():
+                matrices.append(np.asarray(total.cells * CELL, dtype=np.float64))
         return matrices
 
-    # -- the texts --------------------------------------------------------------------------------------------
+    # -- texts ------------------------------------------------------------------------------------------------
 
-    def _look_at_texts(self) -> Corpus:
-        output, pool, real, features = self._corpus_texts, self._pool, self._real, self._distribution.features
-        kinds = {"corpus": output.texts}
+    def _describe_texts(self) -> Corpus:
+        corpus, pool, real, features = self._corpus_texts, self._pool, self._real, self._distribution.features
+        kinds = {"corpus": corpus.texts}
         if pool is not None:
-            places = chosen_rows(len(pool), self.asked.rows, self._public_bits)
-            kinds["pool"] = [pool.texts[place] for place in places.tolist()]
+            kinds["pool"] = [pool.texts[row] for row in chosen_rows(len(pool), self.config.rows, self._public_bits)]
         if real is not None:
             kinds["real"] = real.texts
-        places = chosen_rows(len(output), self.asked.rows, self._public_bits)
-        few = kinds | {"corpus": [output.texts[place] for place in places.tolist()]}
-        vectors = {name: np.asarray(features.vectors(texts), dtype=np.float64) for name, texts in few.items()}
+        rows = chosen_rows(len(corpus), self.config.rows, self._public_bits)
+        compared = kinds | {"corpus": [corpus.texts[row] for row in rows]}
+        vectors = {name: np.asarray(features.vectors(texts), dtype=np.float64) for name, texts in compared.items()}
         self.pictures["spread"] = self._plane(vectors)
-        labels, more = self._labels(output, real)
-        announced = self.statement.parameters.get("pool_texts")
+        labels = self._labels(corpus, real)
+        pool_size = self.statement.parameters.get("pool_texts")
         return Corpus(
-            texts=len(output),
-            pool=announced if isinstance(announced, int) else None,
+            texts=len(corpus),
+            pool=pool_size if isinstance(pool_size, int) else None,
             labels=labels,
-            more_labels=more,
-            spread=[*self._various(kinds, vectors), *self._near(few, vectors)],
+            more_labels=max(0, len(self._distribution.labels.names) - _LABELS_SHOWN),
+            spread=[*self._variety(kinds, vectors), *self._distances_to_real(compared, vectors)],
             owner_picture=real is not None,
         )
 
-    def _various(self, kinds: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
-        distinct = {name: len(set(texts)) for name, texts in kinds.items()}
-        counts: dict[str, Any] = {name: f"{distinct[name]:,} of {len(texts):,}" for name, texts in kinds.items()}
-        yield Spread(what="distinct texts", **counts)
+    def _variety(self, kinds: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
+        def row(name: str, values: dict[str, str], detail: str = "") -> Spread:
+            return Spread(name=name, detail=detail, **values)  # type: ignore[arg-type]
+
+        yield row("distinct texts", {name: f"{len(set(texts)):,} of {len(texts):,}" for name, texts in kinds.items()})
         if self._pool is not None:
             used = len(set(kinds["corpus"]) & set(self._pool.texts)) / len(self._pool)
-            yield Spread(what="share of the pool that is used", corpus=f"{100 * used:.1f}%")
+            yield row("share of the pool that is used", {"corpus": f"{100 * used:.1f}%"})
         words = {name: np.mean([len(text.split()) for text in texts]) for name, texts in kinds.items()}
-        averages: dict[str, Any] = {name: f"{value:.1f}" for name, value in words.items()}
-        yield Spread(what="words in a text, on average", **averages)
-        # as many of each, since more lie nearer; the number of real texts has no part in it
-        among = min(_NEAREST_AMONG, *(len(entry) for name, entry in vectors.items() if name != "real"))
-        nearest: dict[str, Any] = {name: f"{_nearest(entry[:among]):.3f}" for name, entry in vectors.items()}
-        detail = f"in the public features; among {among:,} texts of each kind, or as many as there are"
-        yield Spread(what="mean distance to the nearest other text", detail=detail, **nearest)
+        yield row("words per text, on average", {name: f"{value:.1f}" for name, value in words.items()})
+        # equally many of each kind, because more texts lie nearer; the number of real texts must not matter
+        size = min(_DISTANCE_TEXTS, *(len(values) for name, values in vectors.items() if name != "real"))
+        detail = f"in the public features; among {size:,} texts of each kind, or as many as there are"
+        nearest = {name: f"{_mean_nearest_distance(values[:size]):.3f}" for name, values in vectors.items()}
+        yield row("mean distance to the nearest other text", nearest, detail)
 
-    def _near(self, texts: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
-        """How close the distribution of texts is to that of real ones, over several draws."""
-        size = min(_MOST_COMPARED, len(vectors.get("real", ())) // 2, *map(len, vectors.values()))
-        if size < _FEWEST_COMPARED:
+    def _distances_to_real(self, texts: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
+        """Compare the distribution of each kind of texts with real ones, over several draws."""
+        size = min(_MAX_COMPARED, len(vectors.get("real", ())) // 2, *map(len, vectors.values()))
+        if size < _MIN_COMPARED:
             return
-        result: dict[str, list[dict[str, float]]] = {name: [] for name in vectors}
-        for draw in range(_DRAWS):
+        results: dict[str, list[dict[str, float]]] = {name: [] for name in vectors}
+        for draw in range(_COMPARISONS):
             order = {
-                name: np.argsort(self._bits.integers(len(entry)), kind="stable") for name, entry in vectors.items()
+                name: np.argsort(self._bits.integers(len(values)), kind="stable") for name, values in vectors.items()
             }
             real, order["real"] = vectors["real"][order["real"][:size]], order["real"][size:]
-            for name, entry in vectors.items():
+            for name, values in vectors.items():
                 rows = order[name][:size]
-                result[name].append(compare([texts[name][row] for row in rows.tolist()], entry[rows], real, seed=draw))
-        detail = f"{_DRAWS} draws of {size:,} texts: mean ± half its 95% interval; {self._distribution.features.name}"
+                results[name].append(compare([texts[name][row] for row in rows], values[rows], real, seed=draw))
+        detail = (
+            f"{_COMPARISONS} draws of {size:,} texts: mean ± half its 95% interval; {self._distribution.features.name}"
+        )
         for label, meaning in MEASURES.items():
-            if label in result["corpus"][0]:
-                runs = {name: mean_over_runs([entry[label] for entry in every]) for name, every in result.items()}
-                visible = {
-                    name: f"{entry.value:.3f} ± {(entry.high - entry.low) / 2:.3f}" for name, entry in runs.items()
-                }
-                yield Spread(what=f"{label}: {meaning}", detail=detail, owner_only=True, **visible)
+            if label in results["corpus"][0]:
+                runs = {name: mean_over_runs([draw[label] for draw in draws]) for name, draws in results.items()}
+                cells = {name: f"{run.value:.3f} ± {(run.high - run.low) / 2:.3f}" for name, run in runs.items()}
+                yield Spread(name=f"{label}: {meaning}", detail=detail, owner_only=True, **cells)
 
-    def _labels(self, made: _Texts, real: _Texts | None) -> tuple[list[LabelOfCorpus], int]:
+    def _labels(self, corpus: _Texts, real: _Texts | None) -> list[LabelOfCorpus]:
         names, shares = self._distribution.labels.names, self._distribution.shares()
         if not self._distribution.labels.columns:
             names, shares = ("all texts",), {"all texts": 1.0}
-        counts = Counter(made.codes.tolist())
-        theirs = Counter() if real is None else Counter(real.codes.tolist())
-        order = sorted(range(len(names)), key=lambda code: (-counts[code], code))
+        counts = Counter(corpus.codes.tolist())
+        real_counts = Counter() if real is None else Counter(real.codes.tolist())
         result = []
-        for code in order[:_LABELS_SHOWN]:
-            places = np.flatnonzero(made.codes == code)
-            draws = places[np.argsort(self._public_bits.integers(len(places)), kind="stable")[:_SAMPLES_SHOWN]]
+        for code in sorted(range(len(names)), key=lambda code: (-counts[code], code))[:_LABELS_SHOWN]:
+            rows = np.flatnonzero(corpus.codes == code)
+            draws = rows[np.argsort(self._public_bits.integers(len(rows)), kind="stable")[:_SAMPLES_SHOWN]]
             result.append(
                 LabelOfCorpus(
                     name=names[code],
                     count=counts[code],
-                    share=counts[code] / len(made),
+                    share=counts[code] / len(corpus),
                     released=shares[names[code]],
-                    real=None if real is None else theirs[code] / len(real),
-                    samples=[_shortened(made.texts[place]) for place in draws.tolist()],
+                    real=None if real is None else real_counts[code] / len(real),
+                    samples=[_shorten(corpus.texts[row]) for row in draws.tolist()],
                 )
             )
-        return result, max(0, len(names) - _LABELS_SHOWN)
+        return result
 
-    def _plane(self, vectors: dict[str, Floats]) -> tuple[str, bytes]:
-        """All texts along the two directions in which the public pool varies most."""
+    def _plane(self, vectors: dict[str, Floats]) -> Picture:
+        """Draw texts along the two directions in which the public pool varies most."""
         features = self._distribution.features
         values, basis = np.linalg.eigh(features.covariance)
         axes = basis[:, np.argsort(-values)[:2]]
         if axes.shape[1] < 2:
             axes = np.column_stack([axes, np.zeros(len(axes))])
         names = {"pool": "public pool", "real": "original texts", "corpus": "corpus"}
-        points = [(names[name], (vectors[name][:_DRAWN] - features.mean) @ axes) for name in names if name in vectors]
+        points = [(names[name], (vectors[name][:_POINTS] - features.mean) @ axes) for name in names if name in vectors]
         return (
-            f"At most {_DRAWN:,} texts of each kind, along the two directions in which the public features vary most",
-            plane_figure(points, axes_are="first and second principal component of the pool's public features"),
+            f"At most {_POINTS:,} texts of each kind, along the two directions in which the public features vary most",
+            plane_figure(points, axis_label="first and second principal component of the pool's public features"),
         )
 
 
-class _Encoded:
+class _EncodedTexts:
     """A feature space for texts that were encoded together."""
 
-    def __init__(self, distribution: TextDistribution, texts: Sequence[str]) -> None:
+    def __init__(self, distribution: TextDistribution, texts: list[str]) -> None:
         distinct = list(dict.fromkeys(texts))
         self.dimension = distribution.features.dimension
         self._rows = {text: row for row, text in enumerate(distinct)}
         self._units = distribution.features.units(distinct)
 
-    def units(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+    def units(self, texts: list[str]) -> npt.NDArray[np.int32]:
         unit: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
         return unit
 
 
-def _nearest(vectors: Floats) -> float:
-    """The mean distance of a vector to the nearest other one."""
+def _mean_nearest_distance(vectors: Floats) -> float:
     if len(vectors) < 2:
         return 0.0
     squares = (vectors**2).sum(axis=1)
@@ -487,6 +474,6 @@ def _nearest(vectors: Floats) -> float:
     return float(np.sqrt(np.maximum(distances.min(axis=1), 0.0)).mean())
 
 
-def _shortened(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1].rstrip()}…"
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1].rstrip()}…"

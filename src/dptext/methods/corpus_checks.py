@@ -23,10 +23,10 @@ from dptext.methods.checks import (
     check_digest,
     check_guarantee,
     covers_earlier,
+    describes,
     earlier_guarantees,
     own_guarantee,
     real_parameter,
-    speaks_of,
     whole_parameter,
 )
 from dptext.methods.files import columns_of
@@ -55,7 +55,7 @@ def description_folder(data: Path, named: Path | None = None) -> Path | None:
     if folder.is_dir() and announces_description(folder):
         return folder
     if named is not None:
-        raise DataError(f"{named.name}: expected the folder of a description of texts, it is none")
+        raise DataError(f"{named.name} is not the folder of a description of texts")
     return None
 
 
@@ -64,15 +64,15 @@ def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | 
     statement = files.statement
     _require_pool(statement, pool)
     checks = check_digest(statement, files.data)
-    if checks[0].held is not None:
+    if checks[0].passed is not None:
         checks += _check_texts(files, pool, described)
     if described is not None:
         checks.append(_check_grid(described))
-        differ = disagreements(statement, described.statement, of_a_release=True)  # it may say more, not less
+        differ = disagreements(statement, described.statement, of_a_release=True)  # it may contain more, not less
         if statement.release_id is None or statement.release_id != described.statement.release_id:
             differ.insert(0, "release_id")
         seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
-        checks.append(Check("the description is the one that the corpus was made from", not differ, seen))
+        checks.append(Check("the corpus was made from this description", not differ, seen))
     return Audit(statement, [*checks, _check_people(statement)], _judge_people(statement))
 
 
@@ -83,9 +83,9 @@ def check_description(folder: Path) -> Audit:
     checks = [FILES_AGREE]
     expected = (parameters.get("classes"), 1 + whole_parameter(statement, "features_dimension"))
     fits = shape == expected == (len(described.labels), expected[1]) and bool(np.isfinite(described.matrix).all())
-    checks.append(Check("the matrix is the one that was promised", fits, " x ".join(f"{entry:,}" for entry in shape)))
+    checks.append(Check("the matrix has the stated shape", fits, " x ".join(f"{entry:,}" for entry in shape)))
     same = described.sigma == parameters.get("sigma")
-    checks.append(Check("the noise is that of the statement", same, f"standard deviation {described.sigma:g}"))
+    checks.append(Check("the noise has the stated scale", same, f"standard deviation {described.sigma:g}"))
     checks += [_check_grid(described), _check_people(statement)]
     return Audit(statement, checks, _judge_people(statement))
 
@@ -129,7 +129,7 @@ def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
 def _check_texts(files: ReleaseFiles, pool: Pool | None, described: Described | None) -> Iterator[Check]:
     labels = None if described is None else described.labels
     columns = () if labels is None else labels.columns
-    missing = set(columns) - set(columns_of(files.data, text=files.text, wanted=columns))
+    missing = set(columns) - set(columns_of(files.data, text=files.text, columns=columns))
     known = None if pool is None else {" ".join(text.split()) for text in pool.texts}
     count = foreign = outside = 0
     seen: set[str] = set()
@@ -146,7 +146,7 @@ def _check_texts(files: ReleaseFiles, pool: Pool | None, described: Described | 
     if "pool_sha256" not in files.statement.parameters:
         yield Check("every text is one of the public pool", None, "a generator wrote them")
     else:
-        yield Check("no text stands there twice", len(seen) == count, f"{count - len(seen):,} texts do")
+        yield Check("no text occurs twice", len(seen) == count, f"{count - len(seen):,} texts do")
         named = pool is not None
         seen_of_pool = f"{foreign:,} texts are not" if named else "the pool was not named (--public)"
         yield Check("every text is one of the public pool", foreign == 0 if named else None, seen_of_pool)
@@ -170,33 +170,33 @@ def _require_pool(statement: PrivacyStatement, pool: Pool | None) -> None:
 
 
 def _check_people(statement: PrivacyStatement) -> Check:
-    """Whether the promise is the one that follows from epsilon, delta and what was promised before."""
-    own = own_guarantee(statement)
+    """Check that the guarantee follows from epsilon, delta and the guarantees of earlier releases."""
+    guarantee = own_guarantee(statement)
     epsilon, delta = (statement.parameters[name] for name in ("epsilon", "delta"))
     assert isinstance(epsilon, int | float) and isinstance(delta, int | float)
-    with speaks_of("a budget"):
+    with describes("a budget"):
         budget = PersonalBudgets(epsilon, delta=delta, floor=0.0)
-    before = earlier_guarantees(statement)
+    earlier = earlier_guarantees(statement)
     repeated = release_statement(
-        guarantee=own,
+        guarantee=guarantee,
         unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
         relation=Relation.ADD_REMOVE,
         trust=Trust.CENTRAL,
         mechanism=statement.mechanism if is_described(statement) else TextDistribution.mechanism,
         parameters=noise_parameters(budget, budget.guarantee(relation=Relation.SUBSTITUTION)),
-        assumptions=always_assumed(statement.unit, counted_in=bool(before)),
+        assumptions=always_assumed(statement.unit, counted_in=bool(earlier)),
     )
-    # what was promised before is known up to the digits in which the statement names it
-    summed = ("guarantee", "epsilon_under_substitution", "delta_under_substitution") if before else ()
+    # earlier guarantees are known up to the digits in the statement
+    summed = ("guarantee", "epsilon_under_substitution", "delta_under_substitution") if earlier else ()
     check = check_guarantee(statement, repeated, apart_from=summed)
-    if not before or not check.held:
+    if not earlier or not check.passed:
         return check
     return Check(check.name, *covers_earlier(statement))
 
 
 def _judge_people(statement: PrivacyStatement) -> Verdict:
-    sigma, own = real_parameter(statement, "sigma"), own_guarantee(statement)
+    sigma, guarantee = real_parameter(statement, "sigma"), own_guarantee(statement)
     people = "people" if statement.unit is Unit.USER else "documents"
     coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
-    with speaks_of("noise"):
-        return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, stated=own, coverage=coverage)
+    with describes("noise"):
+        return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, stated=guarantee, coverage=coverage)

@@ -38,9 +38,9 @@ from dptext.methods.checks import (
     FILES_AGREE,
     Check,
     covers_earlier,
+    describes,
     own_guarantee,
     real_parameter,
-    speaks_of,
     whole_parameter,
 )
 from dptext.methods.files import STATEMENT, FolderKind, read_rows
@@ -272,7 +272,7 @@ def _judge_learned(statement: PrivacyStatement) -> Verdict:
     """Whether the noise that a statement of learned vectors names is enough for what this release promises itself."""
     people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
     fields: dict[str, Any] = {"stated": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
-    with speaks_of("noise"):
+    with describes("noise"):
         if "sigma" in statement.parameters:
             sigma, sensitivity = real_parameter(statement, "sigma"), real_parameter(statement, "sensitivity")
             return judge_gaussian(statement, sigma=sigma, sensitivity=sensitivity, **fields)

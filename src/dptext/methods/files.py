@@ -1,4 +1,4 @@
-"""The files and folders that are named to a report, an audit or an attack: what they are, and their rows."""
+"""Files and folders of reports, audits and attacks: their kinds and their rows."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def _holds_vectors(path: Path, vector: str | None) -> bool:
     return vector is not None and file_format(path).kind == ".parquet" and vector in _schema(path)
 
 
-def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
-    """Those of the wanted columns that the file has in its first row."""
+def columns_of(path: Path, *, text: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns, among these names, that the first row of a file has."""
     announced = file_format(path)
     if announced.kind == ".parquet":
         names = _schema(path)
-        return [entry for entry in wanted if entry in names]
+        return [column for column in columns if column in names]
     result = []
-    for entry in wanted if announced.format.has_columns else ():
+    for entry in columns if announced.format.has_columns else ():
         try:
             with closing(read_documents(path, text=text, keep=() if entry == text else (entry,))) as reader:
                 next(reader, None)
@@ -85,11 +85,11 @@ def count_rows(path: Path, *, text: str) -> int:
         return sum(len(block.texts) for block in reader.batches())
 
 
-def chosen_rows(count: int, most: int, bits: RandomBits) -> Chosen:
-    """(n,) all rows, or as many as asked for at random, ascending."""
-    if count <= most:
+def chosen_rows(count: int, maximum: int, bits: RandomBits) -> Chosen:
+    """Return all row numbers, or a random sample of this size, in ascending order."""
+    if count <= maximum:
         return np.arange(count)
-    return np.sort(np.argsort(bits.integers(count), kind="stable")[:most])
+    return np.sort(np.argsort(bits.integers(count), kind="stable")[:maximum])
 
 
 def read_rows(
@@ -108,8 +108,8 @@ def read_rows(
         for row, value in zip(rows.chosen, column, strict=True):
             if value is None or value != value or isinstance(value, list | dict):
                 raise DataError(
-                    f"{path.name}, row {row + 1}: expected a value in the column {name!r}, the row has none: leave "
-                    "such rows out before the release, or do not name the column"
+                    f"{path.name}, row {row + 1}: the column {name!r} has no value: leave such rows out before the "
+                    "release, or do not name the column"
                 )
     return rows if user is None else replace(rows, people=[str(entry) for entry in rows.columns[user]])
 
@@ -139,15 +139,15 @@ def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Seque
 
     blocks, start = [], 0
     for block in vector_batches(path, vector):
-        here = slice(None) if chosen is None else chosen[(chosen >= start) & (chosen < start + len(block))] - start
-        blocks.append(block[here])
+        part = slice(None) if chosen is None else chosen[(chosen >= start) & (chosen < start + len(block))] - start
+        blocks.append(block[part])
         start += len(block)
     kept = np.arange(start) if chosen is None else chosen
     names = _schema(path) if columns else []
     for name in columns:
         if name not in names:
-            there = describe_columns(name, names, sure=True)
-            raise DataError(f"{path.name}: expected a column {name!r}, the file has {there}; name the right column")
+            known = describe_columns(name, names, sure=True)
+            raise DataError(f"{path.name}: expected a column {name!r}, the file has {known}; name the right column")
     table = ParquetFile(path).read(columns=list(columns)) if columns else None
     values = {name: [] if table is None else table.column(name).take(kept).to_pylist() for name in columns}
     return Rows(kept, [], np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32), values)
@@ -170,19 +170,19 @@ def _schema(path: Path) -> list[str]:
 
 
 class FolderKind(StrEnum):
-    """Kinds of folders; the value of those that announce themselves is what they call their format."""
+    """Kinds of folders; a value is the format in the folder's configuration, if it has one."""
 
     VECTORS = "dptext-vectors"
     DESCRIPTION = "dptext-text-distribution"
     BANK = "dptext-text-bank"
     DEVICE = "dptext-device-encoder"
-    ONE_FILE = "parts of one private file, its statement beside the folder"
-    FILES = "private files, each with its statement"
+    ONE_FILE = "parts of one private file"
+    FILES = "private files with statements"
     OTHER = "something else"
 
 
 def folder_kind(folder: Path) -> FolderKind:
-    """What a folder is; nothing but the configuration and the names in it is looked at."""
+    """Return the kind of a folder, from its configuration and the names of its files."""
     with suppress(StorageError, OSError):
         if folder.name and statement_path(folder).exists():
             return FolderKind.ONE_FILE
@@ -196,7 +196,7 @@ def folder_kind(folder: Path) -> FolderKind:
 
 
 def private_files(folder: Path) -> list[Path]:
-    """What lies in a folder with a statement beside it, by name; nothing of folders in it."""
+    """Return the files of a folder that have a statement, sorted by name."""
     try:
         return sorted(path for path in folder.iterdir() if statement_path(path).is_file())
     except OSError as error:
@@ -205,25 +205,23 @@ def private_files(folder: Path) -> list[Path]:
 
 _NO_REPORT = {
     FolderKind.DESCRIPTION: (
-        "{name} is a description: a report is about a corpus that was made from it (dptext audit {name} checks the "
-        "description itself)"
+        "{name} is a description: make a report about a corpus sampled from it, or run `dptext audit {name}`"
     ),
     FolderKind.VECTORS: (
-        "{name} holds vectors of words, and a report is about texts or vectors of texts, row by row. Its card is its "
-        "README.md; dptext audit {name} checks the promise, and dptext attack membership {name} says what an attacker "
-        "gets"
+        "{name} holds word vectors, and a report is about texts or vectors of texts: run `dptext audit {name}` and "
+        "`dptext attack membership {name}`"
     ),
     FolderKind.BANK: (
-        "{name} is a bank of public texts: a report is about what was made with it (dptext report PRIVATE --bank "
-        "{name} -o page.html)"
+        "{name} is a bank of public texts, which has no guarantee: name a release made with it "
+        "(dptext report PRIVATE --bank {name}, dptext audit PRIVATE --bank {name})"
     ),
     FolderKind.DEVICE: (
-        "{name} is an encoder for devices: a report is about the vectors that it made (dptext report OUT.parquet -o "
-        "page.html); dptext audit {name} checks its promise"
+        "{name} is an encoder for devices: make a report about the vectors that it made, or run `dptext audit {name}`"
     ),
+    FolderKind.FILES: "{name} holds several private files, and a report is about one: name one of them",
     FolderKind.OTHER: (
-        "{name} is no folder that dptext wrote, and no file in it has a statement (….privacy.json) beside it: name a "
-        "private file, or a folder of vectors, a description or an encoder"
+        "{name} is no folder of dptext, and no file in it has a statement (….privacy.json): name a private file, or a "
+        "folder of vectors, a description or an encoder"
     ),
 }
 
@@ -231,28 +229,3 @@ _NO_REPORT = {
 def no_report(folder: Path, kind: FolderKind) -> str:
     """Return why there is no report about a folder of this kind, and what to run instead."""
     return _NO_REPORT[kind].format(name=folder.name or str(folder))
-
-
-def other_than_audited(folder: Path, kind: FolderKind) -> str:
-    """Why there is nothing to audit in a folder of this kind, and what to run instead."""
-    name = folder.name or str(folder)
-    if kind is FolderKind.BANK:
-        return (
-            f"{name} is a bank of public texts, which has no guarantee. Audit a release made with it: "
-            f"dptext audit PRIVATE --bank {name}"
-        )
-    return no_report(folder, FolderKind.OTHER)
-
-
-def other_than_reported(folder: Path, kind: FolderKind) -> str | None:
-    """Why there is no report about a folder of this kind, and what to run instead; None: there is one."""
-    if kind is FolderKind.ONE_FILE:
-        return None
-    name = folder.name or str(folder)
-    if kind is FolderKind.FILES:
-        files = private_files(folder)
-        return (
-            f"{name} holds {len(files):,} private file{'s' * (len(files) > 1)}, and a report is about one: dptext "
-            f"report {folder / files[0].name} -o page.html"
-        )
-    return no_report(folder, kind)

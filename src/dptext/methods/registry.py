@@ -14,7 +14,7 @@ from dptext.methods.attacks import ROW_ATTACKS, AttackInputs, AttackResult
 from dptext.methods.bank import Bank
 from dptext.methods.base import Method, ReleaseFiles
 from dptext.methods.embeddings import Embeddings
-from dptext.methods.files import STATEMENT, folder_kind, other_than_audited, private_files
+from dptext.methods.files import STATEMENT, folder_kind, no_report, private_files
 from dptext.methods.synthesis import Synthesis
 from dptext.methods.vectors import Vectors
 from dptext.methods.words import Words
@@ -159,7 +159,7 @@ def releases_in(path: Path) -> list[Path]:
         return []
     files = private_files(folder)
     if not files:
-        raise ParameterError(other_than_audited(folder, folder_kind(folder)))
+        raise ParameterError(no_report(folder, folder_kind(folder)))
     return files
 
 

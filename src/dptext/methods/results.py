@@ -1,4 +1,4 @@
-"""Results on a page: plain values, and the grade and sign of a number beside its chance level.
+"""Results of a report: data classes, and the grade and sign of a number compared with its chance level.
 
 Derivation: docs/howto/report.md#reports-grades
 """
@@ -17,11 +17,11 @@ from dptext.intervals import Estimate
 NEAR, HALF, NEARLY = 0.1, 0.5, 0.9
 """Advantages at which grades change."""
 _TIMES = 20.0
-"""This multiple of the chance level is about the most that a guarantee of 3 nats allows."""
+"""A guarantee of 3 nats allows about this multiple of the chance level."""
 
 
 class Grade(IntEnum):
-    """How far a number lies above its chance level; ordered."""
+    """Distance of a number above its chance level; ordered."""
 
     GUESS = 0
     UNCLEAR = 1
@@ -32,7 +32,7 @@ class Grade(IntEnum):
 
     @property
     def is_shown(self) -> bool:
-        """Whether chance is excluded: the interval lies above the baseline."""
+        """Return whether chance is excluded: the interval lies above the baseline."""
         return self >= Grade.LITTLE
 
 
@@ -42,7 +42,7 @@ def advantage(value: float, baseline: float, *, best: float = 1.0) -> float:
 
 
 def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
-    """Return the grade of a number beside its baseline. No other code decides one."""
+    """Return the grade of a number compared with its baseline; the only place that decides it."""
     low, high = sorted(advantage(entry, baseline, best=best) for entry in (score.low, score.high))
     number = advantage(score.value, baseline, best=best)
     if low <= 0:
@@ -53,11 +53,11 @@ def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
 
 
 Of = Literal["attacker", "allowed", "model", "control"]
-"""An attack, one within what the guarantee allows, a model that is to be useful, an attack on original texts."""
+"""An attack, an attack within the bound of the guarantee, a useful model, an attack on original texts."""
 
 
 def sign(grade: Grade, of: Of) -> bool | None:
-    """Return whether a grade is good news; None: neither. No other code decides it."""
+    """Return whether a grade is good news; None: neither. The only place that decides it."""
     if of == "control" or grade in (Grade.UNCLEAR, Grade.LITTLE):
         return None
     if of == "model":
@@ -66,8 +66,8 @@ def sign(grade: Grade, of: Of) -> bool | None:
 
 
 @dataclass(frozen=True)
-class Stayed:
-    """How many strings of one kind (names, addresses, numbers) stand in the release as in the original rows."""
+class KeptPieces:
+    """Strings of one kind (names, addresses, numbers) in the original rows, and how many the release still contains."""
 
     kind: str
     pieces: int
@@ -81,10 +81,10 @@ class Measurement:
 
     Attributes:
         texts: number of texts that the model was trained on.
-        lead: how much more often the model trained on the corpus is right, on the same texts.
+        lead: difference in accuracy of the model trained on the corpus, on the same texts.
     """
 
-    what: str
+    name: str
     measure: str
     score: Estimate
     baseline: float
@@ -98,9 +98,9 @@ class Measurement:
     lead: Estimate | None = None
 
     @classmethod
-    def of(cls, found: Measured, **more: Any) -> Measurement:
-        values = {name: getattr(found, name) for name in ("measure", "score", "baseline", "baseline_name", "gain")}
-        return cls(**values, **more)
+    def of(cls, measured: Measured, **fields: Any) -> Measurement:
+        values = {name: getattr(measured, name) for name in ("measure", "score", "baseline", "baseline_name", "gain")}
+        return cls(**values, **fields)
 
     @property
     def grade(self) -> Grade:
@@ -123,9 +123,9 @@ class Measurement:
 class GroupGap:
     """Largest gap between the groups that one model serves."""
 
-    words: str
+    sentence: str
     gap: Estimate
-    release_statement: bool = True
+    is_for_release: bool = True
     owner_only: bool = False
 
     @property
@@ -169,7 +169,7 @@ class LabelOfCorpus:
 class Spread:
     """One measure of the variety of texts."""
 
-    what: str
+    name: str
     corpus: str = ""
     pool: str = ""
     real: str = ""
@@ -190,7 +190,7 @@ class Corpus:
 
     @property
     def has_owner_numbers(self) -> bool:
-        """Whether original texts had a part in any number."""
+        """Return whether any number was computed from original texts."""
         return (
             self.owner_picture
             or any(label.real is not None for label in self.labels)
@@ -200,15 +200,25 @@ class Corpus:
 
 @dataclass(frozen=True, kw_only=True)
 class Relinking:
+    """Success of linking a text to one of several people.
+
+    Attributes:
+        people: how many there are.
+        parts: sentences per document.
+        exact: success for public texts; None: not computed.
+        maximum: bound for any texts.
+        pure: bound for any mechanism with this epsilon.
+    """
+
     people: int
     parts: int
     exact: float | None
-    most: float
+    maximum: float
     pure: float
 
 
 def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
-    """The first number of each attack, which says how often the attacker was right; the others say it in other ways."""
+    """Return the first number of each attack, its success rate; the others measure it in other ways."""
     first: dict[str, AttackScore] = {}
     for score in scores:
         first.setdefault(score.attack, score)

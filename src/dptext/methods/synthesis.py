@@ -29,8 +29,8 @@ from dptext.methods.base import (
 from dptext.methods.corpus import CorpusExamination
 from dptext.methods.corpus_checks import check_corpus, check_description, description_folder
 from dptext.methods.data import quote
+from dptext.methods.examination import ReportConfig
 from dptext.methods.files import STATEMENT, FolderKind
-from dptext.methods.findings import ReportConfig
 from dptext.methods.previewers import DELTA, CorpusPreviewer
 from dptext.methods.public_texts import PREVIEWED
 from dptext.methods.questions import LABELS, NEW

@@ -26,10 +26,10 @@ from dptext.methods.base import (
     ReleaseFiles,
     label_caveats,
 )
-from dptext.methods.checks import FILES_AGREE, Check, check_digest, check_guarantee, speaks_of, whole_parameter
+from dptext.methods.checks import FILES_AGREE, Check, check_digest, check_guarantee, describes, whole_parameter
 from dptext.methods.files import STATEMENT, FolderKind, Rows
 from dptext.methods.previewers import DELTA, VectorPreviewer
-from dptext.methods.row_report import NO_ENCODER, RowExamination
+from dptext.methods.row_examination import NO_ENCODER, RowExamination
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import fit_bound
@@ -69,9 +69,9 @@ class VectorExamination(RowExamination):
     """Private vectors, of a randomizer."""
 
     def audit(self) -> Audit:
-        return Vectors().check(self.asked.files(self.data, self.statement))
+        return Vectors().check(self.config.files(self.data, self.statement))
 
-    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002  it takes the encoder
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002
         self.notes.append(NO_ENCODER)
 
 
@@ -153,7 +153,7 @@ def _caveats(case: AdviceInput) -> Iterator[Caveat]:
 
 def _check_file(files: ReleaseFiles) -> list[Check]:
     checks = check_digest(files.statement, files.data)
-    if checks[0].held is not None:
+    if checks[0].passed is not None:
         width = whole_parameter(files.statement, "width")
         count = wrong = 0
         for vectors in vectors_in(files.data):
@@ -171,7 +171,7 @@ def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Che
     dimension = whole_parameter(statement, "dimension")
     if dimension > _MOST_NUMBERS:
         raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
-    with speaks_of("a randomizer"):
+    with describes("a randomizer"):
         repeated = randomizer.statement(dimension)
     follows = check_guarantee(statement, repeated, apart_from=_NO_CONSTANTS)
     # the claim is that of the file: the parameters may say more than they keep

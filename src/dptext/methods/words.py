@@ -20,7 +20,6 @@ from dptext.attacks import (
     sequence_likelihoods,
 )
 from dptext.audits.mechanisms import audit
-from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability, zipf_weights
 from dptext.calibration.outcomes import distributions_of
 from dptext.errors import DataError, ParameterError
@@ -39,7 +38,7 @@ from dptext.methods.base import (
 from dptext.methods.checks import Check, check_digest, check_guarantee, restate
 from dptext.methods.files import Rows
 from dptext.methods.previewers import WordPreviewer
-from dptext.methods.row_report import NO_ENCODER, RowExamination, samples_of
+from dptext.methods.row_examination import NO_ENCODER, RowExamination, sample_pairs
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import placeholders_of, public_form
@@ -61,18 +60,17 @@ _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes 
 
 
 class WordExamination(RowExamination):
-    """Private texts, of a word mechanism."""
+    """Texts whose words a mechanism replaced."""
 
-    def look(self) -> tuple[list[Check], Verdict]:
-        self._mechanism = mechanism_from_statement(self.statement, vectors=self.asked.vectors)
-        result = super().look()
-        self.samples = samples_of(public_form(self._mechanism, self.statement))
+    def run(self) -> None:
+        self._mechanism = mechanism_from_statement(self.statement, vectors=self.config.vectors)
+        super().run()
+        self.samples = sample_pairs(public_form(self._mechanism, self.statement))
         self.stays = deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
-        return result
 
     def audit(self) -> Audit:
         self.attacks += expect_recovery(self._mechanism)
-        return check_words(self.asked.files(self.data, self.statement), self._mechanism)
+        return check_words(self.config.files(self.data, self.statement), self._mechanism)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
         if raw.vectors is not None or rows.vectors is not None:
@@ -81,12 +79,12 @@ class WordExamination(RowExamination):
         before = self._compare(rows, raw, self._mechanism, PLACEHOLDERS)
         if before is None:
             return
-        self.owner_attacks += link(before, rows, seed=self.asked.seed)
+        self.owner_attacks += link(before, rows, seed=self.config.seed)
         if not is_its_data:
-            self.notes.append("Word recovery was not tried: the file is not the one that its statement speaks of.")
+            self.notes.append("Word recovery was not tried: the file does not match its statement.")
             return
         self.say("Recovering words ...")
-        scores, note = recover(before, rows, self._mechanism, self.data, seed=self.asked.seed)
+        scores, note = recover(before, rows, self._mechanism, self.data, seed=self.config.seed)
         self.owner_attacks += scores
         self.notes += [note] if note else []
 
@@ -138,7 +136,7 @@ def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
     """Check that every word can come from the mechanism, and audit the mechanism."""
     statement = files.statement
     checks = check_digest(statement, files.data)
-    if checks[0].held is not None:
+    if checks[0].passed is not None:
         known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(statement)
         documents = foreign = 0
         for document in read_documents(files.parts, text=files.text):
@@ -154,7 +152,7 @@ def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
 
 
 def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], Any] | None:
-    """Rows of the vocabulary -> the distributions they are replaced from; None where these have no formula."""
+    """Return the output distributions of vocabulary rows as a function; None if they have no formula."""
     distributions = distributions_of(mechanism)
     if distributions is None:
         return None
@@ -165,7 +163,7 @@ def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], An
 def aligned(
     before: Rows, after: Rows, mechanism: WordMechanism, private: Path, *, by_row: bool = False
 ) -> tuple[list[int], list[int], list[Any]]:
-    """(original words, private words, whose each is) of all rows, words as rows of the vocabulary."""
+    """Return the original words, the private words and their owners, words as rows of the vocabulary."""
     aligner = Aligner(mechanism)
     true: list[int] = []
     observed: list[int] = []
@@ -186,8 +184,8 @@ def aligned(
     return true, observed, owners
 
 
-def link_by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[AttackScore]:
-    """The attacker who looks at the layout only, which no word mechanism hides."""
+def link_by_layout(before: Rows, after: Rows, options: dict[str, Any]) -> list[AttackScore]:
+    """Link rows by their layout, which no word mechanism hides."""
     codes: dict[str, int] = {}
     first, second = (
         np.array([codes.setdefault(visible(text or ""), len(codes)) for text in side.texts])
@@ -197,14 +195,14 @@ def link_by_layout(before: Rows, after: Rows, how: dict[str, Any]) -> list[Attac
         lambda start, stop: (second[start:stop, None] == first).astype(np.int8),
         shape=(second.size, first.size),
         attack="linkage (layout alone)",
-        **how,
+        **options,
     )
 
 
 def link_by_likelihood(
-    before: Rows, after: Rows, mechanism: WordMechanism, private: Path, how: dict[str, Any]
+    before: Rows, after: Rows, mechanism: WordMechanism, private: Path, options: dict[str, Any]
 ) -> list[AttackScore] | None:
-    """The attacker who knows the mechanism and compares likelihoods; None where what it draws from has no formula."""
+    """Link rows by likelihood under the mechanism; None if its distributions have no formula."""
     channel = channel_of(mechanism)
     if channel is None:
         return None
@@ -214,11 +212,11 @@ def link_by_likelihood(
         np.split(np.asarray(entry, dtype=np.int64), np.searchsorted(owners, rows[1:])) for entry in (true, observed)
     )
     pairs, shape = sequence_likelihoods(original, out, channel, inputs=len(mechanism.vectors))
-    return linkage_of_scores(pairs, shape=shape, attack="linkage (likelihood)", **how)
+    return linkage_of_scores(pairs, shape=shape, attack="linkage (likelihood)", **options)
 
 
 def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
-    """Rows linked to their originals by the layout alone, and by the words that both share."""
+    """Link rows to their originals by layout, and by shared words."""
     fields: dict[str, Any] = {"people": before.people, "seed": seed}
     by_words = linkage(before.texts, after.texts, **fields)
     return [
@@ -228,7 +226,7 @@ def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
 
 
 def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
-    """The best possible attacker on words as frequent as in general: exact, and no text has a part in it."""
+    """Return the exact success of the best possible attack on words with public frequencies, without any text."""
     channel = channel_of(mechanism)
     size = len(mechanism.vectors)
     if channel is None or size > _ALL_CHANNELS:
@@ -246,7 +244,7 @@ def recover(
     seed: int,
     largest: int | None = _ALL_CHANNELS,
 ) -> tuple[list[AttackScore], str]:
-    """Words recovered by the best possible attacker and by a simple one; and why one was left out, if so."""
+    """Recover words by the best possible attack and by a simple one; return the scores, and why one was left out."""
     true, observed, owners = aligned(before, after, mechanism, private)
     if len(set(owners)) < 2:
         return [], "Word recovery was not tried: it needs words of at least two rows (or people)."
@@ -256,11 +254,10 @@ def recover(
     channel = channel_of(mechanism)
     if channel is None:
         return scores, (
-            f"What {mechanism.name} draws from has no formula: the best attacker, who would learn it from draws, was "
-            "not tried."
+            f"The distributions of {mechanism.name} have no formula: the best possible recovery was not tried."
         )
     if largest is not None and len(prior) > largest:
-        return scores, "The best possible recovery of words was not tried: the vocabulary is too large for a page."
+        return scores, "The best possible recovery of words was not tried: the vocabulary is too large."
     return [bayes_recovery(channel, prior, true, observed, people=owners), *scores], ""
 
 

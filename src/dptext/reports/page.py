@@ -1,4 +1,4 @@
-"""One self-contained HTML page and a Markdown card: promise, audit, attacks, use and fairness of one release."""
+"""The page (HTML) and the card (Markdown) about one release: guarantee, audit, attacks, utility and fairness."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dptext.audits.verdict import Verdict
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.methods.checks import Check
-from dptext.methods.findings import Picture
+from dptext.methods.examination import Picture
 from dptext.methods.results import (
     Corpus,
     Grade,
     GroupGap,
     KeptColumn,
+    KeptPieces,
     Measurement,
     Of,
     Relinking,
     Sample,
-    Stayed,
     grade,
     main_scores,
     sign,
@@ -55,34 +55,32 @@ from dptext.words.replacing import PLACEHOLDERS
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Report(ReprMixin):
-    """Everything that one page says. Frozen; `html` and `card` only put it into words.
+    """The contents of one page.
 
     Attributes:
         title: of the page.
-        statement: what was promised.
-        checks: what was checked of the file.
-        verdicts: audits of the promise.
-        attacks: what an adversary got from what was released.
-        owner_attacks: what one got, measured with the original texts: the promise does not cover these numbers.
-        controls: the same attackers on original texts, where they should succeed: an attack that fails there too says
-            nothing.
-        limits: what the noise of a description allows an attack on who is in it on average, by measure.
-        relinking: how often a text is given back to its author, of several numbers of people.
-        utility: what the release is still good for.
-        fairness: how good it is for each group.
-        gaps: how far groups lie apart, for one model or several.
+        statement: the privacy statement.
+        checks: checks of the file against the statement.
+        verdicts: audits of the guarantee.
+        attacks: success of attacks on the release.
+        owner_attacks: success of attacks measured with the original texts, which the guarantee does not cover.
+        controls: the same attacks on original texts: an attack that fails there as well is not informative.
+        limits: bounds that the noise of a description sets on membership attacks, by measure.
+        relinking: success of linking a text to one of several people.
+        utility: utility of the release.
+        fairness: utility for each group.
+        gaps: largest gap between groups, for one model or several.
         samples: public or synthetic texts, before and after.
-        stays: the share of words that stay as they are, at public frequencies; None where no words came out.
-        corpus: what a synthetic corpus holds; None: the release is none.
+        stays: share of words that stay unchanged, at public frequencies; None: no word mechanism.
+        corpus: contents of a synthetic corpus; None: no corpus.
         pictures: of the sections "audit", "attacks", "utility" and "spread".
         figures: further pictures.
-        command: what makes the page again; a card shows it without folders and without the name of the original.
+        command: the command that makes the page again; a card shows it without folders and the original file.
         notes: sentences for the reader.
-        identifying: kept columns that look like identifiers: the release itself shows them.
-        unchanged: of how many original texts that were looked at how many came out as they were, (unchanged, all), for
-            their owner; None: they were not compared.
-        stayed: what of the originals looks like names, addresses or numbers, and stayed; for the owner alone.
-        at_home: columns that were asked for and that the release does not hold: a card names none of them.
+        identifying: kept columns that look like identifiers.
+        unchanged: (unchanged, compared) original texts, for their owner; None: not compared.
+        kept_pieces: names, addresses and numbers of the originals that remain, for their owner.
+        unpublished_columns: columns that the release does not contain: a card names none of them.
     """
 
     title: str
@@ -106,8 +104,8 @@ class Report(ReprMixin):
     notes: Sequence[str] = field(default=())
     identifying: Sequence[KeptColumn] = ()
     unchanged: tuple[int, int] | None = None
-    unchanged_pieces: Sequence[Stayed] = ()
-    at_home: Sequence[str] = ()
+    kept_pieces: Sequence[KeptPieces] = ()
+    unpublished_columns: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for caption, picture in (*self.figures, *self.pictures.values()):
@@ -116,17 +114,17 @@ class Report(ReprMixin):
 
     @property
     def refuted(self) -> bool:
-        """Whether a check failed, or an audit showed the promise to be false."""
-        return any(verdict.refuted for verdict in self.verdicts) or any(check.held is False for check in self.checks)
+        """Return whether a check failed or an audit refuted the guarantee."""
+        return any(verdict.refuted for verdict in self.verdicts) or any(check.passed is False for check in self.checks)
 
     @property
     def noise_agrees(self) -> bool:
-        """Whether the noise of the release was compared with the original texts, and agrees with the statement."""
-        return any(check.owner_only and check.held for check in self.checks)
+        """Return whether the noise was compared with the original texts and agrees with the statement."""
+        return any(check.owner_only and check.passed for check in self.checks)
 
     @property
     def has_owner_numbers(self) -> bool:
-        """Whether original texts had a part in any number."""
+        """Return whether any number was computed from original texts."""
         measured: list[Check | Measurement] = [*self.checks, *self.utility, *self.fairness]
         of_corpus = self.corpus is not None and self.corpus.has_owner_numbers
         return bool(
@@ -134,12 +132,12 @@ class Report(ReprMixin):
             or self.controls
             or of_corpus
             or self.unchanged is not None
-            or self.unchanged_pieces
+            or self.kept_pieces
             or any(entry.owner_only for entry in measured)
         )
 
     def shared(self) -> Report:
-        """What of it may be shared: all that original texts had no part in, and nothing else."""
+        """Return the part that may be shared: everything that was computed without original texts."""
         corpus = self.corpus
         if corpus is not None:
             corpus = replace(
@@ -151,7 +149,7 @@ class Report(ReprMixin):
         return replace(
             self,
             checks=[
-                replace(check, seen=_OWNER) if check.owner_only else check for check in self.checks if check.is_shared
+                replace(check, detail=_OWNER) if check.owner_only else check for check in self.checks if check.is_shared
             ],
             owner_attacks=(),
             controls=(),
@@ -161,11 +159,11 @@ class Report(ReprMixin):
             corpus=corpus,
             pictures={},
             figures=(),
-            command=_to_share(self.command, self.at_home),
+            command=_to_share(self.command, self.unpublished_columns),
             notes=(),
             unchanged=None,
-            unchanged_pieces=(),
-            at_home=(),
+            kept_pieces=(),
+            unpublished_columns=(),
         )
 
     def html(self) -> str:
@@ -184,8 +182,8 @@ class Report(ReprMixin):
                 for score in main_scores(self.controls)
             ],
             bank=is_bank_statement(self.statement),
-            utility=[_row(entry, entry.what, entry.grade, "model", entry.owner_only) for entry in self.utility],
-            fairness=[_row(entry, entry.what, entry.grade, "model", entry.owner_only) for entry in self.fairness],
+            utility=[_row(entry, entry.name, entry.grade, "model", entry.owner_only) for entry in self.utility],
+            fairness=[_row(entry, entry.name, entry.grade, "model", entry.owner_only) for entry in self.fairness],
             explanation=explanation_html(self.statement),
             verdict_sign=self._sign,
             base64=lambda picture: base64.b64encode(picture).decode(),
@@ -210,8 +208,8 @@ class Report(ReprMixin):
             statement=self.statement,
             samples=shared.samples,
             attacks=[(attack.attack, attack) for attack in shared.attacks],
-            utility=[(entry.what, entry) for entry in shared.utility],
-            fairness=[(entry.what, entry) for entry in shared.fairness],
+            utility=[(entry.name, entry) for entry in shared.utility],
+            fairness=[(entry.name, entry) for entry in shared.fairness],
             fence="`" * (2 + max(map(len, re.findall("`+", shared.command)), default=1)),  # longer than any in a name
             **_shared_values(shared, recommendation(shared, to_recipient=True)),
         )
@@ -236,7 +234,7 @@ _OWNER = "measured with the original texts"
 _COLUMNS = ("--label", "--attribute", "--group", "--user")
 
 
-def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
+def _to_share(command: str, unpublished_columns: Sequence[str] = ()) -> str:
     try:
         words = iter(shlex.split(command))
     except ValueError:
@@ -249,9 +247,9 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
             if not equals:
                 next(words, None)
             continue
-        if option in _COLUMNS and at_home:
+        if option in _COLUMNS and unpublished_columns:
             value = value if equals else next(words, "")
-            if value in at_home:
+            if value in unpublished_columns:
                 dropped.add(option)
             else:
                 kept += [option, value]
@@ -266,7 +264,7 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
 
 
 def _shared_values(report: Report, recommended: Recommendation) -> dict[str, Any]:
-    """Return what page and card show alike."""
+    """Return the values that page and card share."""
     result = answers(report)
     kept = next(entry.good for entry in result["guarantee"] if entry.topic == "held")
     levels = {
@@ -288,7 +286,7 @@ def _shared_values(report: Report, recommended: Recommendation) -> dict[str, Any
 
 
 def _row(result: AttackScore | Measurement, name: str, grade: Grade, of: Of, owner_only: bool) -> dict[str, Any]:
-    """Return a result beside its baseline, as the tables of the page show it."""
+    """Return a row of a result table."""
     visible = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
     is_lower = isinstance(result, Measurement) and result.lower_is_better
     is_rival = isinstance(result, Measurement) and result.is_rival

@@ -1,4 +1,4 @@
-"""Levels, grades and numbers behind the sentences of a page, and its recommendation. The sentences are templates."""
+"""Levels, grades and numbers of the answers and the recommendation; the sentences are in templates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
+from dptext.intervals import Estimate
 from dptext.methods.results import Grade, Of, grade, main_scores, sign
 from dptext.privacy.wording import (
     Strength,
@@ -48,7 +49,7 @@ def answers(report: Report) -> dict[str, list[Answer]]:
 
 
 def _answer(section: str, topic: str, good: bool | None, *, owner_only: bool = False, **values: Any) -> Answer:
-    values |= {"topic": topic, "as_percent": as_percent}
+    values |= {"topic": topic, "out_of_100": out_of_100}
     question, *words = paragraphs(f"reports/templates/{section}.txt", **values)
     return Answer(topic, question, " ".join(words), good, owner_only)
 
@@ -68,8 +69,8 @@ def is_uncompared(verdict: Verdict) -> bool:
     return verdict.outcome is Outcome.EXACT and verdict.draws is None
 
 
-def as_percent(value: float) -> str:
-    """Return a share as a number of 100."""
+def out_of_100(value: float) -> str:
+    """Return a share as a number out of 100; rounding never makes it 0 or 100."""
     count = 100 * value
     return "fewer than 1" if 0 < count < 1 else "more than 99" if 99 < count < 100 else f"{count:.0f}"
 
@@ -133,8 +134,8 @@ def _attacks(report: Report) -> list[Answer]:
         result.append(_attack(report, kind, own_scores, owner_only=kind in owners))
     bank, protects = is_bank_statement(report.statement), Strength.for_statement(report.statement) is Strength.PROTECTS
     unchanged = report.unchanged[0] if report.unchanged else 0
-    still = sum(entry.whole + entry.part for entry in report.unchanged_pieces)
-    for topic, counts, seen in ("unchanged", report.unchanged, unchanged), ("stayed", report.unchanged_pieces, still):
+    remaining = sum(entry.whole + entry.part for entry in report.kept_pieces)
+    for topic, counts, seen in ("unchanged", report.unchanged, unchanged), ("kept", report.kept_pieces, remaining):
         if counts:
             good = True if not seen else None if protects or bank else False
             values: dict[str, Any] = {"counts": counts, "seen": seen, "bank": bank, "protects": protects}
@@ -160,39 +161,55 @@ def _attack(report: Report, kind: str, scores: Sequence[AttackScore], *, owner_o
 def _utility(report: Report) -> list[Answer]:
     result = []
     if report.utility:
-        own_scores, *others = report.utility
+        main, *others = report.utility
         owner = any(entry.owner_only for entry in report.utility)
-        rivals = sorted((entry for entry in others if entry.is_rival), key=lambda each: -each.score.value)
-        original = [entry for entry in others if entry.what.startswith("trained on original")]
-        learned = [entry for entry in report.utility if entry.what.startswith("trained on the corpus")]
+        rivals = sorted((entry for entry in others if entry.is_rival), key=lambda rival: -rival.score.value)
+        original = [entry for entry in others if entry.name.startswith("trained on original")]
+        learned = [entry for entry in report.utility if entry.name.startswith("trained on the corpus")]
         pairs = (
             (learned_score, other)
             for learned_score in learned
             for other in original
             if learned_score.texts == other.texts
         )
-        values: dict[str, Any] = {"ours": own_scores, "rivals": rivals, "original": original, "corpus": report.corpus}
+        values: dict[str, Any] = {"ours": main, "rivals": rivals, "original": original, "corpus": report.corpus}
         values["pair"] = next(pairs, None)
-        result.append(_answer("utility", "use", sign(own_scores.grade, "model"), owner_only=owner, **values))
+        result.append(_answer("utility", "use", sign(main.grade, "model"), owner_only=owner, **values))
         for pool in rivals:
             if pool.lead is not None and pool.texts is not None:
-                equal = [rival for rival in rivals if rival.lead is not None and rival.lead.low <= 0]
+                equal = [rival for rival in rivals if rival.lead is not None and not _helps(rival.lead)]
                 good = None if pool in equal else True
-                result.append(_answer("utility", "selection", good, owner_only=True, pool=pool, equal=equal, **values))
+                result.append(
+                    _answer(
+                        "utility",
+                        "selection",
+                        good,
+                        owner_only=True,
+                        pool=pool,
+                        helps=_helps(pool.lead),
+                        equal=equal,
+                        **values,
+                    )
+                )
     if report.gaps:
-        ours_worst = max((gap.grade for gap in report.gaps if gap.release_statement), default=Grade.GUESS)
+        ours_worst = max((gap.grade for gap in report.gaps if gap.is_for_release), default=Grade.GUESS)
         good = {Grade.GUESS: True, Grade.UNCLEAR: None, Grade.LITTLE: None}.get(ours_worst, False)
-        original_gaps = [gap for gap in report.gaps if not gap.release_statement]
+        original_gaps = [gap for gap in report.gaps if not gap.is_for_release]
         owner = any(gap.owner_only for gap in report.gaps)
         result.append(_answer("utility", "groups", good, owner_only=owner, grade=ours_worst, original=original_gaps))
     return result
+
+
+def _helps(lead: Estimate) -> bool:
+    """Return whether a lead is above 0 at the low end of its interval, as printed in points with one digit."""
+    return round(100 * lead.low, 1) > 0
 
 
 # -- recommendation ----------------------------------------------------------------------------------------------
 
 
 class Decision(IntEnum):
-    """What to do with a release; a higher one is the more careful."""
+    """Advice about a release; a higher one is more careful."""
 
     HAND_ON = 0
     TO_SOME = 1
@@ -232,11 +249,11 @@ DECISIONS = {
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to do with a release, with the level and the attack success that decide it.
+    """Advice about a release, with the level and the attack success that decide it.
 
     Attributes:
         attack: topic of the answer about the attack that decides; empty if none was tried.
-        tested: whether something shows that the stated noise was drawn.
+        tested: whether the stated noise was verified.
     """
 
     decision: Decision
@@ -258,7 +275,7 @@ class Recommendation:
 
 
 def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendation:
-    """Look up what to do with a release: from its guarantee, its kept columns, and the success of attacks."""
+    """Return the advice that follows from the guarantee, the kept columns and the success of attacks."""
     statement, level = report.statement, _level(report)
     attribute, attack = (_worst(report, of_attributes=entry) for entry in (True, False))
     if _success(report, attribute) >= max(Success.CLEAR, _success(report, attack) + 1):
