@@ -171,10 +171,3 @@ def test_without_a_terminal_or_with_json_nothing_is_asked(notes, path):
     code, output = on_a_terminal(["advise", "notes.jsonl", "--json"], [], notes.parent, path)
     assert code == 0
     assert "Who receives it?" not in output
-
-
-def test_the_rows_themselves_are_no_public_texts(notes, run, tmp_path):
-    (tmp_path / "under another name.jsonl").symlink_to(notes)
-    code, _, err = run("advise", "notes.jsonl", "--public", "under another name.jsonl")
-    assert code == 2
-    assert "a file of the private rows" in err

@@ -46,18 +46,6 @@ def test_a_bank_of_documents_is_the_library_s(work, run):
     )
 
 
-def test_documents_are_cut_into_sentences(work, run):
-    code, out, err = run("bank", "pool.jsonl", "-o", "bank", "--sentences", "--json", *USED)
-    assert code == 0
-    bank = dptext.TextBank.load("bank")
-    assert list(bank.texts) == list(dict.fromkeys(part + "." for text in PUBLIC for part in text[:-1].split(". ")))
-    assert "Cut 9 documents into 18 sentences." in err
-    assert "Left out 7 repeated and 1 empty texts." in err
-    assert "Warning: --licence is missing" in err
-    result = json.loads(out)
-    assert (result["texts"], result["bank_sha256"], result["bank_texts"]) == (12, bank.fingerprint, 12)
-
-
 def test_how_near_texts_come_is_said_of_the_bank(work, run):
     _, out, _ = run("bank", "pool.jsonl", "-o", "bank", "--json", *USED)
     result = json.loads(out)["similarity"]

@@ -34,13 +34,6 @@ def test_on_a_terminal_only_a_yes_is_one(streams, answer, goes_on):
     assert messages.getvalue().startswith("Write it all the same? [y/N] ")
 
 
-@pytest.mark.parametrize("settings", [{"yes": True, "quiet": False}, {"yes": False, "quiet": True}])
-def test_yes_and_quiet_ask_nothing(streams, settings):
-    messages = streams(Terminal("n\n"), Terminal())
-    assert confirm("Go on?", **settings)
-    assert not messages.getvalue()
-
-
 @pytest.mark.parametrize(
     ("stdin", "stderr"), [(io.StringIO("n\n"), Terminal()), (Terminal("n\n"), io.StringIO()), (None, Terminal())]
 )

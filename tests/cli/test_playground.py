@@ -7,8 +7,6 @@ import sys
 import httpx
 import pytest
 
-from dptext.cli import main
-
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_prints_an_address_serves_and_stops(number):
@@ -21,13 +19,3 @@ def test_prints_an_address_serves_and_stops(number):
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "Stopped.\n")
-
-
-def test_refuses_what_it_cannot_do(capsys, monkeypatch):
-    assert main(["playground", "--port", "70000"]) == 2
-    assert "from 1024 to 65535, got 70000" in capsys.readouterr().err
-    assert main(["playground", "--host", "0.0.0.0"]) == 2
-    assert "--host" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert main(["playground"]) == 2
-    assert 'pip install "dptext[playground]"' in capsys.readouterr().err

@@ -126,20 +126,3 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(release, run, tmp_path,
     assert run("report", "out.jsonl", "-o", "page.html", "--force", "-q")[0] == 130
     assert (tmp_path / "page.html").read_text() == "mine"
     assert not list(tmp_path.glob(".*part*"))
-
-
-def test_all_missing_packages_are_named_at_once_before_any_work(release, run, monkeypatch):
-    import sys
-
-    def missing(*names):
-        with monkeypatch.context() as patch:
-            for name in names:
-                patch.setitem(sys.modules, name, None)
-            code, out, err = run("report", "out.jsonl", "-o", "page.html")
-        assert (code, out) == (2, "")
-        assert err.count("\n") == 1  # nothing was begun
-        return err
-
-    assert "needs the package 'scikit-learn'; install it with: pip install \"dptext[report]\"" in missing("sklearn")
-    err = missing("matplotlib.figure", "scipy.stats", "sklearn")
-    assert "'matplotlib', 'scipy', 'scikit-learn'; install them with: pip install \"dptext[report]\"" in err

@@ -152,17 +152,6 @@ def test_label_descriptions_that_do_not_fit_get_one_clear_line(synthesize, label
     assert not list(Path().glob("made*"))
 
 
-@pytest.mark.parametrize("labels", ["LABEL1,LABEL2", "drinks,LABEL2"])
-def test_placeholders_of_advise_are_refused(synthesize, labels):
-    for plan in ([], ["--plan", "--people", "9"]):
-        code, _, err = synthesize(*MADE, *plan, options=replace_labels(labels))
-        assert code == 2
-        assert "--labels LABEL1,LABEL2 is a placeholder" in err
-    code, _, err = synthesize(*MADE, "--licence", "LICENCE")
-    assert code == 2
-    assert "--licence LICENCE is a placeholder" in err
-
-
 def test_more_texts_of_an_earlier_description_for_nothing(synthesize, run):
     Ledger.create("book", epsilon=4, delta=1e-5)
     assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "10", "-q", "--ledger", "book")[0] == 0
@@ -293,14 +282,9 @@ def test_a_plan_predicts_accuracy_where_public_texts_have_labels(run, work):
     [
         (["in.jsonl", "-n", "5"], "--out OUT"),
         (["in.jsonl", "-o", "made.jsonl"], "--count N is required"),
-        (["-o", "made.jsonl", "-n", "5"], "IN is required"),
-        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--unit", "document"], "leave --user out"),
-        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--label", "stars"], "needs its public labels"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--label", "topic", "--labels", "a"], "names a column twice"),
-        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--delta", "0"], "delta"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5000"], "250"),
         (["in.jsonl", "-o", "in.jsonl", "-n", "5", "--force"], "IN"),
-        (["in.jsonl", "-o", "made.xyz", "-n", "5"], ".xyz"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--public", "in.jsonl"], "both a file of IN and of the public"),
     ],
 )
