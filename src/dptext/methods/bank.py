@@ -359,9 +359,9 @@ def _similarity(
 ) -> list[Measurement]:
     """Measure the similarity of outputs to their originals, in the features of the bank."""
     result = alike(rewriter, originals, private)
-    if len(np.unique(result.whose)) < 2:
+    if len(np.unique(result.owners)) < 2:
         return []
-    share = mean_of_people((1 + result.drawn) / 2, result.whose)  # a similarity lies between -1 and 1
+    share = mean_of_people((1 + result.output) / 2, result.owners)  # a similarity lies between -1 and 1
     text = replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1)
     expected = rewriter.bank.profile.expected(rewriter.size, rewriter.selection.epsilon)
     return [

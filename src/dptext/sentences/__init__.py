@@ -1,1 +1,1 @@
-"""Texts as texts of a public bank: sentence for sentence, or a document as a whole, under a pure local promise."""
+"""Sentence replacement: replace sentences or documents by texts of a public bank, with pure local DP."""

@@ -37,16 +37,16 @@ Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _STEPS, _QUERIES = 40, 256
-_RATE, _SLOWER = 4.0, 20.0  # of the steps, and after how many they are shorter
-_FARTHEST = 0.5  # that a logarithm of a floor moves in a step
-_BINS = 8192  # of similarities, in which the end of S(x) is sought: nothing but the choice of texts rests on it
+_RATE, _DECAY_STEPS = 4.0, 20.0  # step size and its decay
+_MAX_STEP = 0.5  # maximum change of a log weight per step
+_BINS = 8192  # histogram bins of similarities; they affect only the choice of texts
 _SCORES = 1 << 23
-_SEED = 2026  # public: equal banks are thinned alike
-_VARIETY = 2  # times as many texts as carry the weight: it costs hardly any similarity
+_SEED = 2026  # public, so that equal banks give equal selections
+_VARIETY = 2  # multiple of the effective number of texts; costs hardly any similarity
 
 
-def floors(vectors: npt.NDArray[np.float32], epsilon: float) -> Floats:
-    """(N,) the floors of the texts of a bank under which a draw is most similar to a public text."""
+def optimal_weights(vectors: npt.NDArray[np.float32], epsilon: float) -> Floats:
+    """Return (N,) minimum probabilities of the bank texts that make draws most similar to public texts."""
     count, ratio = len(vectors), math.exp(epsilon)
     inside = max(1.0, count / (1 + ratio))
     floor = np.full(count, 1 / (inside * ratio + count - inside))
@@ -54,17 +54,17 @@ def floors(vectors: npt.NDArray[np.float32], epsilon: float) -> Floats:
     bits = RandomBits(seed=_SEED)
     for step in range(_STEPS):
         queries = bits.below(np.full(min(_QUERIES, count), count, dtype=np.uint64)).astype(np.int64)
-        gain = _gradient(vectors, queries, floor, ratio) * _RATE / math.sqrt(1 + step / _SLOWER)
-        floor *= np.exp(np.clip(gain, -_FARTHEST, _FARTHEST))
+        gain = _gradient(vectors, queries, floor, ratio) * _RATE / math.sqrt(1 + step / _DECAY_STEPS)
+        floor *= np.exp(np.clip(gain, -_MAX_STEP, _MAX_STEP))
         mass = float(floor.sum())
-        floor *= min(max(mass, 1.05 / ratio), 0.999) / mass  # S(x) holds something, and not everything
+        floor *= min(max(mass, 1.05 / ratio), 0.999) / mass  # S(x) is neither empty nor the whole bank
         if step >= _STEPS // 2:
             total += floor
     return total / (_STEPS - _STEPS // 2)
 
 
-def usual_size(floor: Floats) -> int:
-    """How many texts to keep: twice as many as carry the weight (the exponential of the entropy of their floors)."""
+def default_size(floor: Floats) -> int:
+    """Return the number of texts to keep: twice the effective number (exponential of the entropy of the weights)."""
     share = floor / floor.sum()
     return min(len(floor), math.ceil(_VARIETY * math.exp(-float((share * np.log(share)).sum()))))
 
@@ -81,26 +81,26 @@ def _gradient(vectors: npt.NDArray[np.float32], queries: Rows, floor: Floats, ra
         scores[np.arange(len(part)), part] = -1.0
         sums = np.zeros(len(vectors))
         for score in scores:
-            above = score - _end(score, floor, mass)
+            above = score - _set_boundary(score, floor, mass)
             sums += np.where(above > 0, ratio * above, above)
         result[place] = sums
 
     for_each_block(add, range(len(parts)))
-    total: Floats = np.sum(result, axis=0)  # in one order: equal on any number of threads
+    total: Floats = np.sum(result, axis=0)  # fixed order: same result for any number of threads
     return total / len(queries)
 
 
-def _end(similarity: npt.NDArray[np.float32], floor: Floats, mass: float) -> float:
-    """The similarity at which the most similar texts hold so much of the floors."""
+def _set_boundary(similarity: npt.NDArray[np.float32], floor: Floats, mass: float) -> float:
+    """Return the similarity above which the most similar texts have a total weight of ``mass``."""
     places = np.clip((similarity + 1) * (_BINS / 2), 0, _BINS).astype(np.int64)
-    held = np.cumsum(np.bincount(places, weights=floor, minlength=_BINS + 1)[::-1])
-    return (_BINS - int(np.searchsorted(held, mass))) * 2 / _BINS - 1
+    cumulative = np.cumsum(np.bincount(places, weights=floor, minlength=_BINS + 1)[::-1])
+    return (_BINS - int(np.searchsorted(cumulative, mass))) * 2 / _BINS - 1
 
 
 _LEAST = 3
-_FITTED_ON = 20_000  # texts: what a few more would change of the features is nothing
-_PROFILED = 256  # texts whose neighbours stand for those of private ones
-_MOST_EPSILON = 20.0  # of a draw that gains by a thinner bank
+_FITTED_ON = 20_000  # texts for fitting; more change hardly anything
+_PROFILED = 256  # sampled texts for the similarity profile
+_MOST_EPSILON = 20.0  # above this, a smaller bank gains nothing
 _ROWS = 4096
 _PART = 1 << 24
 
@@ -117,37 +117,35 @@ _FOLDER = SavedFolder(
 
 
 class TextBank(ReprMixin):
-    """Public texts with their vectors, frozen: a private text becomes one of them (`dptext.BankRewriter`).
+    """Immutable public texts with their vectors, used by `dptext.BankRewriter` to replace private texts.
 
-    Kept are the distinct texts that are not empty, in the order in which they came, each on one line: white space
-    within becomes single spaces.
+    The bank holds the distinct texts that are not empty, in their order, with white space normalised to single spaces.
 
-    **What must hold.** The bank is public: nothing is promised to those who wrote its texts. It was chosen without a
-    look at the private texts, and nothing was left out because it stands in them. What comes out is a text of the bank,
-    word for word: names, numbers and claims in it are those of the bank's authors, and can be false of the writer.
+    **Requirement.** The bank is public; its authors are not protected. It was chosen without regard to the private
+    texts, and no text was removed because it is among them. The output consists of unchanged bank texts: their names,
+    numbers and claims come from the bank's authors and may be false for the writer of a private text.
 
     Args:
-        texts: what `dptext.Pool` takes: a path, texts, a table; or a `Pool`.
-        encoder: by which texts are similar: what `dptext.Synthesizer` takes as ``features``, with the same default, or
-            `PublicFeatures`.
-        text: the column that holds the texts, in tables and in files that have columns.
-        name, licence: of the source, for statement and card; of a `Pool` its own.
-        cache: where vectors of the bank are kept (`dptext.features.pool`): a folder, False for nowhere, None for
-            the user's cache folder. Private texts never go there.
-        progress: a bar, as `dptext.display` says; or called with the number of texts that went through an encoder that
-            takes its time.
+        texts: a `Pool`, or its argument: a path, texts or a table.
+        encoder: encoder that defines similarity: as ``features`` of `dptext.Synthesizer`, with the same default,
+            or `PublicFeatures`.
+        text: name of the text column, in tables and in files with columns.
+        name, licence: name and licence of the source, for statement and card. A `Pool` brings its own.
+        cache: folder for cached vectors of the bank (`dptext.features.pool`); False disables the cache, None uses the
+            user's cache folder. Private texts are never cached.
+        progress: progress bar (`dptext.display`), or a function called with the number of encoded texts.
 
     Attributes:
         texts: (N,) the texts.
-        vectors: (N, d) float32, read-only: whole units of 2^-15, of length at most 1 each.
-        features: text to vector; of a private text, from this text alone to the last bit.
-        name, licence: of the source.
-        files: SHA-256 of each file that the texts were read from: none of them is a private one.
+        vectors: (N, d) float32, read-only: whole units of 2^-15, with a norm of at most 1.
+        features: the encoder. The vector of a private text depends on this text only, to the last bit.
+        name, licence: name and licence of the source.
+        files: SHA-256 digests of the files that the texts were read from.
 
     Raises:
         ParameterError: fewer than three distinct texts; as `Pool`.
-        RefusedError: features of word vectors that were released under a promise, and are not public.
-        DataError, StorageError, MissingExtraError: as `Pool` and the features.
+        RefusedError: the features use word vectors that are a private release and not public.
+        DataError, StorageError, MissingExtraError: see `Pool` and the features.
 
     >>> bank = TextBank(["I like tea.", "I like  tea.", "He pays his tax.", "Dogs bark."], encoder="words", cache=False)
     >>> bank
@@ -191,7 +189,7 @@ class TextBank(ReprMixin):
             if isinstance(encoder, PublicFeatures):
                 features, parts = encoder, encoded_parts(encoder, lines, **fields)
             else:
-                features, parts = fit_and_encode(encoder, lines, most=_FITTED_ON, **fields)
+                features, parts = fit_and_encode(encoder, lines, limit=_FITTED_ON, **fields)
             vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
             for units in parts:
                 np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
@@ -210,8 +208,8 @@ class TextBank(ReprMixin):
     ) -> None:
         if features.prior:
             raise RefusedError(
-                "the bank's word vectors were released under a promise to the people in their training, which a local "
-                "release would not count in: use public vectors"
+                "the bank's word vectors are a private release, and a local release does not count their guarantee: "
+                "use public vectors"
             )
         vectors = np.asarray(vectors)  # a memory map, which pickle would copy, as the array that it is
         vectors.flags.writeable = False
@@ -239,7 +237,7 @@ class TextBank(ReprMixin):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over texts, vectors and what makes them: banks that share it are the same."""
+        """SHA-256 digest of texts, vectors and features; equal banks have equal fingerprints."""
         digests = {}
         with Path(os.devnull).open("wb") as nowhere:
             for name, write in self._large().items():
@@ -250,15 +248,14 @@ class TextBank(ReprMixin):
 
     @cached_property
     def profile(self) -> Profile:
-        """How similar the texts of each rank are to a text of the bank that is taken out: public, and what the best k
-        is chosen by."""
+        """Similarity per rank between a bank text and the others. It is public and determines the best k."""
         rows = _spread(len(self))
         return self._sets.profile(self.vectors[rows], leave_out=rows)
 
     def profile_of(self, texts: Iterable[str | None]) -> Profile:
-        """How similar the texts of each rank are to other *public* texts: whether the bank fits texts of their kind.
+        """Return the similarity per rank to other *public* texts, to check whether the bank suits texts of their kind.
 
-        Never give private ones: nothing protects what this says of them.
+        Do not pass private texts: the result is not protected.
 
         Raises:
             ParameterError: no texts.
@@ -271,24 +268,24 @@ class TextBank(ReprMixin):
         return NearestSets(self.vectors)
 
     def nearest(self, vectors: npt.ArrayLike, count: int) -> Rows:
-        """(n, count) the rows of the texts most similar to each of (n, d) vectors of `features`, as a set in ascending
-        order; ties go to the lower row. It is a function of the vector and the bank, to the last bit."""
+        """Return (n, count) rows of the texts most similar to each of (n, d) vectors of `features`, in ascending order.
+
+        Ties go to the lower row. The result depends only on the vector and the bank, to the last bit."""
         return self._sets.find(vectors, count)
 
     def similarities(self, vectors: npt.ArrayLike, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """(n, m) similarity of each of (n, d) vectors to (n, m) rows: the scalar product."""
+        """Return (n, m) scalar products of (n, d) vectors with (n, m) rows of the bank."""
         return self._sets.similarities(vectors, rows)
 
     def thinned(self, epsilon: float, *, texts: int | None = None) -> TextBank:
-        """The texts of this bank that stand best for others at an epsilon, as a bank of their own: what comes out is
-        then more similar, and less varied. What is drawn keeps its promise: a bank is public, and so is this choice.
+        """Return a smaller bank with the most representative texts for an epsilon.
 
-        It pays below an epsilon of about 12 for a draw, where few texts can be told apart, and where the bank is of the
-        private texts' kind.
+        Outputs become more similar and less varied. The guarantee is unchanged, since the bank and the selection are
+        public. It helps below an epsilon of about 12 per draw, if the bank resembles the private texts.
 
         Args:
-            epsilon: of one draw.
-            texts: how many to keep; None: twice as many as carry the weight.
+            epsilon: privacy budget of one draw.
+            texts: number of texts to keep; None keeps twice the effective number.
 
         Raises:
             ParameterError: a number out of range.
@@ -297,8 +294,8 @@ class TextBank(ReprMixin):
         >>> len(bank.thinned(1.0, texts=4))
         4
         """
-        floor = floors(self.vectors, check_float("epsilon", epsilon, above=0, maximum=_MOST_EPSILON))
-        kept = usual_size(floor) if texts is None else check_int("texts", texts, minimum=_LEAST, maximum=len(self))
+        floor = optimal_weights(self.vectors, check_float("epsilon", epsilon, above=0, maximum=_MOST_EPSILON))
+        kept = default_size(floor) if texts is None else check_int("texts", texts, minimum=_LEAST, maximum=len(self))
         rows = np.sort(np.argsort(-floor, kind="stable")[: max(kept, _LEAST)])
         lines = _Lines.of(self.texts[row] for row in rows.tolist())
         bank = self.__new__(type(self))
@@ -306,7 +303,7 @@ class TextBank(ReprMixin):
         return bank
 
     def parameters(self) -> dict[str, Parameter]:
-        """Which bank, for statements."""
+        """Return name, size and digest of the bank, for statements."""
         licence: dict[str, Parameter] = {} if self.licence is None else {"bank_licence": self.licence}
         return {
             "bank": self.name,
@@ -319,15 +316,15 @@ class TextBank(ReprMixin):
     # -- as a folder ------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
-        """Write texts, vectors, features and a card into a folder, whole or not at all.
+        """Write texts, vectors, features and a card into a folder, completely or not at all.
 
         Args:
-            folder: where.
-            replace: overwrite a folder that was written by this method; never another one.
+            folder: the folder.
+            replace: overwrite a folder that this method wrote, but no other one.
 
         Raises:
-            ParameterError: something is there already.
-            StorageError: it cannot be written.
+            ParameterError: the path exists already.
+            StorageError: the folder cannot be written.
         """
         target = check_place(folder, replace=replace)
         config, arrays = self.features.to_parts()
@@ -348,7 +345,7 @@ class TextBank(ReprMixin):
         )
 
     def card(self) -> str:
-        """The card of the folder, as Markdown: what it holds, whose texts they are, how to use it."""
+        """Return the Markdown card of the folder: contents, origin and usage."""
         return filled("sentences/templates/card.md", bank=self)
 
     def _large(self) -> dict[str, Any]:
@@ -371,24 +368,25 @@ class TextBank(ReprMixin):
     def load(
         cls, folder: str | os.PathLike[str], *, encoder: TextEncoder | Sequence[TextEncoder] | None = None
     ) -> TextBank:
-        """The bank in a folder that `save` wrote. Texts and vectors are mapped from their files, which must stay as
-        they are for as long as it is used.
+        """Load a bank from a folder that `save` wrote.
+
+        Texts and vectors are memory-mapped: the files must not change while the bank is used.
 
         Args:
-            folder: where.
-            encoder: those of its features that the folder cannot hold (a caller's function, a model elsewhere).
+            folder: the folder.
+            encoder: encoders that the folder cannot store (a caller's function, a model elsewhere).
 
         Raises:
-            DataError: the folder was changed, or is none; an encoder has to be given.
-            ParameterError: the given encoder is not the one that was saved.
-            MissingExtraError: what its features need is not installed.
-            StorageError: it cannot be read.
+            DataError: the folder was changed or holds no bank, or an encoder is missing.
+            ParameterError: the encoder differs from the saved one.
+            MissingExtraError: a package that the features need is not installed.
+            StorageError: the folder cannot be read.
         """
         place = check_path("the folder", folder)
         source = place.name or str(place)
         config, _ = _FOLDER.read(place, source)
         tensors, _ = read_tensors(place / _FEATURES, source=f"{source}: {_FEATURES}")
-        features = PublicFeatures.from_parts(config.get("features", {}), tensors, source, given=encoder)
+        features = PublicFeatures.from_parts(config.get("features", {}), tensors, source, encoder=encoder)
         bank = cls.__new__(cls)
         try:
             vectors = np.asarray(np.lib.format.open_memmap(place / _VECTORS, mode="r"))
@@ -419,7 +417,7 @@ class TextBank(ReprMixin):
                 profile=profile,
                 fingerprint=_fingerprint(config["sha256"], features.fingerprint),
             )
-            _ = bank._sets  # which looks at every vector
+            _ = bank._sets  # validates every vector
         except OSError as error:
             raise StorageError.of("read", place, error) from None
         except (ParameterError, TypeError, KeyError, IndexError, ValueError, OverflowError) as error:
@@ -436,17 +434,17 @@ class TextBank(ReprMixin):
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Where `TextBank.save` would write a folder; raised before the work."""
+    """Return the target of `TextBank.save`, or raise if it cannot be written."""
     return _FOLDER.place(folder, replace=replace)
 
 
 def announces_bank(folder: Path) -> bool:
-    """Whether the configuration of a folder says that `TextBank.save` wrote it; nothing else is looked at."""
+    """Return True if the configuration of a folder names `TextBank.save`; nothing else is read."""
     return _FOLDER.announces(folder)
 
 
 def _spread(texts: int) -> Rows:
-    """Rows of so many texts whose profile stands for that of all."""
+    """Return evenly spaced rows that represent all texts in the profile."""
     count = min(_PROFILED, texts)
     return np.arange(count, dtype=np.int64) * texts // max(1, count)
 
@@ -470,13 +468,13 @@ class _Lines(Sequence[str]):
         return cls(np.frombuffer(content, dtype=np.uint8))
 
     def check(self) -> None:
-        """Whether each of them can be given out and holds something."""
+        """Raise ValueError unless the content is non-empty lines of UTF-8."""
         is_whole = len(self) > 0 and self._ends[-1] == self._content.size - 1 and (np.diff(self._ends) > 1).all()
         decoder = getincrementaldecoder("utf-8")()
         try:
             for start in range(0, self._content.size, _PART):
                 decoder.decode(self._content[start : start + _PART].tobytes())
-        except UnicodeDecodeError:  # which holds what it was to decode
+        except UnicodeDecodeError:  # the exception contains the text
             is_whole = False
         if not is_whole:
             raise ValueError("these are not lines of UTF-8")

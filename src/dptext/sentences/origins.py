@@ -1,5 +1,5 @@
-"""Where a private text can come from: the texts of the bank that it is made of (`Parting`), how likely each of some
-texts is to have become it (`Likelihoods`), and how alike a text and its private form are (`alike`)."""
+"""Likelihood of candidate originals: the bank texts in an output (`Parting`), the likelihood of each candidate
+(`Likelihoods`), and the similarity of originals and outputs (`alike`)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dptext.sentences.rewriter import BankRewriter
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_WAYS = 64  # in which a text may part: more are left out
+_WAYS = 64  # maximum number of segmentations per text
 _MEMBERS = 1 << 22  # of sets in memory at a time
-_MOST_PAIRS = 1 << 30  # a byte each
+_MOST_PAIRS = 1 << 30  # one byte each
 
 
 class Parting:
-    """Which texts of a bank a private text is made of."""
+    """Segmentation of an output into texts of a bank."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._rows = {text: row for row, text in enumerate(texts)}
@@ -33,29 +33,29 @@ class Parting:
             lengths.setdefault(words[0], set()).add(len(words))
         self._lengths = {word: sorted(result) for word, result in lengths.items()}
 
-    def counts(self, text: str, most: int | None = None) -> set[int]:
-        """Of how many texts of the bank a text can be made; empty: it holds something else."""
-        reached, _ = self._walk(text, most)
+    def counts(self, text: str, limit: int | None = None) -> set[int]:
+        """Return the possible numbers of bank texts in a text; empty if it contains anything else."""
+        reached, _ = self._walk(text, limit)
         return {count for count in range(reached[-1].bit_length()) if reached[-1] >> count & 1}
 
     def ways(self, text: str, parts: int | None = None) -> list[tuple[int, ...]]:
         reached, steps = self._walk(text, parts)
-        waies: list[tuple[int, ...]] = []
+        segmentations: list[tuple[int, ...]] = []
         counts = [index for index in range(reached[-1].bit_length()) if reached[-1] >> index & 1]
         for count in counts if parts is None else [entry for entry in counts if entry == parts]:
             for way in _backwards(steps, reached, len(reached) - 1, count):
-                waies.append(way)
-                if len(waies) == _WAYS:
-                    return waies
-        return waies
+                segmentations.append(way)
+                if len(segmentations) == _WAYS:
+                    return segmentations
+        return segmentations
 
-    def _walk(self, text: str, most: int | None) -> tuple[list[int], list[list[tuple[int, int]]]]:
+    def _walk(self, text: str, limit: int | None) -> tuple[list[int], list[list[tuple[int, int]]]]:
         words = text.split(" ") if text else []
         # the last place is reached by nothing where white space differs from what a bank has
         starts = [0, *accumulate(len(word) + 1 for word in words)]
         reached = [1] + [0] * len(words)
         steps: list[list[tuple[int, int]]] = [[] for _ in reached]
-        kept = -1 if most is None else (1 << (most + 1)) - 1
+        kept = -1 if limit is None else (1 << (limit + 1)) - 1
         for place, word in enumerate(words):
             if not reached[place]:
                 continue
@@ -73,7 +73,7 @@ class Parting:
 def _backwards(
     steps: list[list[tuple[int, int]]], reached: list[int], place: int, count: int
 ) -> Iterator[tuple[int, ...]]:
-    """The ways of ``count`` texts that end at a place; every step leads back to the start."""
+    """Yield the segmentations into ``count`` texts that end at a place."""
     todo: list[tuple[int, int, tuple[int, ...]]] = [(place, count, ())]
     while todo:
         position, left, way = todo.pop()
@@ -87,10 +87,10 @@ def _backwards(
 
 @dataclass(frozen=True, eq=False)
 class Alike:
-    """How similar texts of a bank are to parts of texts, in the features of the bank."""
+    """Similarity of each original part to its output, its nearest bank text and a random bank text."""
 
-    whose: Rows
-    drawn: Floats
+    owners: Rows
+    output: Floats
     nearest: Floats
     random: Floats
 
@@ -138,7 +138,7 @@ class Likelihoods:
         ways = [[] if text is None else parting.ways(text) for text in private]
         self._missing = np.array([text is None for text in private], dtype=bool)
         self.foreign = np.array([text is not None and not result for text, result in zip(private, ways, strict=True)])
-        """(m,) whether a private text holds something else than texts of the bank: no original can have become it."""
+        """(m,) True if an output contains anything except bank texts, so that it has no possible original."""
         self._hits: list[tuple[int, Rows, Rows, npt.NDArray[np.uint16]]] = []
         for count in counts:
             owners = np.flatnonzero(self._counts == count)
@@ -150,11 +150,11 @@ class Likelihoods:
                 self._count(hits, [(parts[position] or [])[place] for position in owners.tolist()], draws[:, place])
             self._hits.append((count, rows, owners, hits))
 
-    def _count(self, hits: npt.NDArray[np.uint16], parts: list[str], drawn: Rows) -> None:
-        """Add 1 where what was drawn lies in the set of a part: (ways, originals)."""
+    def _count(self, hits: npt.NDArray[np.uint16], parts: list[str], draws: Rows) -> None:
+        """Add 1 to the (segmentations, originals) counts where a draw lies in the set of a part."""
         bank, size = self._rewriter.bank, self._rewriter.size
         target = np.zeros(len(bank), dtype=bool)
-        target[drawn] = True
+        target[draws] = True
         distinct = {part: index for index, part in enumerate(dict.fromkeys(parts))}
         owners = np.array([distinct[part] for part in parts], dtype=np.int64)
         vectors = bank.features.vectors([*distinct])
@@ -168,7 +168,7 @@ class Likelihoods:
             members.append(sets[position, place])
         order = np.argsort(np.concatenate(members), kind="stable")
         member, owner_ids = np.concatenate(members)[order], np.concatenate(of)[order]
-        first, last = np.searchsorted(member, drawn, side="left"), np.searchsorted(member, drawn, side="right")
+        first, last = np.searchsorted(member, draws, side="left"), np.searchsorted(member, draws, side="right")
         inside = np.zeros(len(vectors), dtype=np.uint16)
         for row, (one, other) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
             inside[owner_ids[one:other]] = 1
@@ -176,7 +176,7 @@ class Likelihoods:
             inside[owner_ids[one:other]] = 0
 
     def __call__(self, start: int, stop: int) -> Floats:
-        """(stop - start, n) those of some private texts, minus infinity where it cannot be."""
+        """Return (stop - start, n) log likelihoods of some outputs; minus infinity if impossible."""
         selection = self._rewriter.selection
         gap, low = math.log(selection.high / selection.low), math.log(selection.low / selection.total)
         result = np.full((stop - start, self.shape[1]), -np.inf)

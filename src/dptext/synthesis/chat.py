@@ -1,4 +1,4 @@
-"""A language model behind an address, as a source of texts: any server that speaks OpenAI's chat completions."""
+"""Text source for servers with an OpenAI-compatible chat completions API."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ T = TypeVar("T")
 Messages = tuple[str, str]
 
 _PATH = "/chat/completions"
-_AGAIN = {408, 425, 429}  # of the statuses below 500, those that may be another one the next time
-_FOR_GOOD = {
+_RETRIED_STATUSES = {408, 425, 429}  # besides all from 500
+_FINAL_STATUSES = {
     401: "it does not accept the key",
     402: "it asks for payment",
     403: "it does not accept the key",
@@ -43,7 +43,7 @@ _FOR_GOOD = {
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How long a server is waited for, and how much it may fail."""
+    """Timeouts in seconds, and limits on retries, consecutive failures and the size of a response."""
 
     connect: float = 10.0
     read: float = 300.0
@@ -55,47 +55,43 @@ class Limits:
     answer_bytes: int = 1_000_000
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name in ("retries", "failures", "answer_bytes"):
-                validation.check_int(name, value, minimum=0 if name == "retries" else 1)
-            else:
-                may_be_zero = name in ("backoff", "wait")
-                validation.check_float(
-                    name, value, minimum=0 if may_be_zero else None, above=None if may_be_zero else 0
-                )
+        for name in ("connect", "read", "call"):
+            validation.check_float(name, getattr(self, name), above=0)
+        for name in ("backoff", "wait"):
+            validation.check_float(name, getattr(self, name), minimum=0)
+        for name, minimum in (("retries", 0), ("failures", 1), ("answer_bytes", 1)):
+            validation.check_int(name, getattr(self, name), minimum=minimum)
 
 
 class ChatEndpoint:
-    """A language model behind an address: llama.cpp, Ollama, vLLM, a vendor (extra ``generators``).
+    """Language model behind a chat completions API: llama.cpp, Ollama, vLLM or a vendor (extra ``generators``).
 
-    **Guarantee.** None of its own, and none is needed: it gets public words, label names, what a release gave, and its
-    own texts, so that what comes out is post-processing. Who runs the server sees these, and the statement says so.
-    Assumed: the model was not trained on the private texts.
+    **Guarantee.** The texts are post-processing of the release, so they spend no privacy budget: the server receives
+    only public instructions, label names, hints from the release and its own earlier texts. The operator of the server
+    sees these, and the statement says so. Assumption: the model was not trained on the private texts.
 
     Args:
-        url: the address, as in ``"http://localhost:8080/v1"``; ``/chat/completions`` is appended where it is missing.
-            Redirects are not followed, and a local address is not asked through a proxy.
-        model: its name there.
-        key: for the server, as it is; it is sent to this address alone, and kept in memory alone. Over http it goes to
-            this machine only.
-        key_variable: the name of an environment variable that holds the key, instead.
-        about: what texts are wanted, in public words, as in ``"questions to a bank's assistant, one sentence each"``.
-        texts_per_call: how many texts one call asks for.
-        temperature: of the sampling.
-        max_tokens: of one answer, at most; None: as the server likes.
-        seed: for servers that sample by one; every call has another.
-        connections: calls at one time.
-        max_calls: how many calls are made by this object, those that are made again included; then it gives what it
-            has. Kept answers do not count.
-        answers: a file that keeps the answers, so that a run that is stopped goes on where it was: the same requests
-            are not made again. It holds texts that the model wrote, and digests of the requests.
-        limits: of time, failures and length.
+        url: address of the server, such as ``"http://localhost:8080/v1"``; ``/chat/completions`` is appended if it is
+            missing. Redirects are not followed, and local addresses bypass proxies.
+        model: name of the model on the server.
+        key: API key. It is sent only to this address and never stored. Plain http is allowed only to this machine.
+        key_variable: name of an environment variable that holds the key, instead of ``key``.
+        about: public description of the texts, such as ``"questions to a bank's assistant, one sentence each"``.
+        texts_per_call: number of texts requested per call.
+        temperature: sampling temperature.
+        max_tokens: maximum length of a response in tokens; None uses the server's default.
+        seed: sampling seed, for servers that support one; every call gets a different one.
+        connections: maximum number of simultaneous calls.
+        max_calls: maximum number of calls of this object, retries included. Stored answers do not count.
+        answers: file that stores the answers, so that an interrupted run continues without repeating requests. It
+            contains texts that the model wrote, and digests of the requests.
+        limits: timeouts, retries and sizes.
 
     Attributes:
-        calls: how many calls were made.
+        calls: number of calls so far.
 
     Raises:
-        ParameterError: an address, key or number that cannot be; a key over http to another machine.
+        ParameterError: an invalid address, key or number; a key over http to another machine.
         MissingExtraError: httpx is not installed.
 
     >>> source = ChatEndpoint("http://localhost:8080/v1", model="tiny", about="short news")
@@ -144,29 +140,25 @@ class ChatEndpoint:
         self.calls = 0
         self._last_failure = ""
 
-    # -- a source ---------------------------------------------------------------------------------------------
-
     def propose(self, request: Request) -> list[str]:
-        """New texts of a label: about as many as are asked for, fewer where calls fail.
+        """Return up to ``request.count`` new texts of a label; fewer if calls fail.
 
         Raises:
-            SourceError: the server refused, or too many calls failed one after the other.
-            StorageError: the file of kept answers cannot be used.
+            SourceError: the server refused, or too many consecutive calls failed.
+            StorageError: the file of stored answers cannot be used.
         """
         size = self.texts_per_call
         counts = [min(size, request.count - start) for start in range(0, request.count, size)]
-        return self._texts([
-            (proposal(request, count, about=self.about, turn=turn), count)
-            for turn, count in enumerate(counts)
-        ])  # fmt: skip
+        return self._request_texts(
+            [(proposal(request, count, about=self.about, turn=turn), count) for turn, count in enumerate(counts)]
+        )
 
     def vary(self, texts: Iterable[str], request: Request) -> list[str]:
-        """Texts like these; raises what `propose` does."""
+        """Return variations of texts; raises the same errors as `propose`."""
         parts = batches(texts, request.count, self.texts_per_call)
-        return self._texts([
-            (variation(part, request, about=self.about, turn=turn), len(part))
-            for turn, part in enumerate(parts)
-        ])  # fmt: skip
+        return self._request_texts(
+            [(variation(part, request, about=self.about, turn=turn), len(part)) for turn, part in enumerate(parts)]
+        )
 
     def parameters(self) -> dict[str, Parameter]:
         return {
@@ -196,7 +188,7 @@ class ChatEndpoint:
 
     @property
     def trouble(self) -> str:
-        """Why there may be fewer texts than were asked for; empty where there is no reason."""
+        """Reason why texts are missing; empty if no call failed."""
         if self.calls >= self.max_calls:
             return f"all {self.max_calls:,} calls are made (max_calls)"
         if not self._failed:
@@ -213,44 +205,41 @@ class ChatEndpoint:
 
     @cached_property
     def _tls(self) -> Any:
-        return extra("httpx", "generators", "ChatEndpoint").create_ssl_context()  # to make one takes a while
+        return extra("httpx", "generators", "ChatEndpoint").create_ssl_context()  # slow, so created once
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_tls"}
 
-    # -- calls ------------------------------------------------------------------------------------------------
-
-    def _texts(self, queries: Sequence[tuple[Messages, int]]) -> list[str]:
+    def _request_texts(self, queries: Sequence[tuple[Messages, int]]) -> list[str]:
         calls = []
         for messages, count in queries:
             body = self._body(messages)
             digest = _digest(body)
-            turn = self._read_request[digest]  # the same request again is another call
+            turn = self._read_request[digest]  # a repeated request gets a new answer
             self._read_request[digest] += 1
             if self.seed is not None:
                 body["seed"] = (self.seed + turn) % 2**31
             calls.append(_Call(body, _digest([digest, self.seed, turn]), count))
         if self._kept is None:
-            _run_in_thread(lambda: self._all(calls, None))
+            _run_in_thread(lambda: self._call_all(calls, None))
         else:
             with self._kept.opened() as kept:
                 for call in calls:
                     call.texts = kept.known.get(call.digest, ())
-                _run_in_thread(lambda: self._all(calls, kept))
+                _run_in_thread(lambda: self._call_all(calls, kept))
         return [text for call in calls for text in call.texts[: call.count]]
 
     def _body(self, messages: Messages) -> dict[str, Any]:
+        system, user = messages
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [
-                {"role": role, "content": entry} for role, entry in zip(("system", "user"), messages, strict=True)
-            ],
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "temperature": self.temperature,
             "stream": False,
         }
         return body if self.max_tokens is None else body | {"max_tokens": self.max_tokens}
 
-    async def _all(self, calls: Sequence[_Call], kept: _KeptAnswers | None) -> None:
+    async def _call_all(self, calls: Sequence[_Call], kept: _KeptAnswers | None) -> None:
         todo = iter([call for call in calls if not call.texts])
         httpx = extra("httpx", "generators", "ChatEndpoint")
         limits = self.limits
@@ -280,14 +269,14 @@ class ChatEndpoint:
             raise error
 
     async def _call(self, client: Any, call: _Call) -> tuple[str, ...]:
-        """The texts of one call; none where it failed, or where no call is left."""
+        """Return the texts of one call; none if it failed or no call is left."""
         limits = self.limits
         for index in range(limits.retries + 1):
             if self.calls >= self.max_calls:
                 return ()
             self.calls += 1
             try:
-                texts = tuple(_read_answer(await self._answer(client, call.body), call.count))
+                texts = tuple(_read_answer(await self._post(client, call.body), call.count))
             except _CallError as failure:
                 if failure.is_final:
                     raise SourceError(f"the server at {self.host} refuses to answer: {failure.kind}") from None
@@ -302,14 +291,14 @@ class ChatEndpoint:
                 return texts
         return ()
 
-    async def _answer(self, client: Any, body: dict[str, Any]) -> bytes:
+    async def _post(self, client: Any, body: dict[str, Any]) -> bytes:
         httpx = extra("httpx", "generators", "ChatEndpoint")
         limits = self.limits
         headers = {"Content-Type": "application/json", **self._key.headers()}
         answer = bytearray()
         try:
             async with (
-                asyncio.timeout(limits.call),  # a server may send byte by byte, which no timeout of reading ends
+                asyncio.timeout(limits.call),  # limits servers that send byte by byte, too
                 client.stream("POST", self._address, content=json.dumps(body).encode(), headers=headers) as response,
             ):
                 if not response.is_success:
@@ -325,7 +314,7 @@ class ChatEndpoint:
             raise _CallError(f"{text} in time", is_passing=True) from None
         except httpx.ConnectError as error:
             raise _CallError(f"no connection ({error})", is_passing=True) from None
-        except httpx.HTTPError as error:  # its message may hold a part of the answer
+        except httpx.HTTPError as error:  # its message may contain parts of the answer
             raise _CallError(f"the connection broke ({type(error).__name__})", is_passing=True) from None
         return bytes(answer)
 
@@ -350,23 +339,23 @@ class _Call:
     texts: tuple[str, ...] = ()
 
 
+@dataclass(eq=False)
 class _CallError(Exception):
-    """What went wrong with a call; ``wait`` is for how long the server does not want another one."""
+    """Failure of one call. ``wait`` is the number of seconds after which the server accepts a retry."""
 
-    def __init__(
-        self, kind: str, *, is_passing: bool = False, is_final: bool = False, wait: float | None = None
-    ) -> None:
-        super().__init__(kind)
-        self.kind, self.is_passing, self.is_final, self.wait = kind, is_passing, is_final, wait
+    kind: str
+    is_passing: bool = False
+    is_final: bool = False
+    wait: float | None = None
 
 
 def _status_error(response: Any) -> _CallError:
     status = int(response.status_code)
     if 300 <= status < 400:
         return _CallError(f"status {status}, a redirect: give the address that it leads to", is_final=True)
-    if status in _FOR_GOOD:
-        return _CallError(f"status {status}, {_FOR_GOOD[status]}", is_final=True)
-    if status in _AGAIN or status >= 500:
+    if status in _FINAL_STATUSES:
+        return _CallError(f"status {status}, {_FINAL_STATUSES[status]}", is_final=True)
+    if status in _RETRIED_STATUSES or status >= 500:
         return _CallError(
             f"status {status}", is_passing=True, wait=_retry_after(response.headers.get("retry-after", ""))
         )
@@ -374,7 +363,7 @@ def _status_error(response: Any) -> _CallError:
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds, of a number of them or of a date."""
+    """Return the seconds of a Retry-After header, which holds a number or a date."""
     with suppress(ValueError):
         seconds = float(value)
         return seconds if math.isfinite(seconds) and seconds >= 0 else None
@@ -401,26 +390,23 @@ def _digest(value: Any) -> str:
 
 
 def _run_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run it in a thread of its own, for the caller may have a loop that runs (a notebook); an interrupt ends it."""
+    """Run a coroutine in a new thread, since a notebook already runs an event loop; an interrupt cancels it."""
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
 
-    async def noted() -> T:
+    async def run_registered() -> T:
         running.append((asyncio.get_running_loop(), asyncio.current_task()))
         return await main()
 
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(lambda: asyncio.run(noted()))
+        future = pool.submit(lambda: asyncio.run(run_registered()))
         try:
             return future.result()
         except BaseException:
             for loop, task in running:
                 if task is not None:
-                    with suppress(RuntimeError):  # it is over
+                    with suppress(RuntimeError):  # the loop has ended
                         loop.call_soon_threadsafe(task.cancel)
             raise
-
-
-# -- address and key ------------------------------------------------------------------------------------------
 
 
 def _check_address(url: object, httpx: Any) -> tuple[str, str, bool]:
@@ -454,7 +440,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 class _Key:
-    """A key that shows in no text of itself, in no pickle and in no copy of one."""
+    """API key that never appears in a repr, a pickle or a copy."""
 
     def __init__(self, value: object, variable: object) -> None:
         if value is not None and variable is not None:
@@ -462,7 +448,7 @@ class _Key:
         self._variable = None if variable is None else validation.check_text("key_variable", variable)
         self._value = None if value is None else _check_key("key", value)
         if self._variable is not None:
-            self.headers()  # said early
+            self.headers()  # raises now if the variable holds no key
 
     @property
     def is_there(self) -> bool:
@@ -490,31 +476,29 @@ def _check_key(name: str, value: object) -> str:
     return value
 
 
-# -- kept answers ---------------------------------------------------------------------------------------------
-
 _HEAD = b'{"dptext": "kept answers", "version": 1}\n'
 
 
 class _KeptAnswers:
-    """The texts of answers by the digest of their request, in a file: a line of JSON each, appended whole."""
+    """JSON Lines file of answers by the digest of their request."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.known: dict[str, tuple[str, ...]] = {}
         self._stream: Any = None
         with self.opened():
-            pass  # a file that cannot be used is an error before a call is paid for
+            pass  # report an unusable file before the first paid call
 
     @contextmanager
     def opened(self) -> Iterator[_KeptAnswers]:
-        """For reading and more: no other process writes it meanwhile."""
+        """Lock and read the file, and keep it open for appending."""
         with file_lock(self._path):
             try:
                 self._stream = open_own(self._path)
+            except StorageError:
+                raise
             except OSError as error:
-                raise (
-                    error if isinstance(error, StorageError) else StorageError.of("open", self._path, error)
-                ) from None
+                raise StorageError.of("open", self._path, error) from None
             with self._stream:
                 self._read()
                 yield self
@@ -524,7 +508,7 @@ class _KeptAnswers:
         if not data.startswith(_HEAD):
             raise DataError(f"{self._path.name} is no file of kept answers: choose another name for answers")
         for line in data[len(_HEAD) :].splitlines():
-            with suppress(ValueError):  # a last line that was cut
+            with suppress(ValueError):  # an incomplete last line
                 entry = json.loads(line)
                 self.known[entry["request"]] = tuple(entry["texts"])
         if not data.endswith(b"\n"):

@@ -413,7 +413,7 @@ class TextDistribution(ReprMixin):
         parts = read_description(place)
         try:
             if features is None:
-                features = PublicFeatures.from_parts(parts.config["features"], parts.tensors, source, given=encoder)
+                features = PublicFeatures.from_parts(parts.config["features"], parts.tensors, source, encoder=encoder)
             loaded = cls(
                 matrix=parts.matrix,
                 sigma=parts.sigma,
