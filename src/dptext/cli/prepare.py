@@ -178,7 +178,7 @@ def _print_similarity(similarity: dict[str, Any]) -> None:
     for draw in draws:
         size, share = f"{draw['size']:,}", f"{draw['share']:.0%}"
         rows.append([f"epsilon {draw['epsilon']:g}", f"{round(draw['similarity'], 2) + 0.0:.2f}", size, share])
-    typer.echo("Similarity of a replacement to its original (1: equal), for texts like those of the bank:")
+    typer.echo("Similarity of a replacement to its original (1: equal), for texts like the bank:")
     print_table(("replacement", "similarity", "nearest texts", "share of draws"), rows)
     print_paragraph(
         f"At epsilon {draws[0]['epsilon']:g}, {draws[0]['share']:.0%} of draws fall among the {draws[0]['size']:,} "
