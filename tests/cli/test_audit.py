@@ -61,7 +61,7 @@ def test_a_promise_that_the_parameters_do_not_support_is_refuted(release, run):
     change(out, guarantee=dptext.PureDP(1.0))
     code, text, err = run("audit", out)
     assert code == 3
-    assert "NO  the promise follows from the parameters" in text
+    assert "NO  the guarantee follows from the parameters" in text
     assert "NOT ABOUT THIS FILE, of which a check failed" in text
     assert "KEPT" not in text
     assert "refuted" in err

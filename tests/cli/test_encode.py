@@ -233,7 +233,7 @@ def test_an_honest_release_stands_its_audit(release, run):
     code, text, _ = run("audit", out, "--json", "-q", "--samples", 2_000)
     result = json.loads(text)
     assert result["refuted"] is False
-    assert [check["held"] for check in result["checks"]] == [True, True, True]
+    assert [check["passed"] for check in result["checks"]] == [True, True, True]
     code, text, _ = run("audit", out, "--samples", 200)  # few for a score; draws are compared with the stated noise
     assert "Exactly the stated noise shows" in " ".join(text.split())
 
@@ -243,7 +243,7 @@ def test_a_promise_that_the_parameters_do_not_keep_is_refuted(release, run):
     change(out, guarantee=dptext.PureDP(4.0))
     code, text, err = run("audit", out, "--samples", 20_000)
     assert code == 3
-    assert "NO  the promise follows from the parameters" in text
+    assert "NO  the guarantee follows from the parameters" in text
     assert "REFUTED" in text
     assert "refuted" in err
     out = release()

@@ -71,11 +71,11 @@ def test_vectors_that_were_learned_are_checked_and_their_account_is_computed_aga
     code, out, err = run("audit", folders / "learned", "--json")
     assert code == 0, err
     result = json.loads(out)
-    assert {check["held"] for check in result["checks"]} == {True}
+    assert {check["passed"] for check in result["checks"]} == {True}
     assert {
         "vectors.bin is a copy of these vectors",
-        "the promise to users of the level 'strict' follows from the parameters",
-        "the promise to everybody follows from the parameters",
+        "the guarantee for users of the level 'strict' follows from the parameters",
+        "the guarantee for everybody follows from the parameters",
     } <= {check["name"] for check in result["checks"]}
     assert (result["refuted"], result["verdict"]["outcome"], result["verdict"]["allowed"]) == (False, "exact", 8.0)
     code, out, _ = run("audit", folders / "learned" / "privacy.json")
@@ -88,9 +88,9 @@ def test_vectors_that_were_learned_are_checked_and_their_account_is_computed_aga
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"guarantee": dptext.ApproxDP(4.0, 1e-6)}, "NO  the promise covers the release"),  # less than what it cost
-        ({"guarantee": dptext.ApproxDP(4.0, 1e-6), "parameters": {"epsilon": 4.0}}, "NO  the promise to everybody"),
-        ({"parameters": {"sigma": 0.4}}, "NO  the promise to everybody"),
+        ({"guarantee": dptext.ApproxDP(4.0, 1e-6)}, "NO  the guarantee covers this release"),  # less than what it cost
+        ({"guarantee": dptext.ApproxDP(4.0, 1e-6), "parameters": {"epsilon": 4.0}}, "NO  the guarantee for everybody"),
+        ({"parameters": {"sigma": 0.4}}, "NO  the guarantee for everybody"),
         ({"parameters": {"words": 8}}, "NO  there are as many words"),
     ],
 )

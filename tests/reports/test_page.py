@@ -618,7 +618,7 @@ _MORE = "More was measured with the original texts; those numbers are the owner'
 
 
 def test_a_verdict_beside_a_failed_check_is_not_of_this_file():
-    failed = _report(checks=[Check("the promise follows", False, "epsilon differs")], verdicts=[EXACT])
+    failed = _report(checks=[Check("the guarantee follows", False, "epsilon differs")], verdicts=[EXACT])
     for visible in (failed.html(), failed.card()):
         assert "Holds, computed exactly" not in visible
         assert "KEPT" not in visible

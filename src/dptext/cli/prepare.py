@@ -180,9 +180,11 @@ def _print_similarity(similarity: dict[str, Any]) -> None:
         rows.append([f"epsilon {draw['epsilon']:g}", f"{round(draw['similarity'], 2) + 0.0:.2f}", size, share])
     typer.echo("Similarity of a replacement to its original (1: equal), for texts like the bank:")
     print_table(("replacement", "similarity", "nearest texts", "share of draws"), rows)
+    size = draws[0]["size"]
+    nearest = "are the most similar text" if size == 1 else f"fall among the {size:,} most similar texts"
     print_paragraph(
-        f"At epsilon {draws[0]['epsilon']:g}, {draws[0]['share']:.0%} of draws fall among the {draws[0]['size']:,} "
-        "most similar texts. Epsilon is per draw: the epsilon of a document is divided by its number of sentences "
+        f"At epsilon {draws[0]['epsilon']:g}, {draws[0]['share']:.0%} of draws {nearest}. Epsilon is per draw: the "
+        "epsilon of a document is divided by its number of sentences "
         "(--max-sentences)."
     )
 

@@ -1,1 +1,1 @@
-"""The release methods behind one interface, and what is built on all of them: `advise`."""
+"""The release methods behind one interface, and the comparison of all of them (`advise`)."""

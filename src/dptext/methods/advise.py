@@ -94,7 +94,7 @@ class Advice:
     """The result of `advise`. It counts private rows, so it is for their owner alone.
 
     Attributes:
-        data: what was seen of the rows.
+        data: columns and counts of the rows.
         requirements: the answers.
         methods: all release methods, the best one first.
         recommendation: two sentences.
@@ -109,7 +109,7 @@ class Advice:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of the rows, with the reasons why one may identify somebody."""
+        """The columns of the rows, with the reasons why one may identify a person."""
         return self.data.columns
 
     @property
@@ -118,7 +118,7 @@ class Advice:
         return self.methods[0] if self.methods[0].fit is Fit.RECOMMENDED else None
 
     def method(self, name: str) -> ComparedMethod:
-        """A method by its name or its command.
+        """Return a method by its name or its command.
 
         Raises:
             KeyError: there is no such method.
@@ -176,7 +176,7 @@ def advise(
 ) -> Advice:
     """Compare the release methods for a table: guarantee, utility, attack success and the command to run.
 
-    The guarantees are those of the real mechanisms, computed without reading a private text. The figures come from
+    The guarantees come from the real mechanisms, without reading a private text. The figures come from
     public texts and public numbers. Of the rows, only the columns and some counts are read. **The advice is private:
     it is for the owner of the rows.** It contains no value of a row, but names of columns. Nothing is written.
 
@@ -187,7 +187,7 @@ def advise(
         purpose: "read" (people read the texts), "classify" (train a classifier), "vectors" (share word vectors),
             "devices" (devices send vectors of texts), "statistics" (what many people write about, or something else).
         recipient: "public", "partner" or "colleagues".
-        trust: "central": somebody may hold all texts; "local": nobody may, each owner or device protects itself.
+        trust: "central": one party may hold all texts; "local": each owner or device protects its own texts.
         public: public texts for previews and figures, as `dptext.Pool` takes them; None: bundled utterances.
         public_text: the text column of public files and tables.
         public_label: the label column of public files, to predict the accuracy of a synthetic corpus.
@@ -215,7 +215,7 @@ def advise(
 
 
 def compare(case: AdviceInput) -> Advice:
-    """Judge every method for a table."""
+    """Assess every method for a table."""
     methods = [_judge(method, case) for method in METHODS]
     if case.requirements.any:
         clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED]
@@ -274,7 +274,7 @@ def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
 
 def _mismatches(method: Method, requirements: Requirements) -> Iterator[Caveat]:
     if requirements.trust == "local" and method.trust is not Trust.LOCAL:
-        yield Caveat(2, "Somebody would have to hold all texts, and nobody may.")
+        yield Caveat(2, "One trusted party would have to hold all texts, which your answer excludes.")
     if requirements.purpose is not None and not method.purposes[requirements.purpose]:
         yield Caveat(2, method.mismatch[requirements.purpose])
 
@@ -333,7 +333,7 @@ def _name_with_article(method: ComparedMethod) -> str:
 
 
 def as_text(advice: Advice, width: int = WIDTH) -> str:
-    """The advice as a page: the recommendation and its command first."""
+    """Return the advice as a page of text, the recommendation and its command first."""
     visible = _main_method(advice)
     preview, examples = visible.assessment.preview, visible.assessment.preview.pairs[:_EXAMPLES]
     parts = [
@@ -355,7 +355,7 @@ def as_text(advice: Advice, width: int = WIDTH) -> str:
 
 
 def _main_method(advice: Advice) -> ComparedMethod:
-    """The method whose commands and preview the page shows."""
+    """Return the method whose commands and preview the page shows."""
     return advice.methods[0]
 
 
@@ -371,7 +371,7 @@ def _about_commands(advice: Advice) -> str:
 
 
 def column_name(data: Data, name: str) -> str:
-    """The name of a column; a file without a header has a row in its place, which is not shown."""
+    """Return the name of a column to show; without a header it could be a private value, which is hidden."""
     if len(name) <= _LONGEST_NAME and name.isprintable():
         return name
     return f"column {[column.name for column in data.columns].index(name) + 1}"
@@ -411,7 +411,7 @@ def _identifying(data: Data) -> list[tuple[str, tuple[str, ...]]]:
 
 def _columns(data: Data, width: int) -> str:
     reasons = [f"{column_name(data, name)} ({', '.join(reasons)})" for name, reasons in _identifying(data)]
-    line = f"Columns that may identify somebody (--keep would publish them unchanged): {'; '.join(reasons)}."
+    line = f"Columns that may identify people (--keep would publish them unchanged): {'; '.join(reasons)}."
     return _wrap(line, width) if reasons else ""
 
 

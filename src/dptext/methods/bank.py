@@ -109,7 +109,7 @@ class BankExamination(RowExamination):
     def models(
         self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **options: Any
     ) -> list[Predictions]:
-        """Return those of the base, tests on original rows first, and models of random texts of the bank."""
+        """Return the usual models, tests on original rows first, and models of random texts of the bank."""
         forms = super().models(private, raw, labels, comparable=comparable, **options)
         forms.sort(key=lambda model: (model.trained_on != "private", model.tested_on == "private"))
         texts = self._rewriter.bank.texts
@@ -137,7 +137,7 @@ class Bank(Method):
         "sentences", "A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0), BankPreviewer
     )
     mismatch: ClassVar = {
-        "vectors": "The output is public texts: their words are those of the bank's authors, not of your users."
+        "vectors": "The output is public texts: their words come from the bank's authors, not from your users."
     }
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
@@ -178,11 +178,11 @@ def _caveats(case: AdviceInput) -> Iterator[Caveat]:
     if case.requirements.trust == "local":
         yield Caveat(0, "Each owner runs it on their own texts, with the same public bank.")
     if case.requirements.trust == "central":
-        yield Caveat(0, "As somebody may hold all texts, a synthetic corpus gives each person a stronger guarantee.")
+        yield Caveat(0, "If one party may hold all texts, a synthetic corpus gives each person a stronger guarantee.")
 
 
 def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
-    """Check that every text is made of texts of the bank, and audit the rewriter."""
+    """Check that every text consists of texts of the bank, and audit the rewriter."""
     statement = files.statement
     checks = check_digest(statement, files.data)
     longest = statement.parameters.get("sentences_counted")
@@ -344,14 +344,12 @@ def _success_among_public(rewriter: BankRewriter, people: int) -> float | None:
 
 
 def _check_draws(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
-    """Return a failed check if outputs are not among the most similar texts as often as the statement says."""
+    """Return a failed check if too few outputs are among the most similar texts."""
     _, _, agree = drawn_as_said(rewriter, likely)
     if agree:
         return []
     seen = "it does not: these are not its originals, or the statement is false"
-    return [
-        Check("outputs are among the texts most similar to their originals as often as the statement says", False, seen)
-    ]
+    return [Check("the stated share of outputs is among the texts most similar to their originals", False, seen)]
 
 
 def _similarity(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dptext.methods.examination import Examination
 
 PROTECTING = 3.0
-"""The largest epsilon whose bound protects by itself (`Strength`)."""
+"""The largest epsilon whose bound protects on its own (`Strength`)."""
 assert Strength.of(PROTECTING) is Strength.PROTECTS
 
 _INSTALL = re.compile(r'pip install "[^"]*"')
@@ -57,7 +57,7 @@ NO_PREVIEW = Preview()
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """What a method would be for one table: its statement, its utility, and what speaks against it.
+    """The assessment of a method for one table: its statement, utility, caveats and commands.
 
     Attributes:
         statement: of the release that ``commands`` make; None: unknown without the extra that is missing.
@@ -131,7 +131,7 @@ class ReleaseFiles:
 
     @property
     def parts(self) -> list[Path]:
-        """The data files: one, or those of a folder as Spark writes it."""
+        """The data files: one, or the parts of a folder that Spark wrote."""
         return [path for path, _ in find_files([self.data])]
 
 
@@ -176,7 +176,7 @@ class AdviceInput:
         return self.public.vectors if self.missing_extra is None else None
 
     def keep_options(self) -> list[str]:
-        """``--keep`` for the labels that a classifier needs, except those that may identify somebody."""
+        """``--keep`` for the labels that a classifier needs, except columns that may identify a person."""
         columns = {column.name: column for column in self.data.columns}
         labels = self.data.roles.labels if self.classifies else ()
         return [option("keep", label) for label in labels if not columns[label].reasons]
@@ -247,7 +247,7 @@ class Method(Protocol):
         ...
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        """Assess the method for a table (``dptext advise``); ``figures=False``: without what takes seconds."""
+        """Assess the method for a table (``dptext advise``); ``figures=False``: without numbers that take seconds."""
         ...
 
     def check(self, files: ReleaseFiles) -> Audit:

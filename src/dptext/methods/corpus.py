@@ -232,7 +232,7 @@ class CorpusExamination(Examination):
         reference: npt.NDArray[Any] | None = None,
         **options: Any,
     ) -> None:
-        """Add the accuracy of predictions; ``reference``: those of the model trained on the corpus."""
+        """Add the accuracy of predictions; ``reference``: predictions of the model trained on the corpus."""
         people = None if test.people is None else np.asarray(test.people)
         accuracy, f1 = (
             measure(kind, test.codes, predicted, people=people, seed=self.config.seed)

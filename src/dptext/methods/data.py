@@ -1,4 +1,4 @@
-"""What is seen of somebody's rows, for their owner alone: columns and counts; no value of a row is kept."""
+"""Columns and counts of private rows, for their owner only; no value of a row is kept."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dptext.text.identifiers import ALL_DIFFERENT, NAMES_SOMEBODY, Column, colum
 from dptext.validation import check_names, format_names
 
 MOST_ROWS = 200_000
-"""So many rows are counted; of more, the first ones."""
-_LOOKED_AT = 10_000  # rows, of which columns are looked at
-_WITH_A_HEADER = (".csv", ".tsv")  # formats whose first line may be a row that somebody forgot to name
+"""Maximum number of rows that are counted; later ones are ignored."""
+_INSPECTED = 10_000  # rows from which columns are described
+_WITH_A_HEADER = (".csv", ".tsv")  # formats whose first line may be a row instead of names
 _MOST_LABELS = 50  # values that a column of labels has at most
 _ROWS_A_LABEL = 4  # at least, on average: fewer, and it is no class
 _LABELS_GUESSED = 1
@@ -40,7 +40,7 @@ _PEOPLE_OF = ("identifier", "category", "number", "text")  # kinds of a column t
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Which column is what: the caller's word, or a guess."""
+    """The columns of text, user and labels: named by the caller, or guessed."""
 
     text: str
     user: str | None
@@ -50,7 +50,7 @@ class Roles:
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """What is seen of the rows."""
+    """Columns and counts of the rows."""
 
     files: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -67,17 +67,17 @@ class Data:
 
     @property
     def protected(self) -> int:
-        """How many people there are; of rows without a person, each is one."""
+        """Number of users; without a user column, number of rows."""
         return self.rows if self.people is None else self.people
 
     @property
     def unit(self) -> Literal["user", "document"]:
-        """Who a way can protect that takes people's texts together."""
+        """The privacy unit of a method that collects all texts."""
         return "document" if self.roles.user is None else "user"
 
     @property
     def whom(self) -> str:
-        """Those that `protected` counts."""
+        """Plural noun for `protected`."""
         return "texts" if self.roles.user is None else "people"
 
     @property
@@ -123,14 +123,14 @@ def quote(value: str) -> str:
 def look(
     source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None, suffix: str | None = None
 ) -> Data:
-    """Look at rows: files, a table, or rows in memory."""
+    """Describe rows: files, a table, or rows in memory."""
     names = None if labels is None else check_names("labels", labels)
     paths = _paths(source)
     if paths is not None:
         result = files_of(source, suffix=suffix)
         if any(map(is_pipe, result)):
-            raise ParameterError("advice reads the rows twice, and what went through a pipe is gone: name a file")
-        columns = tuple(columns_of(result, suffix=suffix, limit=_LOOKED_AT))
+            raise ParameterError("advice reads the rows twice, which a pipe does not allow: name a file")
+        columns = tuple(columns_of(result, suffix=suffix, limit=_INSPECTED))
         if not columns:
             raise DataError(
                 f"no row of {', '.join(entry.name for entry in result[:3])} could be read: expected at least one"
@@ -143,7 +143,7 @@ def look(
     table = _columns_in_memory(source)
     if not table or not any(len(values) for values in table.values()):
         raise DataError("there are no rows: expected at least one")
-    columns = tuple(look_at(name, islice(values, _LOOKED_AT)) for name, values in table.items())
+    columns = tuple(look_at(name, islice(values, _INSPECTED)) for name, values in table.items())
     roles = _roles(columns, text, user, names, are_names=True)
     nothing = [None] * len(table[roles.text])
     rows = zip(
@@ -156,7 +156,7 @@ def look(
 
 
 def files_of(source: Any, *, suffix: str | None = None) -> list[Path]:
-    """The files that a source names; none for rows in memory."""
+    """Return the files of a source; none for rows in memory."""
     paths = _paths(source)
     return [] if paths is None else [path for path, _ in find_files(paths, any_format=suffix is not None)]
 
@@ -205,16 +205,16 @@ def _roles(
     *,
     are_names: bool,
 ) -> Roles:
-    there = [column.name for column in columns]
+    known = [column.name for column in columns]
     names = [name for name in (text, user, *(labels or ())) if name is not None]
     for option, name in (("text", text), ("user", user), *(("label", label) for label in labels or ())):
-        if name is not None and name not in there:
-            there_are = describe_columns(name, there, wanted=names, sure=are_names)
-            raise ParameterError(f"expected a column {name!r} for {option}, there is {there_are}")
-    if not are_names and may_be_values(there, wanted=names):
+        if name is not None and name not in known:
+            described = describe_columns(name, known, wanted=names, sure=are_names)
+            raise ParameterError(f"expected a column {name!r} for {option}, there is {described}")
+    if not are_names and may_be_values(known, wanted=names):
         raise DataError(
-            "the first line may be a row, and no line of names: begin the file with one; if it is one, say which "
-            "column is the text, --text COLUMN (text=)"
+            "the first line may be a row instead of column names: add a header; if it is a header, name the column of "
+            "texts with --text COLUMN (text=)"
         )
     if len({text, user, *(labels or ())} - {None}) < sum(character is not None for character in (text, user)) + len(
         labels or ()
@@ -225,7 +225,7 @@ def _roles(
     result = text or _guessed_text(free)
     if result is None:
         raise ParameterError(
-            f"found no column of texts among {format_names(there) or 'none'}: name it with --text (text=)"
+            f"found no column of texts among {format_names(known) or 'none'}: name it with --text (text=)"
         )
     free = [entry for entry in free if entry.name != result]
     person = user or _guessed_user(free)
@@ -241,7 +241,7 @@ def _roles(
 
 
 def _guessed_text(columns: Sequence[Column]) -> str | None:
-    """By its name; else the column of free text whose values differ most."""
+    """Guess the text column: by its name, else free text with the most distinct values."""
     texts = [column for column in columns if column.kind == "text"]
     if len(columns) == 1:
         texts = list(columns)
@@ -252,11 +252,11 @@ def _guessed_text(columns: Sequence[Column]) -> str | None:
         return named
     if not texts:  # short ones: nearly all differ, and nothing else is known of them
         texts = [column for column in columns if column.reasons == (ALL_DIFFERENT,)]
-    return max(texts, key=lambda each: each.distinct).name if texts else None
+    return max(texts, key=lambda column: column.distinct).name if texts else None
 
 
 def _guessed_user(columns: Sequence[Column]) -> str | None:
-    """By its name; else one whose values several rows share, and that seems to say who somebody is."""
+    """Guess the column of users: by its name, else one whose repeated values look like identifiers."""
     able = [column for column in columns if column.kind in _PEOPLE_OF and column.distinct > 1]
     shared = [entry for entry in able if 2 * entry.distinct <= entry.present]
     by_name = [entry.name for entry in (*shared, *able) if NAMES_SOMEBODY in entry.reasons]
@@ -265,7 +265,7 @@ def _guessed_user(columns: Sequence[Column]) -> str | None:
 
 
 def _guessed_labels(columns: Sequence[Column]) -> tuple[str, ...]:
-    """By their names first; else columns of few values that nothing identifies by."""
+    """Guess label columns: by their names, else columns with few values that identify no one."""
     few = [
         column
         for column in columns
@@ -315,8 +315,8 @@ def _counted(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
             lengths[len(text.split())] += 1
         if (who := canonical_id(user)) is not None:
             people[who] += 1
-        if labels is not None and None not in (spelled := tuple(map(canonical_label, labels))):
-            classes[spelled] += 1
+        if labels is not None and None not in (names := tuple(map(canonical_label, labels))):
+            classes[names] += 1
     if count == 0:
         raise DataError("there are no rows: expected at least one")
     is_all = next(following, None) is None

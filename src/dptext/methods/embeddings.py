@@ -53,15 +53,12 @@ from dptext.vectors.word_vectors import WordVectors
 
 _DELTA = 1e-6
 _PEOPLE = 1_500  # public texts that stand for people
-_LITTLE, _NOTHING = 0.1, 0.01  # of what people's texts add to public vectors
+_LITTLE, _NOTHING = 0.1, 0.01  # of the contribution of people's texts to public vectors
 _GOOD_FOR = "Similar words, and features for models of this domain."
 
 
 _MECHANISMS = ("co-occurrences", "skip-gram")
-_COVERAGE = (
-    "whoever takes part beside them: each part is clipped to its length, as long as the software that the statement "
-    "names did what it says"
-)
+_COVERAGE = "with any other participants: each contribution is clipped, if the stated software works as documented"
 
 
 class Embeddings(Method):
@@ -95,8 +92,8 @@ class Embeddings(Method):
             [expected] = expected_vectors(plan, documents, people=people, epsilon=PROTECTING)
             half = "" if expected.half is None else f", half with {expected.half:,}"
             good_for += (
-                f" With {people:,} {case.data.whom}, each with one public text, {expected.passed:.0%} of what they add "
-                f"to public vectors passes the noise{half}."
+                f" With {people:,} {case.data.whom}, each with one public text, {expected.passed:.0%} of their "
+                f"contribution to public vectors passes the noise{half}."
             )
         return Assessment(
             statement=statement,
@@ -134,11 +131,13 @@ class Embeddings(Method):
             level = one.parameters.get("level")
             text = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
             checks.append(
-                Check(f"the promise to {text} follows from the parameters", not verdict.refuted, f"{one.guarantee}")
+                Check(f"the guarantee for {text} follows from the parameters", not verdict.refuted, f"{one.guarantee}")
             )
         level = statement.parameters.get("epsilon_for_level", 0.0)
         sent = float(level) * DIGITS[0] if isinstance(level, int | float) else 0.0
-        checks.append(Check("the promise covers the release and what went into it", *covers_earlier(statement, sent)))
+        checks.append(
+            Check("the guarantee covers this release and earlier ones in it", *covers_earlier(statement, sent))
+        )
         return Audit(statement, checks, _judge_learned(statement))
 
 
@@ -175,7 +174,7 @@ def bound_membership(inputs: AttackInputs) -> AttackResult:
             "hold. Every attack on the vectors stays below this bound."
         ),
         meaning=[
-            f"An adversary who knows all other texts and those of one {statement.unit} tells whether they are part of "
+            f"An adversary who knows all texts, including the {statement.unit} in question, tells if it is part of "
             f"the release with accuracy {accuracy:.1%} at most (chance: 50%)"
             + (f", epsilon {epsilon:.4g}." if auc is None else f", AUC {auc:.3f} at most (chance: 0.500)."),
             f"To test the noise, run `dptext audit {name}`; to test pairs of words, `dptext attack neighbours {name} "
@@ -269,7 +268,7 @@ def _vectors_of(words: Sequence[str], public: WordVectors) -> Any:
 
 
 def _judge_learned(statement: PrivacyStatement) -> Verdict:
-    """Whether the noise that a statement of learned vectors names is enough for what this release promises itself."""
+    """Judge whether the stated noise is sufficient for the guarantee of this release alone."""
     people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
     fields: dict[str, Any] = {"stated": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
     with describes("noise"):

@@ -94,7 +94,7 @@ class Share:
     draws: int | None = None
 
     @classmethod
-    def of_draws(cls, values: Floats) -> Share:
+    def from_draws(cls, values: Floats) -> Share:
         """Return the mean of independent draws, each from 0 to 1."""
         mean = min(float(values.mean()), 1.0)
         low, high = probability_interval(np.array([mean * values.size]), values.size, _INTERVAL_ERROR)
@@ -177,13 +177,13 @@ def overlap(first: Floats, second: Floats) -> Share:
 
 def sampled_overlap(log_ratios: Floats) -> Share:
     """Return the overlap from log likelihood ratios of outputs, of which half were drawn for each input."""
-    return Share.of_draws(2.0 / (1.0 + np.exp(np.minimum(np.abs(log_ratios), _LARGEST_EXPONENT))))
+    return Share.from_draws(2.0 / (1.0 + np.exp(np.minimum(np.abs(log_ratios), _LARGEST_EXPONENT))))
 
 
 def sampled_success(log_likelihoods: Floats) -> Share:
     """Return how often the best adversary names the right one of k equally likely inputs, from (n, k) numbers."""
     relative = log_likelihoods - log_likelihoods.max(axis=1, keepdims=True)
-    return Share.of_draws(1.0 / np.exp(relative).sum(axis=1))
+    return Share.from_draws(1.0 / np.exp(relative).sum(axis=1))
 
 
 def largest(values: Floats, count: int) -> list[int]:

@@ -88,7 +88,7 @@ class _WordText:
 
     @property
     def layout(self) -> list[str | None]:
-        """All that an output shows apart from the words (None); a space separates replaced tokens that touch."""
+        """The visible part of any output, with None for words; a space separates replaced tokens that touch."""
         result: list[str | None] = []
         touching = False
         for token in self.tokens:
@@ -295,14 +295,14 @@ class CorpusPreviewer:
             ratio.scores(self._pool), ratio.nearness(self._pool), draws, shares=ratio.shares, bits=bits.spawn(1)[0]
         )
         sigma, people = plan.terms.budget.sigma, len(self._samples.people)
-        apart = _norm(first - second)
+        distance = _norm(first - second)
         replaced = "without it" if neighbour is None else f"and this text instead: {neighbour}"
         texts = f"{people:,} people and this text: {text}", f"{people:,} people {replaced}"
         intervals = [f"{low:g} to {high:g}" for low, high in pairwise(_EDGES[1:-1])]
         names = [f"below {_EDGES[1]:g}", *intervals, f"above {_EDGES[-2]:g}"]
         one, other = (
             np.diff([NormalDist(shift).cdf(edge) for edge in _EDGES])
-            for shift in (apart / sigma / 2, -apart / sigma / 2)
+            for shift in (distance / sigma / 2, -distance / sigma / 2)
         )
         outcomes = tuple(zip(names, one.tolist(), other.tolist(), strict=True))
         return TextPreview(
@@ -314,7 +314,7 @@ class CorpusPreviewer:
             attack=attack_preview(
                 "synthetic", Share(1 - _gaussian_overlap(sigma, _norm(first)) / 2), 0.5, candidates=people
             ),
-            neighbours=neighbours_preview("synthetic", texts, Share(_gaussian_overlap(sigma, apart)), outcomes),
+            neighbours=neighbours_preview("synthetic", texts, Share(_gaussian_overlap(sigma, distance)), outcomes),
         )
 
     def _synthesizer(self, epsilon: float) -> Synthesizer:

@@ -51,7 +51,7 @@ class PublicTexts:
 
     @classmethod
     def bundled(cls, seed: int | None) -> PublicTexts:
-        """Utterances to a voice assistant (SNIPS, CC0), those of ``dptext demo``."""
+        """Return utterances to a voice assistant (SNIPS, CC0), as in ``dptext demo``."""
         path = resources.files("dptext") / "cli" / "sample" / "snips-train.jsonl.gz"
         labels = {str(row.text): str(row.label) for row in read_documents(str(path), label="intent")}
         name = "utterances to a voice assistant (SNIPS)"

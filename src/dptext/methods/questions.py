@@ -43,7 +43,7 @@ QUESTIONS = (
     ),
     Question(
         "trust",
-        "May somebody hold all original texts?",
+        "May one party hold all original texts?",
         {
             "central": "yes, they are collected in one trusted place",
             "local": "no, each owner or device protects its own texts",

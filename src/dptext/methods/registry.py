@@ -98,7 +98,7 @@ def method_of_folder(folder: Path) -> Method | None:
 
 
 def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tuple[Method, ReleaseFiles]:
-    """Find the statement and the method of a release: a file with its statement beside it, or a folder of a method.
+    """Find the statement and the method of a release: a file with its statement next to it, or a folder of a method.
 
     Args:
         path: the data, its statement, or the folder.
@@ -164,7 +164,7 @@ def releases_in(path: Path) -> list[Path]:
 
 
 def verify_release(path: Path) -> Verification:
-    """Compare a release with its statement: the digest of the data, or those of all files of a released folder.
+    """Compare a release with its statement: the digest of the data, or of all files of a released folder.
 
     Raises:
         DataError: no statement; a file of a released folder was changed.

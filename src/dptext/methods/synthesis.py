@@ -81,7 +81,7 @@ class Synthesis(Method):
         DELTA,
     )
     mismatch: ClassVar = {
-        "vectors": "The output is public texts: their words are those of their authors, not of your users.",
+        "vectors": "The output is public texts: their words come from their authors, not from your users.",
         "devices": "The texts must be collected first: no device sends a vector of its own.",
     }
 

@@ -1,4 +1,4 @@
-"""Private vectors: each text becomes a noisy vector on its owner's device, for a server that nobody trusts."""
+"""Private vectors: each text becomes a noisy vector on its owner's device, for an untrusted server."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _GOOD_FOR = (
 )
 
 
-_MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
+_MOST_NUMBERS = 1 << 20  # of a vector: the audit must fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
 
@@ -166,7 +166,7 @@ def _check_file(files: ReleaseFiles) -> list[Check]:
 
 
 def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Check, Verdict]:
-    """Whether the promise follows from the parameters, and the verdict on the channel that they speak of."""
+    """Check that the guarantee follows from the parameters, and audit the channel that they describe."""
     randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
     dimension = whole_parameter(statement, "dimension")
     if dimension > _MOST_NUMBERS:
@@ -174,7 +174,7 @@ def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Che
     with describes("a randomizer"):
         repeated = randomizer.statement(dimension)
     follows = check_guarantee(statement, repeated, apart_from=_NO_CONSTANTS)
-    # the claim is that of the file: the parameters may say more than they keep
+    # the claim comes from the file, and the channel from the parameters
     channel = randomizer.channel(dimension)
     pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most
     return follows, audit(channel, statement, pair=pair, **sampling)

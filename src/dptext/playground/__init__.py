@@ -1,1 +1,1 @@
-"""What the playground shows of a text: what could come out, what an attacker gets, how far neighbours overlap."""
+"""The playground: previews of a text by each release method, in the browser."""

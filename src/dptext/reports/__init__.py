@@ -1,1 +1,1 @@
-"""Promise, attack and utility, to be looked at."""
+"""Reports: the guarantee, attacks and utility of a release on one page."""
