@@ -1,4 +1,4 @@
-"""Texts as texts of a public bank, by subset selection: readable, under a pure local promise."""
+"""Replacement of sentences or documents by texts of a public bank: subset selection with pure local DP."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _MOST_SENTENCES = 10**6
 
 
 class BankRewriter(TextMechanism):
-    """Replace a document, or each of its sentences, by a text of a public bank: a similar one more often.
+    """Replace documents, or each of their sentences, by texts of a public bank, preferring similar ones.
 
-    Each *part* x (a sentence, or the document as a whole) has a set S(x) of exactly k texts of the bank, the ones most
-    similar to it. A text of the bank comes out with a weight a if it is in S(x), else b, with whole numbers
+    Each *part* x (a sentence, or the whole document) has a set S(x) of exactly k bank texts, the ones most similar to
+    it. A bank text is drawn with weight a if it is in S(x), and with weight b otherwise, for whole numbers with
     a / b <= e^epsilon (`dptext.noise.subset_selection`).
 
     **Guarantee** (local; substitution). *Of a sentence* (``unit="sentence"``): epsilon, pure, for any two sentences. A
@@ -55,7 +55,7 @@ class BankRewriter(TextMechanism):
     every other input, at most e^epsilon times less often. A bank that was made or pruned by the private texts breaks
     this.
 
-    **What it does not promise.** An epsilon of 8 multiplies the odds of a guess by up to 2,981: an attacker who knows
+    **Not covered.** An epsilon of 8 multiplies the odds of a guess by up to 2,981: an attacker who knows
     the candidates often finds the right one (`relinking`). And the words are the bank's: see `dptext.TextBank`.
 
     Args:
@@ -114,11 +114,11 @@ class BankRewriter(TextMechanism):
         """K, how many texts of the bank are in the set of a part."""
         return self.selection.size
 
-    # -- the promise ------------------------------------------------------------------------------------------
+    # -- guarantee --------------------------------------------------------------------------------------------
 
     @property
     def statement(self) -> PrivacyStatement:
-        """The promise for one part: a sentence, or a document as a whole."""
+        """Privacy statement for one part: a sentence, or a whole document."""
         return self._statement(PureDP(self.epsilon), Unit(self.unit), ANY_TWO)
 
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
@@ -165,7 +165,7 @@ class BankRewriter(TextMechanism):
         return (f"the number of documents, their order, and the number of sentences in each{cut}",)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
+        """Return the public parameters, for the statement."""
         return {
             "epsilon": self.epsilon,
             "unit_of_epsilon": self.unit,
@@ -187,15 +187,16 @@ class BankRewriter(TextMechanism):
 
     @property
     def part_statement(self) -> PrivacyStatement:
-        """The promise for what is drawn at once: of a sentence the share of its document, where epsilon is for that."""
+        """Privacy statement for one draw. Under a document budget, a sentence gets an equal share."""
         if self._is_whole or self.unit == "sentence":
             return self.statement
         statement = self._statement(PureDP(self.selection.epsilon), Unit.SENTENCE, ANY_TWO)
         return statement.replace(parameters={**statement.parameters, RELINKING: self.relinking(GUESSED_AMONG, parts=1)})
 
     def relinking(self, people: int, texts: Iterable[str | None] | None = None, *, parts: int | None = None) -> float:
-        """The chance that somebody who knows the texts of so many people, all equally likely before, names whose text
-        an output was made from: at most, or exactly among people with these (public) texts
+        """Return the probability that an adversary who knows n equally likely people's texts identifies the author.
+
+        It is an upper bound, or the exact value for people with the given public texts
         (`dptext.noise.subset_selection.SubsetSelection.relinking`).
 
         Args:
@@ -227,7 +228,7 @@ class BankRewriter(TextMechanism):
     # -- the work ---------------------------------------------------------------------------------------------
 
     def parts(self, text: str) -> list[str]:
-        """What of a text is replaced: its sentences, cut and filled up as the unit says, or the text as a whole."""
+        """Return the parts that are replaced: sentences, truncated or padded for the unit, or the whole text."""
         if self._is_whole:
             return [text]
         sentence = sentences(text)[: self.max_sentences]
@@ -249,12 +250,12 @@ class BankRewriter(TextMechanism):
         return self._drawn(check_texts(texts), RandomBits(seed))
 
     def probabilities(self, text: str) -> Floats:
-        """(N,) float64: with which probability a part becomes each text of the bank."""
+        """Return (N,) float64 probabilities of the bank texts for one part."""
         only: Floats = self.distributions([text])[0]
         return only
 
     def distributions(self, texts: Iterable[str | None]) -> Floats:
-        """(n, N) float64: what is really drawn from for each of n parts."""
+        """Return the (n, N) float64 probabilities from which the sampler draws, for n parts."""
         parts = check_texts(texts)
         result = np.empty((len(parts), len(self.bank)))
         for start, which, sets in self._sets(parts):
@@ -262,7 +263,7 @@ class BankRewriter(TextMechanism):
         return result
 
     def _sets(self, parts: Sequence[str]) -> Iterator[tuple[int, Rows, Rows]]:
-        """Of the parts from a place on: which of the sets is that of each, and the sets of those that differ."""
+        """Yield per block of parts: its start, the set index of each part, and the distinct sets."""
         at_once = max(1, min(_AT_ONCE, _MEMBERS // self.size))
         for start in range(0, len(parts), at_once):
             part_block = parts[start : start + at_once]
@@ -314,13 +315,13 @@ class _Replacing:
 
 
 def _is_same(text: str, private: str) -> bool:
-    """Whether a text came out as it was, but for white space and case."""
+    """Return True if a text is unchanged except for white space and case."""
     plain = text.casefold().split()
     return bool(plain) and plain == private.casefold().split()
 
 
 def _share(epsilon: float, parts: int) -> float:
-    """The largest epsilon of which so many are at most epsilon together."""
+    """Return the largest epsilon per part whose total is at most ``epsilon``."""
     entry = epsilon / parts
     while Fraction(entry) * parts > Fraction(epsilon):
         entry = math.nextafter(entry, 0.0)

@@ -1,4 +1,4 @@
-"""A bank of public texts as a scikit-learn transformer of texts (extra ``sklearn``)."""
+"""Sentence replacement as a scikit-learn transformer (extra ``sklearn``)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from dptext.validation import check_path, require_epsilon
 
 
 class SentencePrivatizer(TextPrivatizer):
-    """Replace every text, or each of its sentences, by a text of a public bank, as a step of a scikit-learn pipeline.
+    """Scikit-learn transformer that replaces texts, or their sentences, by texts of a public bank.
 
-    The constructor only stores. ``fit`` loads or makes the bank; it looks at no text, so nothing is learned from them.
+    ``fit`` loads or builds the bank and ignores the texts, so nothing is learned from them.
     ``transform`` is that of `dptext.release.scikit_learn.TextPrivatizer`: fresh noise each time.
 
     **Guarantee** (unit document, substitution, local): of one call of ``transform``, as ``statement_`` says: of
-    `dptext.BankRewriter`. *Every call is a release of its own and costs again*, and pipelines call often: ``fit``
-    transforms what it trains on, ``predict`` what it predicts for, and a cross-validation of k folds privatizes each
-    text k times for each candidate. To pay once, privatize first (`dptext.privatize`) and search on the private texts.
+    `dptext.BankRewriter`. *Every call is a new release with its own privacy loss*, and pipelines call often: ``fit``
+    transforms the training texts, ``predict`` the test texts, and a cross-validation of k folds privatizes each
+    text k times for each candidate. To release once, privatize first (`dptext.privatize`) and search on the private
+    texts.
 
     Args:
         bank: a `dptext.TextBank`, the folder of one, or *public* texts to make one of (what a bank takes as ``texts``).
@@ -36,7 +37,7 @@ class SentencePrivatizer(TextPrivatizer):
 
     Attributes:
         mechanism_: the mechanism, frozen.
-        statement_: what the *last* call of ``transform`` promised for a document. It is there after the first call.
+        statement_: privacy statement of the *last* call of ``transform``, for a document.
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported).
@@ -73,7 +74,7 @@ class SentencePrivatizer(TextPrivatizer):
         self.seed = seed
 
     def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
-        """Load or make the bank, and build the mechanism; the texts are not looked at."""
+        """Load or build the bank, and create the mechanism; the texts are ignored."""
         bank, epsilon = self._bank(), require_epsilon(self.epsilon, "SentencePrivatizer")
         self.mechanism_ = BankRewriter(
             bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, size=self.size

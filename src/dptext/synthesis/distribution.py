@@ -1,4 +1,4 @@
-"""What was released of people's texts: noisy moments in a public feature space, and all that follows from them."""
+"""`TextDistribution`: released noisy moments of users' texts, and their post-processing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Shares: TypeAlias = Literal["released", "uniform"]
 HINTS = 12
 _AT_ONCE = 4096  # candidates weighed together
 SURE = 3.0
-"""By so many standard deviations of the noise a number stands above it."""
+"""Number of noise standard deviations from which a value counts as signal."""
 _NAMED = 5
 _RARE = 0.25
 _LINES = 4  # that can be told apart in grey
@@ -58,18 +58,18 @@ _FOLDER = SavedFolder(
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TextDistribution(ReprMixin):
-    """A released description of people's texts: `dptext.Synthesizer` makes it.
+    """Private distribution of users' texts, released by `dptext.Synthesizer`.
 
-    **Guarantee.** That of its `statement`, for all that is computed from it: everything here is post-processing of the
-    released matrix with public texts.
+    **Guarantee.** See `statement`. It covers every result of these methods, which only post-process the released matrix
+    with public texts.
 
     Attributes:
-        matrix: (K, 1 + k) float64, the noisy sum (`dptext.synthesis.moments`): it is what the promise is about, and may
-            be shared.
-        sigma: the standard deviation of the noise on each number.
+        matrix: (K, 1 + k) float64, the noisy sum (`dptext.synthesis.moments`): the guarantee covers it, and it
+            may be shared.
+        sigma: standard deviation of the noise on each entry.
         labels: the classes.
         features: the public feature space.
-        statement: what was promised.
+        statement: privacy statement.
     """
 
     matrix: Floats
@@ -105,11 +105,11 @@ class TextDistribution(ReprMixin):
         )
 
     def shares(self) -> dict[str, float]:
-        """By label, its noisy share of the documents (people count, not documents: each has length 1 in all)."""
+        """Return the noisy share of each label; every user has the same total weight."""
         return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
 
     def doubts(self, *, shares: Shares = "released") -> tuple[str, ...]:
-        """Return what makes the release hard to use: noise, and rare labels. It follows from the matrix alone.
+        """Return warnings about noise and rare labels, computed from the released matrix.
 
         Args:
             shares: as in `sample`; with ``"uniform"``, rare labels are no reason for doubt.
@@ -144,12 +144,12 @@ class TextDistribution(ReprMixin):
         return tuple(result)
 
     def weigh(self, texts: Sequence[str]) -> Weights:
-        """How likely texts are among the described ones. They must be public, or made from what is."""
+        """Return the likelihood scores of texts, which must be public or post-processing of a release."""
         return self._weights(self.features.units(texts))
 
     @cached_property
     def classes_(self) -> npt.NDArray[np.str_]:
-        """(K,) the names of the classes, sorted, as scikit-learn has them."""
+        """(K,) sorted class names, as in scikit-learn."""
         return np.sort(np.array(self.labels.names))
 
     def predict_proba(self, texts: Sequence[str]) -> Floats:
@@ -195,7 +195,7 @@ class TextDistribution(ReprMixin):
         return float(np.mean(self.predict(texts) == [canonical_label(label) for label in labels]))
 
     def fit(self, *_: Any, **__: Any) -> Never:
-        """Raise a ParameterError: a release is fitted. To scikit-learn an estimator is what has this method."""
+        """Raise a ParameterError: a release is fitted already. Scikit-learn requires this method."""
         raise ParameterError(
             "a release is fitted already: use it through sklearn.frozen.FrozenEstimator, or fit a new Synthesizer"
         )
@@ -213,7 +213,7 @@ class TextDistribution(ReprMixin):
         )
 
     def hints(self, count: int = HINTS) -> dict[str, tuple[str, ...]]:
-        """By label, the public words that stand out most in it: post-processing, as everything here."""
+        """Return the most characteristic public words of each label."""
         count = check_int("count", count, minimum=0)
         return {name: words[:count] for name, words in self._hints.items()}
 
@@ -240,17 +240,17 @@ class TextDistribution(ReprMixin):
         progress: ProgressOption = None,
         seed: int | None = None,
     ) -> Release:
-        """Choose texts of a public pool that are likely among the described ones, each once, with a label.
+        """Select likely texts from a public pool, each at most once, with a label.
 
         Args:
             public: the pool: files, a table, texts, or a `Pool`. It must have been chosen without regard to the
-                private texts; nothing may be removed from it because it stands in them.
-            n: how many. A public number.
-            variety: from 0, the most typical texts of each label, to 1, drawn from all that are likely at all.
-            shares: of the labels: "released", as the noisy counts say, or "uniform".
+                private texts; no text may be removed because it is among them.
+            n: number of texts. It is public.
+            variety: from 0 (the most typical texts of each label) to 1 (a draw from all likely texts).
+            shares: shares of the labels: "released" (the noisy counts) or "uniform".
             cache: as in `dptext.Synthesizer`.
             progress: a bar, as `dptext.display` says; or called with the number of public texts that are encoded.
-            seed: of the choice, which is no part of the promise; None draws one.
+            seed: seed of the selection, which does not affect the guarantee; None draws one.
 
         Returns:
             A `dptext.Release` with ``texts``, ``labels`` and the statement.
@@ -280,14 +280,15 @@ class TextDistribution(ReprMixin):
         progress: ProgressOption = None,
         seed: int | None = None,
     ) -> Release:
-        """Let a source write texts, keep those that are likely among the described ones, let it vary them, and weigh
-        again. The source is given names of labels, hints and its own earlier texts: nothing else of this release, and
-        nothing of the private texts. No round costs anything.
+        """Let a source write texts in rounds, keep the likely ones, and let it vary them.
+
+        The source receives label names, hints and its own earlier texts, and nothing of the private texts. Rounds spend
+        no privacy budget.
 
         Args:
             source: `dptext.ChatEndpoint`, `dptext.LocalModel`, or any `Source`.
             n, variety, shares, seed: as in `sample`.
-            rounds: how often texts are written and weighed; the first proposes, the others vary.
+            rounds: number of rounds; the first proposes texts, the others vary them.
             progress: a bar, as `dptext.display` says; or called with the number of texts that were written.
 
         Raises:
@@ -384,7 +385,7 @@ class TextDistribution(ReprMixin):
         _FOLDER.write(target, announced, files, software=statement.software, replace=replace)
 
     def card(self) -> str:
-        """The card of the folder, as Markdown: what is promised, what is not, how to use it."""
+        """Return the Markdown card of the folder: guarantee, limits and usage."""
         return filled("synthesis/templates/card.md", distribution=self, statement=self.statement)
 
     @classmethod
@@ -395,12 +396,12 @@ class TextDistribution(ReprMixin):
         encoder: TextEncoder | Sequence[TextEncoder] | None = None,
         features: PublicFeatures | None = None,
     ) -> TextDistribution:
-        """The description in a folder that `save` wrote.
+        """Load a distribution from a folder that `save` wrote.
 
         Args:
             folder: where.
-            encoder: those of its features that the folder cannot hold (a caller's function, a model elsewhere).
-            features: the public features themselves, where they are at hand.
+            encoder: encoders that the folder cannot store (a caller's function, a model elsewhere).
+            features: the public features, if they are already in memory.
 
         Raises:
             DataError: the folder was changed, or is none.
@@ -433,7 +434,7 @@ class TextDistribution(ReprMixin):
         return loaded
 
     def disagreements(self) -> list[str]:
-        """In what the statement disagrees with what it speaks of; empty where it says what was released."""
+        """Return the fields of the statement that contradict the release; empty if it is consistent."""
         parameters = self.statement.parameters
         known: Mapping[str, object] = {
             "sigma": self.sigma,
@@ -504,7 +505,7 @@ def is_described(statement: PrivacyStatement) -> bool:
 
 
 def announces_description(folder: Path) -> bool:
-    """Whether the configuration of a folder says that `TextDistribution.save` wrote it; nothing else is looked at."""
+    """Return True if the configuration of a folder names `TextDistribution.save`; nothing else is read."""
     return _FOLDER.announces(folder)
 
 
@@ -528,7 +529,7 @@ def read_description(folder: Path) -> Described:
 
 
 def _labels_of(config: Mapping[str, Any]) -> Labels:
-    # with what was promised when they were learned: the next description with these labels counts it in as well
+    # with their statements: the next release with these labels composes them as well
     learned = tuple((name, PrivacyStatement.from_json(entry)) for name, entry in config["learned"].items())
     descriptions = tuple(map(tuple, config.get("descriptions", ())))
     return Labels(tuple(config["columns"]), tuple(map(tuple, config["values"])), learned, descriptions)
@@ -554,20 +555,20 @@ def rare_labels(labels: Sequence[str], shares: Floats, texts: str) -> list[str]:
 
 
 def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
-    """Whether sums, in units of their noise, are longer than noise alone is, but for one case in a thousand."""
+    """Return True if the norm exceeds the 99.9% quantile of noise alone."""
     usual = features.size + SURE * math.sqrt(2 * features.size)
     return float(np.square(features).sum()) > usual + further
 
 
 def _counts_in(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement]) -> bool:
-    """Whether a statement promises no more than its own noise and all before it do together."""
+    """Return True if the guarantee is no stronger than the composition of this release and earlier ones."""
     parameters = statement.parameters
     total: Guarantee = ApproxDP(float(parameters["epsilon"]), float(parameters["delta"]))  # type: ignore[arg-type]  # numbers, by now
     try:
         for before in prior.values():
             total = compose(total, before.whole_guarantee)
         spent, minimum = as_approx(statement.guarantee), as_approx(total)
-    except RefusedError:  # no release counts such a promise in
+    except RefusedError:  # such a guarantee cannot be composed
         return False
     return spent.epsilon >= minimum.epsilon * (1 - 1e-12) and spent.delta >= minimum.delta * (1 - 1e-12)
 
@@ -586,5 +587,5 @@ def noise_is_enough(statement: PrivacyStatement) -> bool:
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Where the folder of a description will lie; raised before the work."""
+    """Return the target folder, or raise if it cannot be written."""
     return _FOLDER.place(folder, replace=replace)

@@ -36,14 +36,14 @@ _LIKELIEST = 1024
 
 
 class LocalModel:
-    """A language model of transformers, from a folder (extra ``local-models``).
+    """Local language model in a transformers folder (extra ``local-models``).
 
     Nothing is downloaded, no code of the folder is run, and weights are read from safetensors alone, never from
     pickles. A model with a chat template is asked for one text at a time; another one continues a list of examples
     under a line that says what they are, up to the end of the line.
 
-    **Guarantee.** None of its own, and none is needed: what it gets is public, came from a release, or is its own.
-    Assumed: it was not trained on the private texts.
+    **Guarantee.** The texts are post-processing: the model receives public text, parts of the release and its own
+    texts. Assumption: it was not trained on the private texts.
 
     Args:
         folder: of the model: ``config.json``, a tokenizer, ``*.safetensors``.
@@ -53,7 +53,7 @@ class LocalModel:
         max_tokens: of one text, at most.
         batch_size: texts that are written at one time.
         device: as torch calls it.
-        seed: of the sampling, which is no part of any promise; None draws one.
+        seed: sampling seed, which does not affect any guarantee; None draws one.
 
     Raises:
         ParameterError: no such folder, or none of a model that may be loaded; a number out of range.
@@ -88,7 +88,7 @@ class LocalModel:
     # -- a source ---------------------------------------------------------------------------------------------
 
     def propose(self, request: Request) -> list[str]:
-        """New texts of a label: about as many as are asked for.
+        """Return up to ``request.count`` new texts of a label.
 
         Raises:
             ParameterError: the folder is none of a model that can be loaded.
@@ -100,7 +100,7 @@ class LocalModel:
         return self._written([self._list(request, turned(request.examples, turn, EXAMPLES), turn) for turn in turns])
 
     def vary(self, texts: Iterable[str], request: Request) -> list[str]:
-        """Texts like these; raises what `propose` does."""
+        """Return variations of texts; raises the same errors as `propose`."""
         parts = list(enumerate(batches(texts, request.count, 1)))
         if self._speaks:
             return self._written(
@@ -302,7 +302,7 @@ def _check_folder(folder: PathLike) -> Path:
 
 @contextmanager
 def _quietly(transformers: Any) -> Iterator[None]:
-    """Transformers draws bars and gives advice; what goes wrong is raised."""
+    """Silence progress bars and advice of transformers; errors are still raised."""
     bars = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
     logger = logging.getLogger("transformers")

@@ -37,7 +37,7 @@ _FEWEST = 10  # distinct texts in both: a few stock phrases are no overlap
 
 @dataclass(frozen=True)
 class Request:
-    """What a source is asked for."""
+    """Request for texts of one label."""
 
     label: Mapping[str, str]
     hints: tuple[str, ...]
@@ -56,26 +56,26 @@ class Request:
 
 @runtime_checkable
 class Source(Protocol):
-    """What can give candidates to a `TextDistribution`."""
+    """Source of candidate texts for a `TextDistribution`."""
 
     @property
     def name(self) -> str:
-        """What statements call it."""
+        """Name in privacy statements."""
 
     def propose(self, request: Request) -> Iterable[str]:
-        """New texts of a label."""
+        """Return new texts of a label."""
 
     def vary(self, texts: Iterable[str], request: Request) -> Iterable[str]:
-        """Texts like these, which this source made itself."""
+        """Return variations of texts that this source wrote."""
 
     def parameters(self) -> dict[str, Parameter]:
-        """What identifies it, for the statement."""
+        """Return identifying parameters, for the statement."""
 
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted about it, for the statement."""
+        """Return assumptions, for the statement."""
 
     def exposed(self) -> tuple[str, ...]:
-        """What it shows to whom, for the statement."""
+        """Return the recipients of data, for the statement."""
 
 
 def check_is_apart(public: object, documents: object) -> None:
@@ -189,7 +189,7 @@ def label_in_words(label: Mapping[str, str]) -> str:
 
 
 def turned(values: Sequence[str], turn: int, limit: int) -> tuple[str, ...]:
-    """So many of the values; in the next turn, the next ones."""
+    """Return ``limit`` values, rotated by the turn."""
     start = turn * limit % len(values) if len(values) > limit else 0
     return tuple([*values[start:], *values[:start]][:limit])
 
@@ -307,7 +307,7 @@ def batches(texts: Iterable[str], count: int, size: int) -> list[list[str]]:
 Floats = npt.NDArray[np.float64]
 
 _SHOWN = 20  # earlier texts per class that a source is shown
-_PARENTS = 4  # of so many texts of a class, one is varied
+_PARENTS = 4  # one in four texts of a class is varied
 
 
 def generated(
@@ -323,7 +323,7 @@ def generated(
     bits: RandomBits,
     progress: Progress | None = None,
 ) -> tuple[list[str], npt.NDArray[np.intp]]:
-    """Let a source write texts in rounds, and choose n of all that it wrote, each once, with a class."""
+    """Let a source write texts in rounds, and select n distinct texts with classes."""
     counts = np.ceil(n * np.asarray(shares) / np.sum(shares) - 1e-9).astype(int).tolist()
     written = _Written(weigh, len(labels), progress)
     for turn in range(rounds):
@@ -376,7 +376,7 @@ def _validated_answer(answer: Iterable[Any], method: str) -> list[str]:
 
 @dataclass
 class _Written:
-    """All different texts that a source wrote, and what they weigh."""
+    """Distinct texts of a source, with their weights."""
 
     weigh: Callable[[Sequence[str]], Weights]
     classes: int
@@ -388,7 +388,7 @@ class _Written:
         self.scores, self.nearness = np.empty((0, self.classes)), np.empty(0)
 
     def unseen(self, texts: Iterable[str]) -> list[str]:
-        """Those of the texts that were never seen before, and are not empty; texts of equal words count as one."""
+        """Return the new, non-empty texts; white space is ignored in the comparison."""
         new = []
         for text in map(encodable, map(str.strip, texts)):
             words = " ".join(text.split())

@@ -41,7 +41,7 @@ _SUFFIX = ".distribution"
 
 
 class PrivateRows(Protocol):
-    """Whose documents are described, wherever they lie: files (`PrivateFiles`), or a DataFrame of Spark."""
+    """Private documents: files (`PrivateFiles`) or a Spark DataFrame."""
 
     @property
     def text(self) -> str: ...
@@ -107,7 +107,7 @@ def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """How a corpus is made from a description: all of it is public, and costs nothing."""
+    """Public parameters for drawing a corpus from a distribution, without privacy loss."""
 
     n: int
     public: Any = None
@@ -120,7 +120,7 @@ class Draw:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        # what is wrong with these must not come out after a budget is spent
+        # validate before any budget is spent
         check_int("n", self.n, minimum=1)
         check_int("rounds", self.rounds, minimum=1)
         check_float("variety", self.variety, minimum=0, maximum=1)
@@ -178,7 +178,7 @@ def synthesize_file(
     resume: bool = False,
     force: bool = False,
 ) -> Release:
-    """Describe the people of files by one noisy release, and write a corpus that is made from it."""
+    """Release a distribution of the private documents, and write a corpus drawn from it."""
     out = check_path("out", out)
     folder = distribution_path(out) if distribution is None else check_path("distribution", distribution)
     writer = DocumentWriter(out, text=source.text, keep=synthesizer.labels.columns)
@@ -189,7 +189,9 @@ def synthesize_file(
     files = (*draw.files, *fitted_on.files)
     check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)
     with file_lock(out), file_lock(folder):
-        check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)  # as it is by now
+        check_places(
+            source, out, folder, public=files, ledger=ledger, resume=resume, force=force
+        )  # again, under the lock
         draw.check_format(writer, synthesizer.labels, out)
         plan = values if isinstance(values, SynthesisPlan) else synthesizer.plan(fitted_on)
         described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
@@ -219,7 +221,7 @@ def draw_file(
     text: str = "text",
     force: bool = False,
 ) -> Release:
-    """Write a corpus that is made from an earlier description: at no further cost, as often as one likes."""
+    """Write a corpus drawn from an earlier distribution, without further privacy loss."""
     out, folder = check_path("out", out), check_path("distribution", distribution)
     if _is_around(folder, out):
         raise ParameterError(f"{str(out)!r} lies in the folder of the description: choose a place outside of it")
@@ -235,7 +237,7 @@ def draw_file(
     writer = DocumentWriter(out, text=text, keep=described.labels.columns)
     draw.check_format(writer, described.labels, out)
     with file_lock(out):
-        check()  # as it is by now
+        check()  # again, under the lock
         return write_corpus(draw.of(described), out, writer)
 
 

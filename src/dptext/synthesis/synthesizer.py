@@ -30,13 +30,13 @@ from dptext.users.private_vocabulary import PrivateLabels
 from dptext.validation import check_choice, check_float, check_int
 
 MOST_DOCUMENTS = 1000
-"""Of a person, this many documents are looked at, unless another number is given."""
+"""Default maximum number of documents used per user."""
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Terms:
-    """Who is promised what, by Gaussian noise on sums that a person moves by at most 1: public, and checked."""
+    """Public parameters of the guarantee: unit, labels and budget of Gaussian noise on sums with sensitivity 1."""
 
     unit: UserUnit
     labels: Labels
@@ -48,7 +48,7 @@ class Terms:
 
     @classmethod
     def of(cls, *, epsilon: float, delta: float, labels: Any, column: str, unit: str, most_documents: int) -> Terms:
-        """From the arguments that every synthesizer has."""
+        """Validate the arguments of a synthesizer."""
         return cls(
             unit="user" if check_choice("unit", unit, get_args(UserUnit)) == "user" else "document",
             labels=Labels.of(labels, column=column),
@@ -57,7 +57,7 @@ class Terms:
         )
 
     def _repr_fields(self) -> Fields:
-        """For whoever shows itself by its terms."""
+        """Yield the fields for a repr."""
         yield "epsilon", max(self.budget.levels.values())
         yield "delta", self.budget.delta
         yield "unit", self.unit
@@ -65,11 +65,11 @@ class Terms:
 
     @cached_property
     def prior(self) -> dict[str, PrivacyStatement]:
-        """What was released before about the same people and is not public: learned labels. (Features may add more.)"""
+        """Earlier releases about the same users: learned labels. (Features may add more.)"""
         return dict(self.labels.learned)
 
     def substitution_guarantee(self, features: PublicFeatures) -> ApproxDP:
-        """What is promised when a person's texts are replaced by other ones, all before it counted in."""
+        """Return the guarantee under substitution, composed with earlier releases."""
         prior = {**self.prior, **features.prior}
         return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), prior)
 
@@ -82,7 +82,7 @@ class Terms:
         seeded: bool,
         release_id: str | None = None,
     ) -> PrivacyStatement:
-        """The statement of a release, with what was promised before counted in."""
+        """Return the statement of a release, composed with earlier releases."""
         check_prior(features.prior, _UNITS[self.unit])
         prior = {**self.prior, **features.prior}
         swapped = self.substitution_guarantee(features)
@@ -120,7 +120,7 @@ class Terms:
 
 
 def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Parameter]:
-    """What a statement says of budget and noise."""
+    """Return budget and noise scale, for statements."""
     return {
         "epsilon": budget.cap,
         "delta": budget.delta,
@@ -132,7 +132,7 @@ def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Pa
 
 
 def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
-    """What every description of people's texts takes for granted, before what its features do."""
+    """Return the assumptions of every synthesis release, except those of its features."""
     return (
         "all parameters are public, or computed from what was released before under a promise counted in above"
         if counted_in
@@ -146,7 +146,7 @@ def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SynthesisPlan(ReprMixin):
-    """All that a description is decided on before a private text is read: public, and checked."""
+    """Validated public configuration of a release, fixed before private texts are read."""
 
     terms: Terms
     features: PublicFeatures
@@ -154,7 +154,7 @@ class SynthesisPlan(ReprMixin):
 
     @property
     def unit(self) -> UserUnit:
-        """Who is protected."""
+        """Privacy unit."""
         return self.terms.unit
 
     @property
@@ -163,14 +163,14 @@ class SynthesisPlan(ReprMixin):
         return self.terms.labels
 
     def total(self, people: Iterable[UserTexts]) -> npt.NDArray[np.int64]:
-        """(K, 1 + k) the sum of the people's matrices."""
+        """Return the (K, 1 + k) sum of the users' matrices. *Not private.*"""
         total = MomentSum(self.features, len(self.labels))
         if total.add(people) == 0:
             raise DataError("there are no documents: expected at least one")
         return total.cells
 
     def total_of(self, documents: DocumentReader | Iterable[Document]) -> npt.NDArray[np.int64]:
-        """The `total` of the people who wrote these documents, which come in any order."""
+        """Return the `total` of the users of these documents, in any order. *Not private.*"""
         sample = TextSample()
         with texts_of(
             documents,
@@ -185,11 +185,11 @@ class SynthesisPlan(ReprMixin):
 
     @cached_property
     def promise(self) -> PrivacyStatement:
-        """What a release will promise, before it is made: without a name."""
+        """Statement of a future release, without a release id."""
         return self.statement(seeded=False)
 
     def statement(self, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
-        """The statement, with what was promised before counted in."""
+        """Return the statement, composed with earlier releases."""
         parameters: dict[str, Parameter] = {
             "count_weight": COUNT_WEIGHT,
             "features_fitted_on": self.pool.name,
@@ -211,13 +211,12 @@ class SynthesisPlan(ReprMixin):
 
 
 class Synthesizer(ReprMixin):
-    """Describes the texts of people by one noisy release, from which readable texts are made at no further cost.
+    """Fit a private distribution of users' texts, from which synthetic corpora are drawn without further privacy loss.
 
-    Every person's documents become one matrix (`dptext.synthesis.moments`): for each label how many there are, and
-    where they lie in a public feature space. It has Euclidean length 1, all labels together. The matrices are added
-    up, and Gaussian noise is added once, to all numbers. The result, a `TextDistribution`, weighs public texts, or
-    texts that a language model writes, by how likely they are among these people's: that is post-processing, as often
-    as one likes.
+    The documents of each user become one matrix (`dptext.synthesis.moments`): the number of documents per label and the
+    sum of their public features, clipped to a Euclidean norm of 1 over all labels. The matrices are summed, and
+    Gaussian noise is added once to every entry. The result, a `TextDistribution`, weighs public texts, or texts written
+    by a language model, by their likelihood among the private texts. This is post-processing and can be repeated freely.
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP for a person with all their documents and
     labels. *Proof.* The sum moves by at most 1 in Euclidean length when a person comes or goes (checked in integers,
@@ -228,27 +227,29 @@ class Synthesizer(ReprMixin):
     is at least one document, and that is public.
 
     Args:
-        epsilon, delta: the budget of a person.
+        epsilon, delta: privacy budget per user.
         labels: the public label set: a list; a mapping from labels to public descriptions, such as ``{"sports":
             "football, tennis, a match", ...}``, which help most where users are few; a mapping from columns to either,
-            whose combinations are then the classes; what `dptext.private_labels` learned, at its own price; None: no
-            labels. It is never read from the documents. A document with another label, or with none, takes no part.
-        column: the name of the one column of labels; those that were learned name their own.
+            whose combinations are then the classes; the result of `dptext.private_labels`, with its own privacy loss;
+            None: no labels. They are never read from the documents. A document with another label, or with none, takes no
+            part.
+        column: name of the label column; learned labels bring their own.
         features: "static" (means of the word vectors in the package), "words" (TF-IDF and SVD; extra ``sklearn``),
             "glove" (means of GloVe vectors; extra ``glove``), a `TextEncoder` such as `dptext.SentenceEncoder` (extra
             ``onnx``), or several of these side by side; "both" is a sentence model and words. None: "both" where a
             sentence model is installed, else ["static", "words"] (only "static" without scikit-learn; only "words"
             for a pool of mostly unknown words, such as one in another language).
-        unit: "user"; or "document", a much weaker promise: nothing about a person with several documents.
-        most_documents: of a person that are looked at: the first ones.
-        public_users: a public number that the number of people does not exceed, for the check of delta:
-            `dptext.privacy.budgets.DeltaWarning`.
-        cache: the folder in which vectors of public pools are kept; None: the user's cache; False: nowhere.
-        seed: for tests and papers: nothing is promised against anybody who knows it. None: cryptographic randomness.
+        unit: "user"; or "document", a much weaker guarantee that does not cover a user with several documents.
+        most_documents: maximum number of documents used per user; later ones are ignored.
+        public_users: public upper bound on the number of users, used to check delta
+            (`dptext.privacy.budgets.DeltaWarning`). Do not count the private data.
+        cache: folder for cached vectors of public pools; None: the user's cache folder; False: no cache.
+        seed: for tests and papers only: there is no guarantee against anyone who knows it. None: cryptographic
+            randomness.
 
     Raises:
         ParameterError: an argument out of range.
-        RefusedError: labels learned under a promise about another unit.
+        RefusedError: the labels were learned under a guarantee for another unit.
 
     >>> import dptext
     >>> pool = ["tea and a cup of cocoa", "a cup of tea", "the tax law", "law and tax", "a new law on tax", "cocoa"]
@@ -293,11 +294,11 @@ class Synthesizer(ReprMixin):
         return self.terms.labels
 
     def plan(self, public: Any, *, progress: ProgressOption = None) -> SynthesisPlan:
-        """All that is decided before a private text is read: features are fitted on the public texts.
+        """Fit the features on public texts, and return the configuration of a release.
 
         Raises:
             ParameterError, DataError: a pool without texts, or too small for its features.
-            MissingExtraError: what the features need is not installed.
+            MissingExtraError: a package that the features need is not installed.
         """
         pool = Pool.of(public)
         with progress_bar(progress, "public texts", len(pool)) as done:
@@ -312,14 +313,14 @@ class Synthesizer(ReprMixin):
         release_id: str | None = None,
         progress: ProgressOption = None,
     ) -> TextDistribution:
-        """Describe documents, in any order: a release of their writers' texts.
+        """Return a private distribution of the documents, which may come in any order.
 
         Args:
             documents: of `dptext.read_documents` (with ``user=``, and the columns of labels in ``keep=``), or
                 `Document` objects (with ``label``, or ``attributes``).
-            public: public texts that features are fitted on: as `Pool` takes them, or a plan made of them.
-            release_id: the name under which a ledger was asked before, for the statement. None: a new one.
-            progress: a bar, as `dptext.display` says; or called with the number of public texts that are encoded.
+            public: public texts for fitting the features: an argument of `Pool`, or a plan.
+            release_id: id of a reservation in the ledger; None: a new one.
+            progress: progress bar (`dptext.display`), or a function called with the number of encoded public texts.
 
         Raises:
             DataError: a row without a user; no documents.
@@ -343,10 +344,10 @@ class Synthesizer(ReprMixin):
     def released(
         self, plan: SynthesisPlan, total: npt.NDArray[np.int64], bits: RandomBits, *, release_id: str | None = None
     ) -> TextDistribution:
-        """Make the release of a sum that was made elsewhere (on Spark).
+        """Return the release of a sum that was computed elsewhere (on Spark).
 
-        Each call adds the noise anew, from ``bits`` of its own: it is a release that costs its whole budget. ``total``
-        is that of `SynthesisPlan.total`, **private**.
+        Each call draws new noise from ``bits`` and is a release that spends the whole budget. ``total`` is the
+        **private** result of `SynthesisPlan.total`.
         """
         if total.shape != (len(plan.labels), 1 + plan.features.dimension):
             raise ParameterError(f"expected the sum that the plan makes, got one of the shape {total.shape}")
