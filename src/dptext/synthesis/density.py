@@ -34,7 +34,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """How likely texts are among the described ones: (n, K) scores per class, and (n,) nearness over all classes."""
+    """Likelihood of texts: (n, K) scores per class, and (n,) nearness over all classes."""
 
     scores: Floats
     nearness: Floats
@@ -225,7 +225,7 @@ def _frozen(values: Floats) -> Floats:
 Indices = npt.NDArray[np.intp]
 
 VARIETY = 0.5
-"""Of the dial, unless the caller sets another (papers/synthesis/README.md has the measurements)."""
+"""Default variety (papers/synthesis/README.md has the measurements)."""
 
 _ROOM = 1.5  # times n texts are near at least
 _SPARE = 1.2  # times as many candidates as it needs are enough for a class
@@ -348,7 +348,7 @@ def _shuffled(count: int, bits: RandomBits) -> Indices:
 
 
 def _make_up(picked: list[Indices], targets: npt.NDArray[np.int64], table: Floats) -> None:
-    """Fill classes that lack texts with those that nobody took."""
+    """Fill classes that lack texts with unassigned candidates."""
     taken = np.zeros(len(table), dtype=bool)
     taken[np.concatenate(picked)] = True
     others = table - table.max(axis=1, keepdims=True)

@@ -111,7 +111,7 @@ class Labels:
 
     @cached_property
     def described(self) -> tuple[str, ...] | None:
-        """The public description of each class, those of its values one after the other; None without descriptions."""
+        """Public description of each class, joined from its values; None without descriptions."""
         columns = [texts or ("",) * len(labels) for texts, labels in zip(self.descriptions, self.values, strict=True)]
         return tuple(" ".join(filter(None, texts)) for texts in product(*columns)) if any(self.descriptions) else None
 
@@ -183,7 +183,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class MomentSum:
-    """The sum of all people's matrices."""
+    """Sum of all users' matrices."""
 
     space: PublicFeatures
     classes: int
@@ -193,7 +193,7 @@ class MomentSum:
         self.cells = np.zeros((self.classes, 1 + self.space.dimension), dtype=np.int64)
 
     def add(self, people: Iterable[UserTexts]) -> int:
-        """Add the matrices of people, each of whom must bring all their documents at once; how many there were."""
+        """Add the matrices of users, each given with all their documents, and return the number of users."""
         texts: list[str] = []
         keys: list[Integers] = []
         count = waiting = 0
@@ -218,12 +218,12 @@ class MomentSum:
         return count
 
     def _add_batch(self, texts: Sequence[str], keys: Sequence[Integers]) -> None:
-        """People who wrote little, several at once."""
+        """Add users with few documents, in batches."""
         if texts:
             self._add_matrices(*self._summed(texts, np.concatenate(keys)))
 
     def _add_prolific(self, chunks: Iterable[Chunk]) -> None:
-        """One person who wrote much, in memory for one matrix."""
+        """Add a user with many documents, in the memory of one matrix."""
         counts = np.zeros(self.classes, dtype=np.int64)
         sums = np.zeros((self.classes, self.space.dimension), dtype=np.int64)
         for chunk in chunks:

@@ -230,7 +230,7 @@ def _made_up_classes(vectors: Floats, space: PublicFeatures, classes: int) -> np
 
 
 def _described(vectors: Floats, label: npt.NDArray[np.intp], classes: int, people: int) -> Floats:
-    """The sum over so many people, of the classes as the pool has them."""
+    """Return the expected sum for a number of users, with the class shares of the pool."""
     matrix = np.zeros((classes, 1 + vectors.shape[1]))
     for index in range(classes):
         class_vectors = vectors[label == index]

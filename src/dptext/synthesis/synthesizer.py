@@ -216,7 +216,7 @@ class Synthesizer(ReprMixin):
     The documents of each user become one matrix (`dptext.synthesis.moments`): the number of documents per label and the
     sum of their public features, clipped to a Euclidean norm of 1 over all labels. The matrices are summed, and
     Gaussian noise is added once to every entry. The result, a `TextDistribution`, weighs public texts, or texts written
-    by a language model, by their likelihood among the private texts. This is post-processing and can be repeated freely.
+    by a language model, by their likelihood among the private texts. This is post-processing: it can be repeated.
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP for a person with all their documents and
     labels. *Proof.* The sum moves by at most 1 in Euclidean length when a person comes or goes (checked in integers,
@@ -231,8 +231,8 @@ class Synthesizer(ReprMixin):
         labels: the public label set: a list; a mapping from labels to public descriptions, such as ``{"sports":
             "football, tennis, a match", ...}``, which help most where users are few; a mapping from columns to either,
             whose combinations are then the classes; the result of `dptext.private_labels`, with its own privacy loss;
-            None: no labels. They are never read from the documents. A document with another label, or with none, takes no
-            part.
+            None: no labels. They are never read from the documents. A document with another label, or with none, is
+            ignored.
         column: name of the label column; learned labels bring their own.
         features: "static" (means of the word vectors in the package), "words" (TF-IDF and SVD; extra ``sklearn``),
             "glove" (means of GloVe vectors; extra ``glove``), a `TextEncoder` such as `dptext.SentenceEncoder` (extra
