@@ -86,7 +86,7 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
     page = " ".join(everything.html().split())
     for text in (
         "Each text was replaced by a text of the public bank &#39;four things&#39;",
-        "The words are the bank&#39;s: names, numbers and claims in them are those of its authors",
+        "Names, numbers and claims come from the bank&#39;s authors",
         "A model trained on texts of the bank at random is right for",
         "An adversary who holds the original texts links",
         "for the audited pairs of texts",
@@ -184,7 +184,7 @@ def test_draws_that_are_not_those_of_the_statement_are_refuted_with_the_original
     other.write_text("\n".join(lines[1:] + lines[:1]) + "\n")
     report = made(folder, "whole", original=other)
     assert report.refuted
-    assert "as often as the statement says" in report.checks[-1].name
+    assert "the stated share of outputs" in report.checks[-1].name
     assert not made(folder, "whole").refuted
     assert "%" not in report.checks[-1].detail
 

@@ -187,7 +187,7 @@ def test_two_columns_of_labels_are_classes_together(folder):
     make(folder, "two.csv", columns=("topic", "stars"), n=60, unit="document", epsilon=8.0)
     result = report(folder, "two.csv", public=[folder / "pool.txt"], original=folder / "in.jsonl")
     assert len(result.corpus.labels) == 6
-    assert result.utility[0].what == "trained on the corpus"
+    assert result.utility[0].name == "trained on the corpus"
     assert "the other half of the original texts" in result.utility[0].detail
     assert any("was not attacked: --held-out" in note for note in result.notes)
     assert not result.refuted
