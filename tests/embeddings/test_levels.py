@@ -130,8 +130,8 @@ def test_from_public_features_a_level_is_as_good_as_declared(vectors, train):
     declared, predicted = train(vectors, BudgetPolicy(LEVELS)), train(vectors, policy())
     for level in LEVELS:
         assert predicted.statements_[level].guarantee == declared.statements_[level].guarantee
-    assert any("what is public about them" in assumption for assumption in predicted.statement_.assumptions)
-    assert any("volunteers for publication" in assumption for assumption in predicted.statement_.assumptions)
+    assert any("public data about them" in assumption for assumption in predicted.statement_.assumptions)
+    assert any("volunteers published" in assumption for assumption in predicted.statement_.assumptions)
     assert predicted.statement_.parameters["levels_predicted_from"] == "public"
 
 
@@ -141,7 +141,7 @@ def test_from_private_texts_only_the_cap_is_promised(vectors, train):
     assert model.statement_.epsilon == max(statement.epsilon for statement in model.statements_.values())
     assert "strict" not in model.statement_.neighbours
     assert any(
-        "no more than the largest epsilon is promised to them" in assumption
+        "the guarantee for these users is the largest epsilon" in assumption
         for assumption in model.statement_.assumptions
     )
     strict = model.statements_["strict"]
@@ -161,7 +161,7 @@ def test_a_level_that_is_drawn_on_a_device_is_counted(vectors, train):
     assert counted.statement_ == counted.statements_["open"]
     assert counted.statement_.parameters["epsilon_for_level"] == 0.5
     assert any(
-        "randomised response of epsilon 0.5, once" in assumption for assumption in counted.statement_.assumptions
+        "once by randomised response of epsilon 0.5" in assumption for assumption in counted.statement_.assumptions
     )
 
 
@@ -217,13 +217,13 @@ def test_what_a_device_sends_has_a_statement():
 
 
 def test_labels_of_users_have_to_be_public_or_promised_for(vectors):
-    with pytest.raises(ParameterError, match="say whose labels"):
+    with pytest.raises(ParameterError, match="training must name"):
         policy(training=None)
     model = cooccurrence(vectors, policy(training=training_statement()))
     assert model.statement_.guarantee == ApproxDP(8.25, sum_upwards(DELTA, 1e-8))
     assert model.statements_["strict"].epsilon == 1.25
     assert model.statement_.parameters["promise_of_predictor"] == "(0.25, 1e-08)-differential privacy"
-    assert not any("for publication" in assumption for assumption in model.statement_.assumptions)
+    assert not any("volunteers published" in assumption for assumption in model.statement_.assumptions)
     for other in ({"unit": Unit.DOCUMENT}, {"relation": Relation.SUBSTITUTION}):
         with pytest.raises(RefusedError, match="no proved sum"):
             cooccurrence(vectors, policy(training=training_statement(**other)))
@@ -252,9 +252,9 @@ def test_a_policy_that_does_not_fit_the_release(vectors):
         ({"predicted_from": "server"}, "'public', 'texts', 'device' or None"),
         ({"predicted_from": None}, "belong to predicted_from"),
         ({"predictor": None}, "fitted regressor"),
-        ({"training": "private"}, "say whose labels"),
-        ({"epsilon": 1.0}, "an epsilon of its own"),
-        ({"predicted_from": "device", "epsilon": None}, "an epsilon of its own"),
+        ({"training": "private"}, "training must name"),
+        ({"epsilon": 1.0}, "epsilon is required"),
+        ({"predicted_from": "device", "epsilon": None}, "epsilon is required"),
         ({"predicted_from": "device", "epsilon": 0.0}, "epsilon"),
         ({"predicted_from": "device", "epsilon": 50.0}, "at most 20"),
         ({"attribute": ""}, "attribute must"),
@@ -308,7 +308,7 @@ def test_levels_of_those_who_declare_none_are_read_off_attributes_or_texts():
 def test_levels_that_devices_sent_need_no_predictor():
     sent = policy("device", predictor=None)
     assert sent.epsilon == 0.5
-    with pytest.raises(ParameterError, match="were drawn on devices, and sent"):
+    with pytest.raises(ParameterError, match="predicts nothing"):
         sent.predict([[0.5]])
 
 
