@@ -104,7 +104,7 @@ def test_every_name_of_a_level_becomes_a_file_of_its_own(tmp_path):
     assert files["strict"] == "privacy-strict.json"
     assert len({file.casefold() for file in files.values()}) == len(HOSTILE)
     assert all(re.fullmatch(r"privacy-[a-z0-9_-]{1,60}\.json", file) for file in files.values())
-    assert all(sharing._is_ours(file) for file in files.values())
+    assert all(sharing._is_release_file(file) for file in files.values())
 
 
 def test_a_name_cannot_look_like_what_another_one_became():
@@ -263,11 +263,11 @@ def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):
     for text in (
         "a person, with everything that they wrote",
         "epsilon 8, delta 1e-06",
-        "2,981 times likelier",
+        "2,981 times more likely",
         "at most 1 in 1,000,000",
         "guesses the right one with probability at most 99.97%",
         "epsilon 18.66, delta 1e-06",
-        "What others wrote about somebody",
+        "Texts by others about a person",
         "licence",
         "public_base",
         "**adds up**",
@@ -287,8 +287,8 @@ def test_the_card_of_single_documents_promises_nothing_to_people(vectors, tmp_pa
     fitted(vectors, unit="document", epsilon=0.5).save(tmp_path / "shared")
     card = (tmp_path / "shared" / "README.md").read_text()
     assert "a single document, **not** a person" in card
-    assert "The more documents somebody wrote" in card
-    assert "That is the worst case" not in card  # epsilon 0.5 needs no excuse
+    assert "The more documents a person wrote" in card
+    assert "This is the worst case" not in card  # epsilon 0.5 needs no excuse
     assert " user" not in card.replace("per user", "")
 
 
@@ -362,10 +362,12 @@ def test_new_words_are_counted_in(vectors, tmp_path):
     assert substituted == pytest.approx(alone + 4.0, rel=1e-3)
     assert back.statement.parameters["promise_of_vocabulary"] == str(results.statement.guarantee)
     card = (tmp_path / "shared" / "README.md").read_text()
-    assert f"({len(back) - len(vectors)}) are words of these people" in card
+    assert f"The last {len(back) - len(vectors)} are words of these people" in card
     # one that a single person wrote comes out with probability delta: nothing else would be true
     assert f"({results.statement.guarantee})" in card
-    assert "which a given person alone wrote has a probability of at most the delta of that promise" in card
+    assert (
+        "that only one given person wrote is listed with a probability of at most the delta of that guarantee" in card
+    )
     assert "epsilon 6, delta 2e-06" in card
     mechanism = dptext.TEM(back, epsilon=1.0, document_epsilon=6.0, max_words=4)
     result = dptext.privatize(["zyzzo0 and tea"], mechanism)
