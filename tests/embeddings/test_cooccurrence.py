@@ -164,9 +164,9 @@ def test_learned_words_do_not_pass_for_public_ones(vectors):
     """Their promise would get lost: epsilon 8 where 9 is spent, and a list that is said to be public."""
     new = learned(("teabag", "tea"))
     for words in (new.vocabulary, new.after(vectors.vocabulary)):
-        with pytest.raises(ParameterError, match="promise of their own"):
+        with pytest.raises(ParameterError, match="separate guarantee"):
             fitted(people(2), words)
-    with pytest.raises(ParameterError, match="promise of their own"):
+    with pytest.raises(ParameterError, match="separate guarantee"):
         fitted(people(2), new)
     alone = fitted(people(2), Vocabulary(["<unk>"]), vocabulary=new)
     assert alone.vectors_.words == ("<unk>", "teabag", "tea")

@@ -35,10 +35,10 @@ def test_more_people_let_more_through_and_half_the_noise_takes_half_the_people()
     assert passed == sorted(passed)
     assert passed[0] == 0
     assert passed[-1] == pytest.approx(1.0)
-    minimum = result.least(1.0, WIDTH)
+    minimum = result.minimum_people(1.0, WIDTH)
     assert result.passed(1.01 * minimum, 1.0, WIDTH) > 0
     assert result.passed(0.99 * minimum, 1.0, WIDTH) == 0
-    assert result.least(0.5, WIDTH) == pytest.approx(minimum / 2)
+    assert result.minimum_people(0.5, WIDTH) == pytest.approx(minimum / 2)
 
 
 TOPICS = (("tea", "cup", "milk", "sugar"), ("law", "court", "judge", "tax"))
@@ -70,7 +70,7 @@ def test_a_prediction_is_what_releases_show(vectors):
         dptext.Cooccurrence(vectors, epsilon=8.0, unit="document", seed=2).fit(texts(count, 1)).doubts_
         for count in (text.least // 3, 4 * text.half)
     )
-    assert "noise hides all" in hidden[0]
+    assert "noise hides the whole" in hidden[0]
     assert visible == ()
 
 
@@ -78,7 +78,7 @@ def test_a_prediction_reads_people_as_it_is_asked_to(vectors):
     plan = dptext.Cooccurrence(vectors, epsilon=1.0, unit="user").plan()
     compare_two = [dptext.Document(entry.text, user=str(n // 2)) for n, entry in enumerate(texts(600, 3))]
     assert len(expected_vectors(plan, compare_two, people=10, unit="user")) > 3
-    with pytest.raises(DataError, match="two people at least"):
+    with pytest.raises(DataError, match="at least two users"):
         expected_vectors(plan, compare_two[:2], people=10, unit="user")
     with pytest.raises(ParameterError, match="people must be"):
         expected_vectors(plan, compare_two, people=0)
@@ -96,7 +96,7 @@ def test_the_noise_of_skip_gram_beside_what_people_can_add(vectors):
     assert text.agreeing == pytest.approx(text.noise / 0.05 / np.sqrt(200), abs=1)
     assert "Gradients agree only in part" in str(text)
     silent = np.zeros((2 * len(plan.rows), plan.dimension), dtype=np.float32)
-    assert "noise hides all" in plan.doubts(silent)[0]
+    assert "noise hides the whole" in plan.doubts(silent)[0]
     loud = silent.copy()
     loud[len(plan.rows) :] = 10 * plan.noise_of_tables * np.random.default_rng(0).normal(size=(len(plan.rows), 6))
     assert plan.doubts(loud) == ()

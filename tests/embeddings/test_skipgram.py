@@ -109,7 +109,7 @@ def test_for_comparison_only(vectors, tmp_path, mode, reason):
     assert reason in fit.statement_.guarantee.reason
     assert fit.statement_.epsilon == math.inf
     assert "noise_multiplier" not in fit.statement_.parameters
-    with pytest.raises(ParameterError, match="without a promise"):
+    with pytest.raises(ParameterError, match="no privacy guarantee"):
         fit.save(tmp_path / "out")
 
 
@@ -148,7 +148,7 @@ def test_learned_words_do_not_pass_for_public_ones(vectors):
     """Their promise would get lost, and a list of words of these people would be said to be public."""
     new = learned(("teabag",))
     for words in (new, new.vocabulary, new.after(vectors.vocabulary)):
-        with pytest.raises(ParameterError, match="promise of their own"):
+        with pytest.raises(ParameterError, match="separate guarantee"):
             model(words, dimension=4).plan()
 
 
@@ -173,8 +173,8 @@ def test_words_alone_of_vectors_that_were_released_before_are_counted_too(vector
     assert "teabag" in repeated.vectors_.words
     assert repeated.statement_.guarantee.epsilon == pytest.approx(before.statement_.guarantee.epsilon + 8.0, abs=0.02)
     assert repeated.statement_.exposed[0] == (
-        "the list of words that have a vector: those of vectors that were released under a promise of their own, "
-        "counted in above"
+        "the list of words that have a vector: words of vectors that were released under a separate guarantee, "
+        "included above"
     )
     with pytest.raises(RefusedError, match="no proved sum"):
         fitted(documents, before.vectors_, dimension=4, unit="document")
@@ -264,14 +264,14 @@ def test_a_folder_to_share(vectors, tmp_path):
     assert back.statement == fit.statement_
     assert (back.matrix == fit.vectors_.matrix).all()
     card = (tmp_path / "shared" / "README.md").read_text()
-    assert "In each of 10 steps every user took part by chance (0.5)" in card
-    assert "1 x 39 x 8 numbers" in card
+    assert "In each of 10 steps every user took part with probability 0.5" in card
+    assert "1 x 39 x 8 trained numbers" in card
     assert "Abadi" in card
     assert "Balle" not in card
     fitted(people(5), vectors, unit="pair", dimension=3).save(tmp_path / "pairs")
     card = (tmp_path / "pairs" / "README.md").read_text()
     assert "a single pair of words that stand near each other, **not** a person" in card
-    assert "2 x 39 x 3 numbers" in card
+    assert "2 x 39 x 3 trained numbers" in card
     with pytest.raises(ParameterError, match="fit first"):
         model(vectors).save(tmp_path / "other")
 
@@ -380,7 +380,7 @@ def test_resuming_at_the_levels_of_another_column_is_refused(vectors, tmp_path):
 
 def test_what_is_no_checkpoint(vectors, tmp_path):
     path = tmp_path / "run"
-    with pytest.raises(ParameterError, match="say which"):
+    with pytest.raises(ParameterError, match="resume needs"):
         model(vectors).fit(people(3), resume=True)
     for content in (b"", b"{}\n", b"\x00" * 5000, b"[" * 5000 + b"\n", b'{"format": "dptext-training"}\n'):
         path.write_bytes(content)

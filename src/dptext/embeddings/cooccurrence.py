@@ -1,4 +1,4 @@
-"""Word vectors learned from people, safe to share: one noisy release, and everything after it for nothing."""
+"""Word vectors from one noisy release of co-occurrences; everything after it is post-processing."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from dptext.vectors.word_vectors import WordVectors
 Floats = npt.NDArray[np.float64]
 
 MOST_WORDS = 1_000_000
-"""Of a user, this many words are looked at, unless another number is given."""
+"""Default maximum number of words used per user; later ones are ignored."""
 WINDOW = 10
 """Words on either side that count as context."""
 
-_SKIPPED = 100  # of public vectors, the most frequent words: nothing is left to learn about them
-_FREQUENT = 4000  # beyond this rank a word counts less: few of its users are there, and each pays for it
+_SKIPPED = 100  # most frequent words of public vectors, which are known well enough
+_FREQUENT = 4000  # a word beyond this rank counts less, because few users have it
 # A word without a public vector counts more. On IMDb reviews (2,500 made-up users, 500 words without their vectors) at
 # epsilon 8, weights 1 / 2 / 4 gave .30 / .44 / .51 on MEN's pairs with such a word, and other words lost nothing; at
 # epsilon 32, .56 / .63 / .66, where the others' gain of .009 became .005.
@@ -59,7 +59,7 @@ _MOST = {"window": 1000, "dimension": 1000, "most_words": 10_000_000}
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan(ReleasePlan):
-    """What a release of co-occurrences is decided on, and how it is made: `total`, `noisy_matrix`, `vectors`."""
+    """Plan of a release of co-occurrences, and its steps: `total`, `noisy_matrix`, `vectors`."""
 
     unit: UserUnit
     features: ContextFeatures
@@ -73,14 +73,14 @@ class Plan(ReleasePlan):
     share: ClassVar[str] = "epsilon"
 
     def total(self, users: Iterable[UserWords]) -> npt.NDArray[np.int64]:
-        """(V, k) the sum of the users' matrices."""
+        """Return (V, k) the sum of the users' matrices."""
         total = UserMatrixSum(self.features, self.weights, self.window)
         if total.add(UserText(person.chunks(), self.clipping_norm(person.levels)) for person in users) == 0:
             raise DataError("there are no documents: expected at least one")
         return total.cells
 
     def total_of(self, documents: DocumentReader | Iterable[Document], *, processes: int = 1) -> npt.NDArray[np.int64]:
-        """The `total` of the users who wrote these documents, which come in any order."""
+        """Return the `total` of the authors of these documents, in any order."""
         with users_of(
             documents,
             self.words,
@@ -92,12 +92,12 @@ class Plan(ReleasePlan):
             return self.total(users)
 
     def clipping_norm(self, levels: Iterable[Any]) -> float:
-        """C of a user who declared these levels: the strictest counts."""
+        """Return C for a user who declared these levels; the strictest counts."""
         named = [None if level is None else str(level) for level in levels]
         return min(self.budgets.clipping_norm(level) for level in named or [None])
 
     def vectors(self, matrix: Floats, sigma: float, statement: PrivacyStatement | None = None) -> WordVectors:
-        """Post-processing: word vectors of a matrix with noise sigma on each number."""
+        """Compute word vectors from a matrix with noise of sigma on every number (post-processing)."""
         measured = self.weights > 0
         if self.public is None:
             points, source = factorised(matrix, sigma, measured, self.dimension), "co-occurrences"
@@ -108,7 +108,7 @@ class Plan(ReleasePlan):
         return WordVectors(self.words.words, points.astype(np.float32), source=source, statement=statement)
 
     def doubts(self, vectors: WordVectors) -> tuple[str, ...]:
-        """Where noise hides what was to come out, in sentences."""
+        """Warn, in sentences, if noise hides the signal."""
         text: npt.NDArray[np.bool_] = np.any(vectors.matrix != 0, axis=1)
         if self.public is not None:
             base = public_base(self.public.matrix, self.public.vocabulary.unknown_row).astype(np.float32)
@@ -116,7 +116,7 @@ class Plan(ReleasePlan):
         return hidden_by_noise(text[self.weights > 0], public=self.public is not None)
 
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """What the release alone promises to a user of a level."""
+        """Return the guarantee of the release alone for a user of a level."""
         return self.budgets.guarantee(level, relation=relation)
 
     def _costs(self, level: str) -> dict[str, Parameter]:
@@ -145,55 +145,51 @@ class Plan(ReleasePlan):
 
 
 class Cooccurrence(Shareable, ReprMixin):
-    """Word vectors from the texts of users, by one noisy release of which words stand beside which.
+    """Word vectors from users' texts, by one noisy release of word co-occurrences.
 
-    Every user's texts become one matrix, from their own texts and public numbers alone, which is clipped to a norm by
-    `dptext.noise.gaussian_sums.clipped_matrices`; the matrices are added up, and so is Gaussian noise, once, on
-    all rows (`dptext.noise.gaussian_sums.noisy_matrix`). Everything after that is post-processing
-    (`dptext.embeddings.refinement`).
+    Every user's texts become one matrix, from these texts and public numbers alone, which is clipped to a norm by
+    `dptext.noise.gaussian_sums.clipped_matrices`. The matrices are summed, and Gaussian noise is added once to all rows
+    (`dptext.noise.gaussian_sums.noisy_matrix`). The rest is post-processing (`dptext.embeddings.refinement`).
 
-    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP. *Proof.* The sum moves by at most C = 1 in
-    Euclidean length when a user comes or goes (checked in integers, for every user), sigma is that of the
-    analytic Gaussian mechanism for sensitivity 1 (Balle and Wang 2018, Theorem 8), and the noise is exact. With levels
-    of epsilon a user of level l has C_l instead, and (epsilon_l, delta): `dptext.privacy.budgets.PersonalBudgets`.
-    Under substitution the same release costs more, 18.66 instead of 8 at delta 1e-6; the statement has the number.
-    Assumptions: vocabulary, public vectors, levels and all arguments are public or were released under statements that
-    are composed in; a person writes under one name, which nobody else has; the corpus is not empty, and that is
-    public; at most 2^28 users.
+    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP. *Proof.* Adding or removing a user changes the
+    sum by at most C = 1 in Euclidean norm (checked in integers, for every user), sigma is that of the analytic Gaussian
+    mechanism for sensitivity 1 (Balle and Wang 2018, Theorem 8), and the noise is exact. With levels of epsilon, a user
+    of level l has C_l and (epsilon_l, delta): `dptext.privacy.budgets.PersonalBudgets`. Under substitution the epsilon
+    is larger (18.66 instead of 8 at delta 1e-6), and the statement has the number. Assumptions: vocabulary, public
+    vectors, levels and all arguments are public or were released under statements that are included; each person has
+    exactly one user id; the corpus is not empty, and that is public; at most 2^28 users.
 
     Args:
-        vectors: public word vectors, as `dptext.load_vectors` takes them, most frequent word first; or a `Vocabulary`
-            where there are none: then contexts are a public random projection and the vectors come from the release
-            alone, which takes far more users.
-        epsilon: one number for everybody, or public levels such as ``{"strict": 1.0, "open": 8.0}``; it has to be
-            chosen.
-        delta: of everybody.
-        unit: "user"; or "document", a much weaker promise: nothing about a person with several documents.
-        level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
-            several, the strictest counts; of somebody who declared none, ``default_level``. Or a
-            `dptext.BudgetPolicy`, by which levels are predicted as well; then ``epsilon`` is ``policy.levels``.
-        default_level: None: the strictest.
-        vocabulary: words that `dptext.private_vocabulary` learned from the same users: they come after those of
-            ``vectors``, and their promise is composed in.
-        window: words on either side that count as context.
-        dimension: of the vectors, where there are no public ones.
-        most_words: of a user that are looked at: the first ones.
-        public_users: a public number that the number of users does not exceed, for the check of delta (of all that is
-            composed in): `dptext.privacy.budgets.DeltaWarning`.
-        processes: how many cut texts into words; the release does not depend on it.
-        seed: for tests and papers: nothing is promised against anybody who knows it. None: cryptographic randomness.
+        vectors: public word vectors for `dptext.load_vectors`, most frequent word first; or a `Vocabulary`: contexts
+            are then a public random projection, and vectors come from the release alone, which needs far more users.
+        epsilon: one number for all users, or public levels such as ``{"strict": 1.0, "open": 8.0}``. Required.
+        delta: the delta of every user.
+        unit: "user"; or "document", a much weaker guarantee: none for a person with several documents.
+        level: name of the public attribute of documents that holds a user's level, or a `dptext.BudgetPolicy`, which
+            also predicts levels (``epsilon`` is then ``policy.levels``). The strictest of several declared levels
+            counts.
+        default_level: level of users who declared none; None: the strictest.
+        vocabulary: words that `dptext.private_vocabulary` learned from the same users. They follow the words of
+            ``vectors``, and their guarantee is included.
+        window: number of context words on either side.
+        dimension: dimension of the vectors, without public ones.
+        most_words: maximum number of words used per user; later ones are ignored.
+        public_users: public upper bound on the number of users, used to check the total delta
+            (`dptext.privacy.budgets.DeltaWarning`).
+        processes: number of processes that tokenize; the release does not depend on it.
+        seed: for tests and papers; it voids the guarantee for anyone who knows it. None: cryptographic randomness.
 
     Attributes:
         vectors_: `WordVectors` with the statement.
-        statement_: what is promised to everybody (the largest epsilon).
-        statements_: by level.
-        budgets_: the levels, their norms and the noise.
-        doubts_: where noise hides what was to come out, in sentences; they follow from the release.
-        release_: (V, k) float64, the noisy matrix. It may be shared as well: it is what the promise is about.
+        statement_: the statement for everybody (the largest epsilon).
+        statements_: the statements by level.
+        budgets_: levels, clipping norms and noise.
+        doubts_: warnings, in sentences, if noise hides the signal; they follow from the release.
+        release_: (V, k) float64, the noisy matrix. The guarantee covers it, so it may be shared too.
 
     Raises:
-        ParameterError: an argument out of range; a vocabulary without words; a level that is none.
-        RefusedError: vectors that carry a statement which cannot be added (another unit or relation).
+        ParameterError: an argument out of range; a vocabulary without words; an unknown level.
+        RefusedError: vectors whose statement cannot be added (another unit or relation).
         DataError, StorageError: as `read_documents` and `dptext.users.grouping.users_of`.
 
     >>> import dptext
@@ -236,12 +232,11 @@ class Cooccurrence(Shareable, ReprMixin):
         *,
         release_id: str | None = None,
     ) -> Self:
-        """Learn from documents with users, in any order: a release of these users' texts.
+        """Learn from documents with users, in any order; this is one release of the users' texts.
 
         Args:
-            documents: of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
-            release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
-                statements. None: a new one.
+            documents: the result of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
+            release_id: id of a reservation in a ledger (`dptext.ledger.ledger.Ledger.reserve`); None: a new one.
         """
         plan, bits = self.plan(), RandomBits(self.seed)
         warn_of_delta(plan.total_delta, public_users=self.public_users)
@@ -251,10 +246,10 @@ class Cooccurrence(Shareable, ReprMixin):
     def released(
         self, plan: Plan, total: npt.NDArray[np.int64], bits: RandomBits, *, release_id: str | None = None
     ) -> Self:
-        """Make the release of a sum that was made elsewhere (`dptext.spark.frames.fit`), and keep it as `fit` does.
+        """Make the release from a sum computed elsewhere (`dptext.spark.frames.fit`), and set the attributes of `fit`.
 
-        Each call adds the noise anew, from ``bits`` of its own: it is a release that costs its whole budget. ``total``
-        is that of `Plan.total`, (V, k), **private**.
+        Every call draws new noise and spends the whole budget again. ``total`` is the result of `Plan.total`, (V, k),
+        and **private**.
         """
         sigma = plan.budgets.sigma
         matrix = noisy_matrix(total, sigma, bits)
@@ -268,7 +263,7 @@ class Cooccurrence(Shareable, ReprMixin):
         return self
 
     def plan(self) -> Plan:
-        """All that is decided before a text is read: public, and checked; it raises what the class does."""
+        """Validate the arguments and return the public plan, before a text is read."""
         unit = check_choice("unit", self.unit, get_args(UserUnit))
         window, dimension, most_words = (
             check_int(name, getattr(self, name), minimum=1, maximum=maximum) for name, maximum in _MOST.items()
@@ -309,7 +304,7 @@ class Cooccurrence(Shareable, ReprMixin):
 
 
 def _weights(words: Vocabulary, *, public: int | None) -> Floats:
-    """omega of equation (rows): of words by rank, of which the first so many have public vectors."""
+    """Return omega of equation (rows) by rank; the first ``public`` words have public vectors."""
     ranks = np.arange(1, len(words) + 1)
     weights: Floats = np.minimum(1.0, _FREQUENT / ranks)
     if public is not None:

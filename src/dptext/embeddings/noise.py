@@ -25,7 +25,7 @@ _ORDER_IS_FREE = {"reassoc", "contract"}  # of a sum; NaN, infinities and the ro
 
 
 def compiled(function: Function) -> Function:
-    """Return the function as machine code: compiled when it is first called, and cached on disk beside its source."""
+    """Return the function as machine code, compiled at its first call and cached on disk."""
     # as arrays have it: a division by zero is infinite, and no check for it stands in the way
     options = {"nogil": True, "fastmath": _ORDER_IS_FREE, "error_model": "numpy"}
     try:
@@ -41,7 +41,7 @@ Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
 NOWHERE = -1
-"""The place of a row that nobody has touched."""
+"""The place of a row without a contribution."""
 _NARROW, _SIGN = np.int32(2**15 - 1), np.int32(31)
 _MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
 
@@ -56,7 +56,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, rows: int, limit: int, dimension: int) -> Sums:
-        """Return empty sums of ``rows`` rows, at most ``most`` of which are touched in a step."""
+        """Return empty sums of ``rows`` rows, at most ``limit`` of which are touched in a step."""
         # large pages, as numpy asks for, where most of them are used: with small ones the processor looks up an address
         # for nearly every row, which was a fifth of a training
         narrow = np.empty((limit, dimension), dtype=np.int16)
@@ -99,7 +99,7 @@ def _widened(sums: Sums, row: int) -> int:
 
 @compiled
 def add_cells(sums: Sums, rows: Rows, parts: Singles, factors: Floats) -> None:
-    """Add ``parts * factors``, rounded towards zero, to distinct rows; what goes beyond `MOST` is cut."""
+    """Add ``parts * factors``, rounded towards zero, to distinct rows; clip sums to `MOST`."""
     places, narrow, wide, used = sums
     for number in range(len(rows)):
         part, scale = parts[number], np.float32(factors[number])
@@ -142,9 +142,9 @@ _STEPS = 12  # the grid is 2^-12 of the noise, or finer
 _DOUBT = 2.0**-36
 _SHORTEST, _LEAST_LEAD = 2.0**-12, 2.0**38
 _FARTHEST = 10.0  # no normal is larger, in standard deviations: the lead of 63 bits reaches 9.3
-_DOUBTFUL = 4096  # of them there is room; a thousand times what is expected
+_DOUBTFUL = 4096  # capacity: a thousand times the expected number
 _LN2, _QUARTER = math.log(2.0), math.pi / 4
-_FRACTION, _ROOT_2 = 0x000FFFFFFFFFFFFF, 0x6A09E667F3BCD  # the bits of a double below its exponent; those of sqrt 2
+_FRACTION, _ROOT_2 = 0x000FFFFFFFFFFFFF, 0x6A09E667F3BCD  # mantissa bits of a double; mantissa of sqrt 2
 _1 = np.uint64(1)
 
 
@@ -220,7 +220,7 @@ def _angle_lead(word: int) -> int:
 
 @dataclass(frozen=True)
 class CellNoise:
-    """The noise of a step, and what a whole number of the grid moves in the tables."""
+    """Gaussian noise of a step, rounded to a public grid."""
 
     sigma: float
 
@@ -275,7 +275,7 @@ def _pieces(count: int, bits: RandomBits) -> Iterator[tuple[int, int, Words]]:
 
 
 class _Grid(NamedTuple):
-    """Of a step: sigma in units of the grid, 1 / step, what leaves a number in doubt, and what a grid point moves."""
+    """Constants of a step: sigma in grid units, 1 / step, margin of doubtful rounding, and weight of a grid point."""
 
     noise: float
     inverse: float

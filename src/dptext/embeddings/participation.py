@@ -1,4 +1,4 @@
-"""Settings of a training, who takes part in which step, and the privacy cost. A plan needs no compiled code."""
+"""Settings of a training, sampling of users, and accounting. A plan needs no compiled code."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Unit: TypeAlias = Literal["user", "document", "pair"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 CELLS = 2**18
-"""The clipping norm C, in units of the sum of a step, in which all numbers are whole."""
+"""The clipping norm C in the integer units of a step's sum."""
 MOST = 2**30
-"""No number of the sum goes beyond; it takes 4096 units that agree on one coordinate alone."""
+"""Bound on every number of the sum, reached by 4096 units that agree on one coordinate."""
 
-# What the proof takes for granted, in the words of a statement.
+# An assumption of the proof, for statements.
 IEEE = "this machine's arithmetic is that of IEEE 754: each operation and square root is rounded to the nearest number"
 
 _MOST = {"window": 100, "negatives": 100, "pairs": 10_000, "most_words": 10_000_000}
-_FARTHEST = 1e20  # far from where numbers of single precision, and squares, end
-_SHORTEST_CLIP, _LONGEST_CLIP = 1e-20, 1e20  # the same: the cells of a length of 1 must be a number there
+_FARTHEST = 1e20  # far from the limits of single precision, also for squares
+_SHORTEST_CLIP, _LONGEST_CLIP = 1e-20, 1e20  # likewise: the cells of norm 1 must be finite
 _MANDELBROT = 2.7
 
 
 def public_frequencies(words: int) -> Floats:
-    """(words,) p_r of equation (weights): what a word's place in a public list says about how often it is used."""
+    """Return (words,) p_r of equation (weights): the frequency of a word from its rank in a public list."""
     frequencies = 1.0 / (np.arange(1, words + 1) + _MANDELBROT)
     normalised: Floats = frequencies / frequencies.sum()
     return normalised
@@ -76,7 +76,7 @@ class Clipping:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What happens to a unit in a step, and what the step does: see `dptext.SkipGram`."""
+    """Settings of a training step; see `dptext.SkipGram`."""
 
     unit: Unit
     pairs: int
@@ -95,7 +95,7 @@ class Recipe:
             object.__setattr__(self, "pairs", 1)
         Clipping.of(self.clip)
         object.__setattr__(self, "distance", check_float("distance", self.distance, above=0, maximum=_FARTHEST))
-        if isinstance(self.subsample, bool) or self.subsample != 0:  # a 0 stays what it is: the fingerprint has it
+        if isinstance(self.subsample, bool) or self.subsample != 0:  # 0 stays an int, because the fingerprint holds it
             object.__setattr__(self, "subsample", check_float("subsample", self.subsample, above=0))
 
     @property
@@ -103,20 +103,20 @@ class Recipe:
         return Clipping.of(self.clip)
 
     def rates(self, steps: int) -> Floats:
-        """(steps,) the learning rate of each step, for a sum in units of C that is divided by the denominator."""
+        """Return (steps,) learning rates, for a sum in units of C divided by the denominator."""
         falling = np.arange(steps, 0, -1, dtype=np.float64)
         rates: Floats = self.distance * falling / falling.sum()
         return rates
 
     def kept(self, words: int) -> Floats:
-        """(words,) the chance that a word stays, by its public rank (as word2vec.c has it)."""
+        """Return (words,) the probability of keeping a word, by public rank (as in word2vec.c)."""
         if self.subsample == 0:
             return np.ones(words)
         share = self.subsample / public_frequencies(words)
         return np.minimum(1.0, np.sqrt(share) + share)
 
     def contexts(self, words: int) -> tuple[Floats, Floats]:
-        """(words,) shares of a word among words beside others, and among negative words, by its public rank."""
+        """Return (words,) shares among context words and among negative words, by public rank."""
         frequencies = public_frequencies(words)
         context, negative = frequencies * self.kept(words), frequencies**0.75
         return context / context.sum(), negative / negative.sum()
@@ -127,7 +127,7 @@ class Recipe:
 
 
 EVERYONE = "everyone"
-"""The level of all, where there is one only."""
+"""The name of a single level."""
 
 _AT_ONCE = 1 << 15
 _BITS11 = np.uint64(11)
@@ -135,6 +135,8 @@ _BITS11 = np.uint64(11)
 
 @dataclass(frozen=True, kw_only=True)
 class Participation:
+    """Noise, number of steps, and sampling rate per level."""
+
     noise_multiplier: float
     steps: int
     delta: float
@@ -162,7 +164,7 @@ class Participation:
 
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, sampling_rate: float, steps: int) -> Participation:
-        """One level, everybody's, with the least noise that keeps epsilon."""
+        """Return one level with the smallest noise that satisfies epsilon."""
         result = least_noise_multiplier(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=steps)
         return cls(
             noise_multiplier=result.noise_multiplier, steps=result.steps, delta=delta, rates={EVERYONE: sampling_rate}
@@ -170,13 +172,13 @@ class Participation:
 
     @classmethod
     def without_noise(cls, *, delta: float, sampling_rate: float, steps: int) -> Participation:
-        """One level, and no promise: for comparison."""
+        """Return one level without noise or guarantee, for comparison."""
         return cls(noise_multiplier=0.0, steps=steps, delta=delta, rates={EVERYONE: sampling_rate})
 
     def account(
         self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE, steps: int | None = None
     ) -> SampledGaussian:
-        """What a user of a level goes through in so many steps (None: all of them)."""
+        """Return the accountant of a user of a level after a number of steps (None: all)."""
         return SampledGaussian(
             noise_multiplier=self.noise_multiplier,
             sampling_rate=self.rates[self.default if level is None else level],
@@ -185,17 +187,17 @@ class Participation:
         )
 
     def guarantee(self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """What the whole training promises to a user of a level."""
+        """Return the guarantee of the whole training for a user of a level."""
         return self.account(level, relation=relation).guarantee(delta=self.delta)
 
     @property
     def most(self) -> str:
-        """The level that takes part most often: what it is promised holds for everybody."""
+        """The level with the highest sampling rate; its guarantee holds for everybody."""
         return max(self.rates, key=self.rates.__getitem__)
 
     @property
     def thresholds(self) -> npt.NDArray[np.uint64]:
-        """(levels,) chances times 2^32, rounded down, in the order of `rates`."""
+        """(levels,) sampling rates times 2^32, rounded down, in the order of `rates`."""
         return np.array([threshold(rate) for rate in self.rates.values()], dtype=np.uint64)
 
     def code(self, declared: Iterable[Any]) -> int:
@@ -216,7 +218,7 @@ def personal_participation(
     default: str | None = None,
     floor: float = DEFAULT_FLOOR,
 ) -> Participation:
-    """One noise for all, and for each level the greatest sampling rate that keeps its epsilon."""
+    """Return one noise for all, and for each level the largest sampling rate that satisfies its epsilon."""
     if (sampling_rate is None) == (noise_multiplier is None):
         raise ParameterError("either sampling_rate or noise_multiplier must be given, and not both")
     budgets = PersonalBudgets(levels, delta=delta, default=default, floor=floor)
@@ -238,7 +240,7 @@ def personal_participation(
 
 @dataclass(frozen=True)
 class PublishedAccount:
-    """What algorithm 1-b of the paper charges a user for a training, beside what they lose."""
+    """Epsilon that algorithm 1-b of the paper charges a user for a training, and the true one."""
 
     noise_multiplier: float
     lot: int
@@ -248,12 +250,12 @@ class PublishedAccount:
 
     @property
     def claimed(self) -> float:
-        """The sum of epsilon_t / L, where epsilon_t is of one step at delta."""
+        """The sum of epsilon_t / L over steps, with epsilon_t of one step at delta."""
         return self.taken_part * self._epsilon(steps=1, samples=1) / self.lot
 
     @property
     def true(self) -> float:
-        """What they lose where it is known who takes part in which step, as the account makes it: no sampling helps."""
+        """Epsilon if it is known who takes part in which step, as the account assumes (no amplification)."""
         return self._epsilon(steps=self.taken_part, samples=self.samples)
 
     def _epsilon(self, *, steps: int, samples: float) -> float:
@@ -262,14 +264,14 @@ class PublishedAccount:
 
 
 def threshold(rate: float) -> int:
-    """t of a chance t / 2^32, the greatest that is not above ``rate``."""
+    """Return the largest t with t / 2^32 at most ``rate``."""
     return math.floor(rate * SCALE)
 
 
 def sampled_users(
     bits: RandomBits, levels: npt.NDArray[np.uint16], thresholds: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.int64]:
-    """Which users take part, in order."""
+    """Return the users who take part, in order."""
     words = np.empty(min(len(levels), _AT_ONCE), dtype=np.uint32)
     parts = [np.empty(0, dtype=np.int64)]
     for start in range(0, len(levels), _AT_ONCE):

@@ -1,4 +1,4 @@
-"""The plan of a release of co-occurrences, decided before a private text is read."""
+"""Public plan of a release (features, statements, expected quality), and the sum of the users' matrices."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
     from dptext.embeddings.cooccurrence import Plan
 
 UNIT = 2.0**-22
-"""Of a feature."""
+"""Resolution of a feature."""
 LARGEST = 64.0
-"""No feature is larger: white ones seldom exceed 10."""
+"""Bound on a feature; whitened features seldom exceed 10."""
 
 _FREQUENT = 1e-4  # a of equation (weights)
-_FLAT, _ROUNDING = 1e-9, 1e-13  # of the largest variance, of the square of the largest mean: below is rounding only
+_FLAT, _ROUNDING = 1e-9, 1e-13  # relative to the largest variance and squared mean: smaller ones are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class ContextFeatures:
-    """Frozen features."""
+    """Public integer features of words, in units of `UNIT`."""
 
     matrix: npt.NDArray[np.int32]
     fingerprint: str
 
     @classmethod
     def of(cls, rows: Floats, unknown_row: int) -> ContextFeatures:
-        """Features from (V, k) numbers; the unknown word, and what is no number, say nothing."""
+        """Build features from (V, k) numbers; those of the unknown word, and NaN, become 0."""
         matrix = np.zeros((len(rows) + 1, rows.shape[1]), dtype=np.int32)
         finite = np.where(np.isfinite(rows), rows, 0.0)
         matrix[:-1] = np.rint(np.clip(finite, -LARGEST, LARGEST) / UNIT)
@@ -71,7 +71,7 @@ class ContextFeatures:
 
 
 def features_of_vectors(matrix: npt.NDArray[np.float32], vocabulary: Vocabulary) -> ContextFeatures:
-    """Centred, whitened, weighted public vectors: (P, d) of the first P words; the words after them say nothing."""
+    """Return centred, whitened, weighted public vectors of the first P words, and 0 for the words after them."""
     known = len(matrix)
     frequencies = public_frequencies(len(vocabulary))[:known]
     weights = _FREQUENT / (_FREQUENT + frequencies)  # (weights)
@@ -91,7 +91,7 @@ def features_of_vectors(matrix: npt.NDArray[np.float32], vocabulary: Vocabulary)
 
 
 def random_features(vocabulary: Vocabulary, dimension: int) -> ContextFeatures:
-    """A direction drawn at random for every word, weighted: the same for the same word in every run, and so public."""
+    """Return a weighted random direction per word; it depends on the word only and is therefore public."""
     weights = _FREQUENT / (_FREQUENT + public_frequencies(len(vocabulary)))  # (weights)
     rows = np.empty((len(vocabulary), dimension))
     for row, word in enumerate(vocabulary.words):
@@ -102,17 +102,17 @@ def random_features(vocabulary: Vocabulary, dimension: int) -> ContextFeatures:
 
 
 Chunk = tuple[npt.NDArray[np.int32], Integers]
-"""(words,) rows of the vocabulary, -1 for other words; (documents,) how many of them each document has."""
+"""(words,) rows of the vocabulary, -1 for other words; (documents,) number of words per document."""
 Summed = tuple[Integers, Integers, Integers]
 """(m,) keys owner * V + word, ascending; (m, k) sums of contexts in units of `UNIT`; (m,) counts."""
 
-_PIECE = 1 << 16  # words of one document worked on at once: a longer one is cut there
-_BATCH = 1 << 12  # words of several users at once: a word is some 2 KB of matrices on the way
+_PIECE = 1 << 16  # words of one document in a block; a longer document is cut
+_BATCH = 1 << 12  # words of several users in a batch: a word takes some 2 KB of intermediate matrices
 
 
 @dataclass(frozen=True)
 class UserText:
-    """What one user wrote, as chunks of whole documents, and the clipping norm C of their matrix."""
+    """Texts of one user as chunks of whole documents, and the clipping norm C of the user's matrix."""
 
     chunks: Iterable[Chunk]
     norm: float = 1.0
@@ -133,7 +133,7 @@ class UserMatrixSum:
         self._by_dimension = np.ascontiguousarray(self.features.matrix.T)
 
     def add(self, users: Iterable[UserText]) -> int:
-        """Add the matrices of users, each of whom must bring all their texts at once; how many there were."""
+        """Add the matrices of users, each with all their texts, and return the number of users."""
         batch: list[tuple[Chunk, float]] = []
         size = count = 0
         for user in users:
@@ -173,7 +173,7 @@ class UserMatrixSum:
         return result
 
     def _summed(self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers) -> Summed:
-        """The s_w of (rows), a feature at a time: one that fits into the cache, with everything sorted by key once."""
+        """Return s_w of equation (rows), computed one feature at a time, which fits into the cache."""
         known = np.flatnonzero(rows >= 0)
         keys, counts, order, first = _grouped(owner[known] * self.features.words + rows[known])
         words = known[order]
@@ -215,7 +215,7 @@ def _pieces(chunk: Chunk) -> Iterator[Chunk]:
 
 
 def _reach(lengths: Integers, window: int) -> tuple[Integers, Integers]:
-    """(n,) where the words begin that stand at most ``window`` places from each in its document; past their end."""
+    """Return (n,) start and end of the window around each word, within its document."""
     ends = np.cumsum(lengths)
     place = np.arange(int(lengths.sum()))
     return (
@@ -225,7 +225,7 @@ def _reach(lengths: Integers, window: int) -> tuple[Integers, Integers]:
 
 
 def _grouped(keys: Integers) -> tuple[Integers, Integers, Integers, Integers]:
-    """Distinct keys, ascending; how often each stands there; the order that sorts them; where each begins in it."""
+    """Return distinct keys, ascending; their counts; the sorting order; the start of each key in it."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))  # keys are at least 0
@@ -246,17 +246,17 @@ _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
 def check_source(
     vectors: Source | Vocabulary, vocabulary: PrivateVocabulary | None
 ) -> tuple[WordVectors | Vocabulary, Vocabulary]:
-    """What a release starts from: public vectors, loaded, or public words; and these words as a vocabulary."""
+    """Return the public vectors (loaded) or public words of a release, and these words as a vocabulary."""
     if isinstance(vectors, LearnedVocabulary | PrivateVocabulary):
         raise ParameterError(
-            "vectors must be public: these words were learned under a promise of their own, which would get lost; "
-            "give what dptext.private_vocabulary returned as vocabulary=, and as vectors= what was known before "
-            f"(Vocabulary([{UNKNOWN!r}]) if nothing)"
+            "vectors must be public, and these words have a separate guarantee: pass the result of "
+            "dptext.private_vocabulary as vocabulary=, and public words as vectors= "
+            f"(Vocabulary([{UNKNOWN!r}]) if there are none)"
         )
     if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
         raise ParameterError(
-            f"vocabulary must be what dptext.private_vocabulary returns, got {type(vocabulary).__name__}; public "
-            "words are given as vectors="
+            f"vocabulary must be a result of dptext.private_vocabulary, got {type(vocabulary).__name__}; pass public "
+            "words as vectors="
         )
     if isinstance(vectors, Vocabulary):
         return vectors, vectors
@@ -265,23 +265,20 @@ def check_source(
 
 
 def hidden_by_noise(signal: npt.NDArray[np.bool_], *, public: bool) -> tuple[str, ...]:
-    """What becomes of words of which nothing came through the noise, in sentences."""
+    """Warn, in sentences, about words whose signal the noise hides."""
     share = float(signal.mean()) if signal.size else 0.0
     if not signal.any():
-        left = "they are the public vectors again, prepared as always" if public else "they say nothing"
-        return (
-            "noise hides all that these texts could add to the vectors: there are too few people for this epsilon, and "
-            f"{left}",
-        )
+        left = "the vectors equal the prepared public vectors" if public else "the vectors contain no information"
+        return (f"noise hides the whole contribution of these texts (too few people for this epsilon): {left}",)
     if share < 0.5:
         left = "keep their public vectors" if public else "have no vector"
-        return (f"noise hides what these texts could add for {1 - share:.0%} of the words, which {left}",)
+        return (f"noise hides the contribution of these texts for {1 - share:.0%} of the words, which {left}",)
     return ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReleasePlan(ABC):
-    """All that a release is decided on before a text is read: public, and checked."""
+    """Everything decided before a text is read: public and validated."""
 
     unit: str
     words: Vocabulary
@@ -292,29 +289,29 @@ class ReleasePlan(ABC):
 
     mechanism: ClassVar[str]
     share: ClassVar[str]
-    """What a level's share is called in a statement: an epsilon, or a sampling rate."""
+    """Name of a level's share in a statement: an epsilon, or a sampling rate."""
 
     @abstractmethod
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """What the release alone promises to a user of a level."""
+        """Return the guarantee of the release alone for a user of a level."""
 
     @abstractmethod
     def _costs(self, level: str) -> dict[str, Parameter]:
-        """Parameters of a statement: budget and noise."""
+        """Return the budget and the noise, for a statement."""
 
     @abstractmethod
     def _shape(self) -> dict[str, Parameter]:
-        """Parameters of a statement: all else that was decided."""
+        """Return all other parameters, for a statement."""
 
     @abstractmethod
     def _proof_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the mechanism."""
+        """Return the assumptions of the mechanism's proof."""
 
     def statement(self, level: str, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
-        """The statement for users of a level, with what was promised before counted in."""
+        """Return the statement for users of a level, including earlier releases."""
         self.check()
         statement = release_statement(
-            guarantee=self._promised(level),
+            guarantee=self._guarantee(level),
             unit=_UNITS[self.unit],
             relation=Relation.ADD_REMOVE,
             condition=self._condition(level),
@@ -329,7 +326,7 @@ class ReleasePlan(ABC):
         return counted_in(statement, self.prior)
 
     def statements(self, *, seeded: bool, release_id: str | None = None) -> dict[str, PrivacyStatement]:
-        """By level; they are one release, and have one name."""
+        """Return the statements by level, under one release id."""
         release_id = release_id or new_release_id()
         return {level: self.statement(level, seeded=seeded, release_id=release_id) for level in self.levels.shares}
 
@@ -339,16 +336,16 @@ class ReleasePlan(ABC):
 
     @property
     def total_delta(self) -> float:
-        """The delta of this release and of all that was released before it."""
+        """Delta of this release and of the earlier ones it builds on."""
         return as_approx(self.statement(self.levels.most, seeded=False).guarantee).delta
 
     def check(self) -> None:
-        """Whether what was promised before adds up with this release: asked before a text is read."""
+        """Raise unless the guarantees of earlier releases can be added to this one."""
         check_prior(self.prior, _UNITS[self.unit])
 
     @property
     def prior(self) -> dict[str, PrivacyStatement]:
-        """Statements of what was released before and is not public: vocabulary, vectors, predictor of levels."""
+        """Statements of earlier, non-public releases: vocabulary, vectors, predictor of levels."""
         vectors = self.listed if self.public is None else self.public
         result = {
             "vocabulary": None if self.vocabulary is None else self.vocabulary.statement,
@@ -359,7 +356,7 @@ class ReleasePlan(ABC):
 
     @property
     def new_words(self) -> int | None:
-        """How many words of the release no public list held: they come last."""
+        """Number of words from no public list; they come last."""
         if self.vocabulary is None:
             return None
         if self.public is not None:
@@ -367,39 +364,39 @@ class ReleasePlan(ABC):
         learned = set(self.vocabulary.words)
         return sum(1 for _ in takewhile(learned.__contains__, reversed(self.words.words)))
 
-    def _promised(self, level: str) -> Guarantee:
+    def _guarantee(self, level: str) -> Guarantee:
         return self.levels.add_level(self.guarantee(level))
 
     def _condition(self, level: str) -> Condition:
         return self.levels.condition(level)
 
     def _parameters(self, level: str) -> dict[str, Parameter]:
-        text = self._costs(level)
-        text |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()}
+        parameters = self._costs(level)
+        parameters |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()}
         if len(self.levels.shares) > 1:
-            text |= {f"{self.share}_of_{name}": share for name, share in self.levels.shares.items()}
-            text |= {"level": level, "default_level": self.levels.default}
-        text |= self.levels.parameters
-        text |= {"words": len(self.words), "new_words": self.new_words}
-        text |= self._shape()
-        return text | {
-            "public_vectors": None if self.public is None else self.public.source,
-            "public_vectors_sha256": None if self.public is None else self.public.fingerprint,
-        }
+            parameters |= {f"{self.share}_of_{name}": share for name, share in self.levels.shares.items()}
+            parameters |= {"level": level, "default_level": self.levels.default}
+        parameters |= self.levels.parameters | {"words": len(self.words), "new_words": self.new_words}
+        return (
+            parameters
+            | self._shape()
+            | {
+                "public_vectors": None if self.public is None else self.public.source,
+                "public_vectors_sha256": None if self.public is None else self.public.fingerprint,
+            }
+        )
 
     def _substituted(self, level: str) -> dict[str, Parameter]:
-        promise = self.substitution_guarantee(level)
+        guarantee = self.substitution_guarantee(level)
         return {
-            "epsilon_under_substitution": rounded_up(promise.epsilon, 4),
-            "delta_under_substitution": rounded_up(promise.delta, 4),
+            "epsilon_under_substitution": rounded_up(guarantee.epsilon, 4),
+            "delta_under_substitution": rounded_up(guarantee.delta, 4),
         }
 
     def _assumptions(self) -> tuple[str, ...]:
         lines = ["all parameters are public; none was computed from the protected texts"]
         if self.prior:
-            lines = [
-                "all parameters are public, or computed from what was released before under a promise counted in above"
-            ]
+            lines = ["all parameters are public, or computed from earlier releases whose guarantees are included above"]
         if self.public is not None and self.public.statement is None:
             lines.append("the public vectors were not made from the protected texts")
         if self.unit == "user":
@@ -408,26 +405,23 @@ class ReleasePlan(ABC):
 
     @property
     def _origin(self) -> str:
-        released = "vectors" in self.prior
         first = "public words"
-        if released:
-            first = "those of vectors that were released under a promise of their own, counted in above"
+        if "vectors" in self.prior:
+            first = "words of vectors that were released under a separate guarantee, included above"
         if self.vocabulary is not None:
-            return (
-                f"{first}, and words of these users that were released under a promise of their own, counted in above"
-            )
-        return first if released else "it is public, chosen without regard to the texts"
+            return f"{first}, and words of these users that were released under a separate guarantee, included above"
+        return first if "vectors" in self.prior else "it is public, chosen without regard to the texts"
 
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 HALF = 0.5
-_SEED = 7  # which public people are in which half: the same in every run
-_MOST = 10**9  # people; beyond it, nobody is asked
+_SEED = 7  # assigns public people to halves: the same in every run
+_MOST = 10**9  # largest number of people considered
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedVectors:
-    """What a budget buys."""
+    """Expected quality of a release at one epsilon: ``passed`` is the share of the signal that the noise leaves."""
 
     epsilon: float
     sigma: float
@@ -447,7 +441,7 @@ def expected_vectors(
     epsilon: float | None = None,
     unit: str = "document",
 ) -> list[ExpectedVectors]:
-    """What a release is worth for one epsilon or several, from public texts."""
+    """Predict the quality of a release for one epsilon or several, from public texts only."""
     people = check_int("people", people, minimum=1, maximum=MOST_USERS)
     values = EPSILONS if epsilon is None else (check_float("epsilon", epsilon, above=0),)
     one, other = _halves(plan, public, unit)
@@ -460,7 +454,7 @@ def expected_vectors(
     expected = []
     for entry in values:
         sigma = PersonalBudgets(entry, delta=plan.budgets.delta, floor=0.0).sigma
-        minimum = result.least(sigma, width)
+        minimum = result.minimum_people(sigma, width)
         half: float = math.inf
         if math.isfinite(minimum):
             low, high = minimum, float(_MOST)
@@ -492,7 +486,7 @@ def _halves(
             for start, half in enumerate(sums)
         ]
     if min(counts) == 0:
-        raise DataError(f"expected public texts of two people at least, got {sum(counts)}")
+        raise DataError(f"at least two users are needed in the public texts, got {sum(counts)}")
     return sums[0].cells * np.float64(CELL / counts[0]), sums[1].cells * np.float64(CELL / counts[1])
 
 

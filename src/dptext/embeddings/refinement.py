@@ -1,4 +1,4 @@
-"""Word vectors out of noisy numbers: public vectors improved by what the corpus adds, or vectors from nothing.
+"""Word vectors from noisy sums: public vectors improved by the corpus, or new vectors.
 
 Derivation: docs/mechanisms/cooccurrence.md#embeddings-refinement
 """
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]
 
 SHARE = 2 / 3
-"""Of what skip-gram learned comes to a public vector of length 1."""
+"""Share of the learned skip-gram vector that is added to a public vector of length 1."""
 
 _POWER = -0.35
 _BETA, _RHO = 0.25, 0.03
@@ -242,11 +242,11 @@ class _Along:
             return np.full(len(sizes), _WEAKEST)
         mean = self.strength
         along = np.einsum("ij,ij->i", self.rows, self.predicted)
-        own = np.divide(along, sizes, out=np.full_like(along, mean), where=sizes > 0)
+        word_factors = np.divide(along, sizes, out=np.full_like(along, mean), where=sizes > 0)
         noise = np.divide(sigma**2, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-        spread = max(float(np.average((own - mean) ** 2 - noise, weights=sizes)), 0.0)
+        spread = max(float(np.average((word_factors - mean) ** 2 - noise, weights=sizes)), 0.0)
         trusted = np.divide(spread, spread + noise, out=np.zeros_like(noise), where=spread + noise > 0)
-        strengths: Floats = np.maximum(mean + (own - mean) * trusted, _LEAST_SHARE * mean)
+        strengths: Floats = np.maximum(mean + (word_factors - mean) * trusted, _LEAST_SHARE * mean)
         return strengths
 
 
@@ -281,7 +281,7 @@ class Strengths:
     variances: tuple[Floats, ...]
 
     def passed(self, people: float, sigma: float, width: int) -> float:
-        """The share of the variance of e_w that equation (posterior) lets through, the mean over words."""
+        """Return the mean share of the variance of e_w that equation (posterior) keeps."""
         result = 0.0
         for count, variances in zip(self.words, self.variances, strict=True):
             if len(variances):
@@ -290,8 +290,8 @@ class Strengths:
                 result += count * float((variances * signal / (signal + sigma**2))[seen].sum() / variances.sum())
         return result / max(sum(self.words), 1)
 
-    def least(self, sigma: float, width: int) -> float:
-        """From how many people on something passes at all; infinite where nothing shows."""
+    def minimum_people(self, sigma: float, width: int) -> float:
+        """Return the smallest number of people for which any signal passes; infinite if none does."""
         needed = [
             math.sqrt((_edge(sigma, width, count) - sigma**2) / float(variances[0]))
             for count, variances in zip(self.words, self.variances, strict=True)

@@ -1,4 +1,4 @@
-"""Word vectors learned from people by skip-gram, under differentially private gradient descent."""
+"""Word vectors by skip-gram, trained by differentially private gradient descent."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ Singles = npt.NDArray[np.float32]
 
 _MOST_DIMENSIONS, _MOST_TRAINED, _MOST_USERS = 1000, 10**7, 2**63 - 1
 _DIMENSION = 100
-_FROM_PUBLIC, _FROM_NOTHING = 400.0, 1000.0  # how far tables go
-_SCALE = 3.0  # the length of public vectors in the training: scores w.c then reach as far as they have to
-_WITHOUT_NOISE = "trained without noise, for comparison: gradients are bounded, and nothing hides them"
+_FROM_PUBLIC, _FROM_NOTHING = 400.0, 1000.0  # default distance of the tables
+_SCALE = 3.0  # norm of public vectors in the training: lets the scores w.c become large enough
+_WITHOUT_NOISE = "trained without noise, for comparison: gradients are clipped only"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SkipGramPlan(ReleasePlan):
-    """What a training of skip-gram vectors is decided on."""
+    """Public plan of a skip-gram training."""
 
     rows: npt.NDArray[np.int64]
     trained: Vocabulary
@@ -68,12 +68,12 @@ class SkipGramPlan(ReleasePlan):
 
     @property
     def denominator(self) -> float:
-        """By what the sum of a step is divided: the units that are expected in it, by public numbers."""
+        """Divisor of the sum of a step: the expected number of units, from public numbers."""
         return max(1.0, self.users * self.participation.rates[self.participation.most])
 
     @property
     def both(self) -> bool:
-        """Whether word vectors are trained too; public ones stay as they are, and context vectors learn beside them."""
+        """True if word vectors are trained too; public ones stay fixed, and only context vectors are trained."""
         return self.public is None
 
     @property
@@ -85,14 +85,14 @@ class SkipGramPlan(ReleasePlan):
 
     @property
     def fingerprint(self) -> bytes:
-        """Digest of all of it, and of the version of the code."""
+        """Digest of the whole plan and the version of the code."""
         spent = self.participation
         text = {
             "recipe": asdict(self.recipe) | {"noise": None},  # the streams of a seed depend on every key here
             "participation": [spent.noise_multiplier, spent.steps, spent.delta],
             "rates": dict(spent.rates),
             "default": spent.default,
-            # under another attribute, people would go on at rates that are not those they began with
+            # another attribute would change the users' sampling rates when a training is resumed
             "level": self.levels.attribute,
             "mode": self.mode,
             "users": self.users,
@@ -105,7 +105,7 @@ class SkipGramPlan(ReleasePlan):
         return hashlib.sha256(json.dumps(text, sort_keys=True).encode()).digest()
 
     def start(self) -> Singles:
-        """(2 R, d) word vectors above context vectors: public ones, or random ones that are the same in every run."""
+        """Return (2 R, d) initial word vectors above context vectors: public ones, or fixed pseudo-random ones."""
         tables = np.zeros((2 * len(self.rows), self.dimension), dtype=np.float32)
         if self.public is not None:
             known = self.rows < len(self.public)
@@ -118,7 +118,7 @@ class SkipGramPlan(ReleasePlan):
         return tables
 
     def finish(self, tables: Singles) -> Singles:
-        """(V, d) the vectors of the release, from trained tables. Post-processing."""
+        """Return (V, d) the released vectors from trained tables (post-processing)."""
         if self.public is None:
             result = np.zeros((len(self.words), self.dimension), dtype=np.float32)
             result[self.rows] = tables[: len(self.rows)]
@@ -136,7 +136,7 @@ class SkipGramPlan(ReleasePlan):
         return hidden_by_noise(learned_bands(trained, self.noise_of_tables), public=True)
 
     def training(self, store: UserStore, tables: Singles, key: NoiseKey) -> Training:
-        """The training on these users, with tables that it changes in place."""
+        """Return the training on these users, which changes ``tables`` in place."""
         from dptext.embeddings.noise import CellNoise  # needs numba
         from dptext.embeddings.training import Tables, Training
 
@@ -160,12 +160,12 @@ class SkipGramPlan(ReleasePlan):
 
     @property
     def noise_of_tables(self) -> float:
-        """Standard deviation of the noise on each number of the tables, if it only added up."""
+        """Standard deviation of the summed noise on each number of the tables."""
         rates = self.recipe.rates(self.participation.steps) / self.denominator
         return self.participation.noise_multiplier * math.sqrt(float((rates**2).sum()))
 
     def signal(self, people: int) -> SkipGramSignal:
-        """What noise and so many people come to, by public numbers alone."""
+        """Compare noise and signal for a number of people, from public numbers only."""
         people = check_int("people", people, minimum=1)
         spent = self.participation
         rate = spent.rates[spent.most]
@@ -187,11 +187,11 @@ class SkipGramPlan(ReleasePlan):
         )
 
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """What the training alone promises to a user of a level."""
+        """Return the guarantee of the training alone for a user of a level."""
         return self.participation.guarantee(level, relation=relation)
 
-    def _promised(self, level: str) -> Guarantee:
-        return super()._promised(level) if self.mode == "private" else NoGuarantee(_WITHOUT_NOISE)
+    def _guarantee(self, level: str) -> Guarantee:
+        return super()._guarantee(level) if self.mode == "private" else NoGuarantee(_WITHOUT_NOISE)
 
     def _condition(self, level: str) -> Condition:
         condition = super()._condition(level)
@@ -239,13 +239,13 @@ class SkipGramPlan(ReleasePlan):
             IEEE,
         ]
         if self.unit == "pair":
-            lines.append("chances of single pairs to take part are as double precision has them")
+            lines.append("sampling probabilities of single pairs are rounded to double precision")
         return tuple(lines)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkipGramSignal:
-    """The noise of a training beside what so many people can add to a step at most."""
+    """Noise of a training compared with the largest possible signal of a number of people."""
 
     unit: str
     people: int
@@ -277,7 +277,7 @@ class SkipGramSignal:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training is: ``step`` of ``steps`` are done."""
+    """Progress of a training: ``step`` of ``steps`` are done."""
 
     step: int
     steps: int
@@ -299,7 +299,7 @@ def _describe_steps(progress: Progress) -> tuple[int, int, str]:
 
 @dataclass(eq=False)
 class Run:
-    """One training after a plan, begun or resumed from a checkpoint, which is written after every ``every`` steps."""
+    """One training, new or resumed from a checkpoint that is written after every ``every`` steps."""
 
     plan: SkipGramPlan
     checkpoint: Path | None
@@ -309,102 +309,97 @@ class Run:
     def __post_init__(self) -> None:
         from dptext.embeddings.training import read_checkpoint  # needs numba
 
-        self._found: Checkpoint | None = None
-        if self.checkpoint is None:
-            return
-        check_target(self.checkpoint, replace=self.resume, apart_from={}, by="go on from it with resume=True")
-        shape = (2 * len(self.plan.rows), self.plan.dimension)
-        self._found = read_checkpoint(self.checkpoint, shape, self.plan.fingerprint)
+        self._start: Checkpoint | None = None
+        if self.checkpoint is not None:
+            check_target(self.checkpoint, replace=self.resume, apart_from={}, by="continue with resume=True")
+            shape = (2 * len(self.plan.rows), self.plan.dimension)
+            self._start = read_checkpoint(self.checkpoint, shape, self.plan.fingerprint)
 
     def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
-        """All steps that are left, on these users; the tables with all noise."""
+        """Run the remaining steps on these users and return the noisy tables."""
         from dptext.embeddings.training import Checkpoint, write_checkpoint
 
-        done = 0 if self._found is None else self._found.steps
-        tables = self.plan.start() if self._found is None else self._found.tables
-        training = self.plan.training(store, tables, key)
+        start = self._start or Checkpoint(self.plan.start(), 0)
+        training = self.plan.training(store, start.tables, key)
         steps = self.plan.participation.steps
-        progress(done)
-        for step in range(done, steps):
+        progress(start.steps)
+        for step in range(start.steps, steps):
             training.step(step)
             if self.checkpoint is not None and (step + 1) % self.every == 0 and step + 1 < steps:
-                write_checkpoint(self.checkpoint, Checkpoint(tables, step + 1), self.plan.fingerprint)
+                write_checkpoint(self.checkpoint, Checkpoint(start.tables, step + 1), self.plan.fingerprint)
             progress(step + 1)
         if self.checkpoint is not None:
             self.checkpoint.unlink(missing_ok=True)
-        return tables
+        return start.tables
 
 
 class SkipGram(Shareable, ReprMixin):
-    """Word vectors from the texts of users: skip-gram with negative sampling, trained by DP-SGD.
+    """Word vectors from users' texts: skip-gram with negative sampling, trained by DP-SGD.
 
-    In each step every user takes part by a coin of their own. Of a user who does, some pairs of words are drawn from
-    their texts; the gradient of all of them together is clipped to the norm C over both tables, and added to the sum,
-    by `dptext.embeddings.training.add_clipped`; Gaussian noise comes to *all* rows; and the tables move against
-    the sum, divided by a public number.
+    In every step each user takes part independently at random. Pairs of words are drawn from the texts of a sampled
+    user; the gradient of these pairs is clipped to norm C over both tables and added to the sum
+    (`dptext.embeddings.training.add_clipped`). Gaussian noise is added to *all* rows, and the tables descend along the
+    sum, divided by a public number.
 
-    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of the tables after every step, all steps
-    together. The epsilon stated is computed for the noise that was used, and not above the one asked for. *Proof*:
-    `dptext.embeddings.training`; the accounting is that of Poisson samples
-    (`dptext.privacy.gaussian`). Assumptions: vocabulary, public vectors, levels and all arguments are public or
-    were released under statements that are composed in; a person writes under one name; who took part in which step
-    stays secret; arithmetic is that of IEEE 754.
+    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of the tables after all steps together. The
+    stated epsilon is computed for the noise that was used, and is at most the requested one. *Proof*:
+    `dptext.embeddings.training`; the accounting is that of Poisson sampling (`dptext.privacy.gaussian`). Assumptions:
+    vocabulary, public vectors, levels and all arguments are public or were released under statements that are included;
+    each person has exactly one user id; it stays secret which users took part in which step; arithmetic is IEEE 754.
 
-    Which words are in the list, how often they are used (for negative words, and for leaving out frequent ones), how
-    many users there are: all of that is taken from public numbers and never from the texts.
+    The list of words, their frequencies (for negative sampling and subsampling) and the number of users are public
+    numbers and never computed from the texts.
 
-    **From public vectors** only context vectors are trained, beside word vectors that stay as they are: half of the
-    noise, and of the work. What they learned, less what is noise, is added to the public vectors, after the same
-    preparation as in `Cooccurrence` (`dptext.embeddings.refinement.public_base`): compare with those. **From a random
-    start** both tables are trained as in word2vec, and the word vectors are what is released.
+    **From public vectors**, only context vectors are trained next to fixed word vectors, which halves noise and work.
+    The learned part, less the noise, is added to the public vectors after the same preparation as in `Cooccurrence`
+    (`dptext.embeddings.refinement.public_base`): compare with those. **From a random start**, both tables are trained
+    as in word2vec, and the word vectors are released.
 
     Args:
-        vectors: public word vectors, as `dptext.load_vectors` takes them, most frequent word first: training starts
-            from them. Or a `Vocabulary` where there are none: then it starts at random, and takes far more users.
-        dimension: with vectors: None, to start from them; or a number, to start at random in so many dimensions with
-            their words alone. Without: of the vectors (None: 100).
-        epsilon: of the whole training, where it has noise; it has to be chosen. Or a
-            `dptext.embeddings.participation.Participation`, which says how often users of several public levels
-            take part; delta, steps and sampling_rate are then its own.
-        delta: of everybody.
-        unit: "user"; "document", a much weaker promise: nothing about a person with several documents; or "pair",
-            weaker still: a single pair of words that stand near each other, one of hundreds that a sentence has.
+        vectors: public word vectors for `dptext.load_vectors`, most frequent word first: training starts from them. Or
+            a `Vocabulary`: training then starts at random and needs far more users.
+        dimension: with vectors: None to start from them, or a number to start at random with their words only. Without
+            vectors: the dimension (None: 100).
+        epsilon: budget of the whole training; required for mode "private". Or a
+            `dptext.embeddings.participation.Participation` with sampling rates of several public levels, which then
+            also sets delta, steps and sampling_rate.
+        delta: the delta of every user.
+        unit: "user"; or "document", a much weaker guarantee: none for a person with several documents; or "pair",
+            weaker still: one pair of neighbouring words, of which a sentence has hundreds.
         mode: "private"; or "clipped": no noise and no guarantee, for comparison.
-        level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
-            several, the one that takes part least often counts; of somebody who declared none, the default of
-            ``epsilon``. Or a `dptext.BudgetPolicy`, by which levels are predicted as well; then ``epsilon`` is
-            ``policy.participation(...)``.
-        vocabulary: words that `dptext.private_vocabulary` learned from the same users: they come after those of
-            ``vectors``, and their promise is composed in.
-        trained_words: how many of the most frequent words of the list learn; the others keep their public vectors, or
-            are left out where there are none. (Learned words come on top.) Each one more costs noise.
-        steps: how many; each user takes part in ``steps * sampling_rate`` of them on average.
-        sampling_rate: the chance of a unit to take part in a step. With 1.0 everybody takes part in all of them: most
-            signal for the noise, and most work. For unit "pair" give a small one: there are many pairs.
-        public_users: a public number that the users (documents, pairs) do not exceed, and about as many as there are:
-            for the check of delta, and for the number by which sums are divided. Never a count of the data. None:
-            `dptext.privacy.budgets.ASSUMED_USERS`.
-        pairs: of a user in a step, drawn with repetition.
-        window: words on either side.
-        negatives: negative words beside each pair.
-        subsample: the frequency above which a word is left out now and then; 0: never.
-        clip: C; or one norm for each table (words, contexts), for which C is the root of the sum of their squares.
-        distance: how far the tables may go in all steps together, see
-            `dptext.embeddings.participation.Recipe`. None: 400 from public vectors, 1000 from a random start.
-        most_words: of a user that are looked at: the first ones.
-        processes: how many cut texts into words.
-        seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
+        level: name of the public attribute of documents that holds a user's level, or a `dptext.BudgetPolicy`, which
+            also predicts levels (``epsilon`` is then ``policy.participation(...)``). The declared level with the lowest
+            sampling rate counts.
+        vocabulary: words that `dptext.private_vocabulary` learned from the same users. They follow the words of
+            ``vectors``, and their guarantee is included.
+        trained_words: number of most frequent words to train; the others keep their public vectors, or are left out
+            without any. (Learned words come in addition.) Every trained word adds noise.
+        steps: number of steps; a user takes part in ``steps * sampling_rate`` of them on average.
+        sampling_rate: probability that a unit takes part in a step. 1.0 gives most signal for the noise, and most work.
+            Use a small rate for unit "pair".
+        public_users: public upper bound on the number of users (documents, pairs), close to their number, used to check
+            delta and to divide sums. Do not count the private data. None: `dptext.privacy.budgets.ASSUMED_USERS`.
+        pairs: number of pairs per user and step, drawn with replacement.
+        window: number of context words on either side.
+        negatives: number of negative words per pair.
+        subsample: frequency above which occurrences of a word are dropped at random; 0: never.
+        clip: clipping norm C; or one norm per table (words, contexts), whose root sum of squares is C.
+        distance: distance that the tables may move in all steps together
+            (`dptext.embeddings.participation.Recipe`). None: 400 from public vectors, 1000 from a random start.
+        most_words: maximum number of words used per user; later ones are ignored.
+        processes: number of processes that tokenize.
+        seed: for tests and papers; it voids the guarantee for anyone who knows it. None: cryptographic randomness.
 
     Attributes:
         vectors_: `WordVectors` with the statement.
-        doubts_: where noise hides what was to be learned, in sentences; they follow from what was trained.
-        statement_: what is promised to everybody (those who take part most often).
-        statements_: by level.
+        doubts_: warnings, in sentences, if noise hides the signal; they follow from the trained tables.
+        statement_: the statement for everybody (the highest sampling rate).
+        statements_: the statements by level.
         participation_: noise, steps, sampling rates.
 
     Raises:
-        ParameterError: an argument out of range; a vocabulary without words; a level that is none.
-        RefusedError: vectors that carry a statement which cannot be added; a checkpoint of another training.
+        ParameterError: an argument out of range; a vocabulary without words; an unknown level.
+        RefusedError: vectors whose statement cannot be added; a checkpoint of another training.
         MissingExtraError: numba or dp-accounting is not installed.
         DataError, StorageError: as `read_documents` and `dptext.users.grouping.users_of`.
 
@@ -462,32 +457,31 @@ class SkipGram(Shareable, ReprMixin):
         progress: ProgressOption = None,
         release_id: str | None = None,
     ) -> Self:
-        """Learn from documents with users, in any order: a release of these users' texts.
+        """Learn from documents with users, in any order; this is one release of the users' texts.
 
         Args:
-            documents: of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
-            checkpoint: a file that says where the training has come to, private, deleted at the end
-                (`dptext.embeddings.training`); ``checkpoint_every``: after so many steps.
-            resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
-                checkpoint is another release of the steps that were left.
-            progress: a bar, as `dptext.display` says; or called with a `Progress` after each step.
-            release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
-                statements. None: a new one.
+            documents: the result of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
+            checkpoint: file with the state of the training, private, written after every ``checkpoint_every`` steps and
+                deleted at the end (`dptext.embeddings.training`).
+            resume: continue from the checkpoint if it exists. Publish one result only: a second run from the same
+                checkpoint is another release of the remaining steps.
+            progress: a bar, as in `dptext.display`; or a function called with a `Progress` after each step.
+            release_id: id of a reservation in a ledger (`dptext.ledger.ledger.Ledger.reserve`); None: a new one.
 
         Raises:
             RefusedError: the checkpoint belongs to a training with other parameters.
-            ParameterError: a checkpoint is there, and ``resume`` was not said; see the class.
+            ParameterError: a checkpoint exists, and ``resume`` is not set; see the class.
         """
         every = check_int("checkpoint_every", checkpoint_every, minimum=1, maximum=10**6)
         if resume and checkpoint is None:
-            raise ParameterError("resume goes on from a checkpoint: say which, checkpoint=...")
+            raise ParameterError("resume needs the file to continue from: checkpoint=...")
         plan = self.plan()
         participation = plan.participation
         statements = plan.statements(seeded=self.seed is not None, release_id=release_id)
         statement = statements[participation.most]
         run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume)
         if plan.mode == "private":
-            total = as_approx(statement.guarantee).delta  # words and vectors from before included
+            total = as_approx(statement.guarantee).delta  # including earlier releases
             warn_of_delta(total, public_users=self.public_users)
             warn_unprotected(statement)
 
@@ -517,7 +511,7 @@ class SkipGram(Shareable, ReprMixin):
         return self
 
     def plan(self) -> SkipGramPlan:
-        """All that is decided before a text is read: public, and checked; it raises what the class does."""
+        """Validate the arguments and return the public plan, before a text is read."""
         distance, dimension = self.distance, self.dimension
         starts_from_vectors = dimension is None and not isinstance(self.vectors, Vocabulary)
         if distance is None:
@@ -570,7 +564,7 @@ class SkipGram(Shareable, ReprMixin):
             if self.unit == "pair" and len(epsilon.rates) > 1:
                 raise ParameterError("a pair of words has no level: give one epsilon for all")
             if (epsilon.noise_multiplier > 0) != private:
-                raise ParameterError("noise and mode do not fit: only mode='private' has noise, and it needs some")
+                raise ParameterError("mode='private' needs noise, and other modes must have none")
             return epsilon
         delta, rate, steps = self.delta, self.sampling_rate, self.steps
         if private:

@@ -27,9 +27,9 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.users.grouping import UserStore
 
 NONE = -1
-"""In place of a negative word that there is not: it was the word itself, or the unknown one."""
+"""Marks a missing negative word, where the context word or the unknown one was drawn."""
 TRIES = 16
-"""How often a pair is drawn anew, at most."""
+"""Maximum number of attempts to draw a pair."""
 
 Rows = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
@@ -45,10 +45,10 @@ _SURE = 2**32 - 1
 
 
 class PairDrawing(NamedTuple):
-    """Public numbers of the drawing."""
+    """Public numbers for drawing pairs."""
 
     keep: Chances
-    own: Chances
+    thresholds: Chances
     alias: Rows
     distances: Rows
     unknown: int
@@ -57,7 +57,7 @@ class PairDrawing(NamedTuple):
 
     @classmethod
     def of(cls, kept: Floats, negative: Floats, *, unknown: int, window: int, negatives: int) -> PairDrawing:
-        """From (V,) the chance that a word stays, and how often it is a negative one, in proportion."""
+        """Build them from (V,) keep probabilities and (V,) weights of negative words."""
         steps = np.arange(1, window + 1)
         distances = np.repeat(steps, steps[::-1]).astype(np.int32)
         return cls(
@@ -69,24 +69,24 @@ class PairDrawing(NamedTuple):
         return 2 + self.negatives
 
     def draw_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, limit: int) -> tuple[Rows, Offsets]:
-        """Pairs of several users, at most so many of each."""
+        """Draw pairs of several users, at most ``limit`` per user."""
         pairs = np.empty((len(keys) * limit, self.columns), dtype=np.int32)
         ends = np.empty(len(keys), dtype=np.int64)
         result = _draw_of_users(self, rows, starts, stops, keys, limit, pairs, ends)
         return pairs[:result], ends
 
     def draw_slots(self, rows: Rows, slots: Offsets, keys: Keys) -> Rows:
-        """(pairs, 2 + negatives) of single pairs."""
+        """Return (pairs, 2 + negatives) single pairs."""
         pairs = np.empty((len(slots), self.columns), dtype=np.int32)
         result = _draw_of_slots(self, rows, slots, keys, pairs)
         return pairs[:result]
 
 
 def _alias_table(weights: Floats) -> tuple[Chances, Rows]:
-    """Chances (times 2^32) and aliases, so that a uniform column and one comparison draw word r by its weight."""
+    """Return Walker's alias table of the weights: thresholds (times 2^32) and aliases."""
     left = weights * (len(weights) / weights.sum())
     thresholds, alias = np.full(len(weights), _SURE, dtype=np.uint32), np.arange(len(weights), dtype=np.int32)
-    small, large = (np.flatnonzero(which) for which in (left < 1.0, left >= 1.0))  # stacks, without an object a word
+    small, large = (np.flatnonzero(which) for which in (left < 1.0, left >= 1.0))  # stacks as arrays
     poorer, richer = len(small), len(large)
     small = np.concatenate([small, np.empty(len(left) - poorer, dtype=np.int64)])
     while poorer and richer:
@@ -114,7 +114,7 @@ def _below(bits: np.uint64, count: int) -> int:
 
 @compiled
 def _negatives(drawing: PairDrawing, state: np.uint64, context: int, row: Rows) -> np.uint64:
-    thresholds, alias, unknown = drawing.own, drawing.alias, drawing.unknown
+    thresholds, alias, unknown = drawing.thresholds, drawing.alias, drawing.unknown
     words = len(thresholds)
     for place in range(2, len(row)):
         state += _GOLDEN
@@ -221,7 +221,7 @@ _ONE = np.float32(1.0)
 
 
 class Scratch(NamedTuple):
-    """Room for the gradient of one unit."""
+    """Buffers for the gradient of one unit."""
 
     slots: Rows
     touched: Rows
@@ -229,7 +229,7 @@ class Scratch(NamedTuple):
 
     @classmethod
     def of(cls, rows: int, limit: int, dimension: int) -> Scratch:
-        """For units that touch at most so many of so many rows."""
+        """Allocate them for units that touch at most ``limit`` of ``rows`` rows."""
         limit = min(rows, limit)
         slots, touched = np.full(rows, -1, dtype=np.int32), np.empty(limit, dtype=np.int32)
         return cls(slots, touched, np.empty((limit + 1, dimension), dtype=np.float32))
@@ -239,7 +239,7 @@ class Scratch(NamedTuple):
 def unit_gradient(
     tables: Singles, offsets: Singles, pairs: Rows, first: int, last: int, both: bool, scratch: Scratch
 ) -> int:
-    """Gather the gradient (gradient) of a unit's pairs, row by row; how many rows there are."""
+    """Compute the gradient (gradient) of a unit's pairs by row, and return the number of rows."""
     slots, touched, gradient = scratch
     dimension = tables.shape[1]
     contexts = pairs.shape[1] - 1
@@ -299,7 +299,7 @@ def unit_gradient(
 
 @compiled
 def _squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) -> tuple[float, float]:
-    """Of the first ``count`` rows: of those of words, whose place in the tables is below ``half``; of the others."""
+    """Return the squared norms of the word rows (below ``half``) and of the context rows."""
     of_words = of_contexts = 0.0
     for number in range(count):
         row = gradient[number]
@@ -315,7 +315,7 @@ def _squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) ->
 
 @compiled
 def _clip_factor(squared: float, limit: float, cells: float) -> float:
-    """What brings a gradient to cells (cells), clipped; 0 where there is nothing to say, or nothing to be bounded."""
+    """Return the factor that clips a gradient and converts it to cells (cells); 0 if the norm is 0 or not finite."""
     length = math.sqrt(squared)
     if not 0.0 < length < math.inf:
         return 0.0
@@ -360,14 +360,14 @@ _ROWS_AT_ONCE = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What is in the file: (R, d) tables with all noise, and how many steps are done."""
+    """Content of the file: (R, d) noisy tables and the number of steps done."""
 
     tables: npt.NDArray[np.float32]
     steps: int
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> None:
-    """Write it whole or not at all, in place of an older one; ``parameters``: a digest of all that is public."""
+    """Replace the file atomically; ``parameters`` is a digest of the public plan."""
     tables = np.ascontiguousarray(checkpoint.tables, dtype="<f4")
     head = _HEAD | {
         "parameters": parameters.hex(),
@@ -382,7 +382,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> N
 
 
 def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Checkpoint | None:
-    """What is in the file, if it was written with tables of this shape and these parameters; None if there is none."""
+    """Return the checkpoint if shape and parameters match; None if there is no file."""
     name = display_name(path)
     try:
         with path.open("rb") as stream:
@@ -391,8 +391,8 @@ def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Ch
                 raise DataError(f"{name} is no checkpoint of a training: name another file")
             if head.get("parameters") != parameters.hex():
                 raise RefusedError(
-                    f"the training in {name} was begun with other parameters, words or vectors, and its promise speaks "
-                    "of those: give the same ones, or another file"
+                    f"{name} belongs to a training with other parameters, words or vectors: use the same ones, or name "
+                    "another file"
                 )
             tables = np.fromfile(stream, dtype="<f4")
     except FileNotFoundError:
@@ -401,12 +401,12 @@ def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Ch
         raise error if isinstance(error, StorageError) else StorageError.of("read", path, error) from None
     whole = head.get("shape") == list(shape) and type(head.get("steps")) is int
     if not whole or _digest(head["steps"], tables) != head.get("sha256"):
-        raise DataError(f"the checkpoint {name} is damaged: delete it, and begin anew")
+        raise DataError(f"the checkpoint {name} is damaged: delete it and start again")
     return Checkpoint(tables.reshape(shape).astype(np.float32, copy=False), head["steps"])
 
 
 def _digest(steps: int, tables: npt.NDArray[np.float32]) -> str:
-    digest = hashlib.sha256(b"%d steps " % steps)  # a smaller number would repeat steps, and their noise
+    digest = hashlib.sha256(b"%d steps " % steps)  # a smaller number would repeat steps and their noise
     digest.update(tables.data)
     return digest.hexdigest()
 
@@ -420,10 +420,10 @@ def _head(stream: IO[bytes]) -> dict[str, Any] | None:
 
 
 Pairs = tuple[Rows, npt.NDArray[np.int64]]
-"""(pairs, columns) rows of tables; (units,) where the pairs of each end."""
+"""(pairs, columns) rows of tables; (units,) end of each unit's pairs."""
 
-_TOGETHER = 1 << 14  # pairs that are drawn at once
-_COINS, _KEYS, _NOISE = 0, 1, 3  # each use of randomness in a step has a stream of its own
+_TOGETHER = 1 << 14  # pairs drawn in a block
+_COINS, _KEYS, _NOISE = 0, 1, 3  # each use of randomness in a step has a separate stream
 _USES = 5  # streams per step
 
 
@@ -437,7 +437,7 @@ class Tables:
         self.sums = Sums.of(count, len(self._all), dimension)
 
     def descend(self, step: int, bits: RandomBits) -> None:
-        """Take the step with its noise, and empty the sum."""
+        """Take the step with its noise, and clear the sum."""
         rate = float(self._rates[step])
         if self._noise is None:
             move(self.matrix, self.sums.touched, self.sums, rate)
