@@ -101,7 +101,7 @@ def test_the_largest_pure_epsilon_for_a_chance():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"relinking": 0.1, "people": 10}, "which a blind guess reaches"),
+        ({"relinking": 0.1, "people": 10}, "the chance level"),
         ({"relinking": 0.5, "people": 10, "unit": "user"}, "unit must be"),
         ({"relinking": 0.5, "people": 10, "texts": ["tea"] * 20}, "at least 10 distinct ones"),
         ({"relinking": 0.5, "keep_rate": 0.5}, "a bank has no keep_rate"),

@@ -45,7 +45,7 @@ def test_json_holds_everything(run):
     answer = json.loads(out)
     assert set(answer) == {"vectors", "found", "epsilons", "words"}
     target = answer["found"]
-    assert (target["target"], target["wanted"]) == ("keep_rate", 0.3)
+    assert (target["target"], target["goal"]) == ("keep_rate", 0.3)
     assert target["reached"] == pytest.approx(0.3, abs=0.005)
     assert 0 < target["error"] < 0.01  # 400 of 501 words are measured
     assert answer["vectors"]["words"] == 501

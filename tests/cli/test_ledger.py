@@ -89,7 +89,7 @@ def test_show_as_json(run, filled):
     assert [release["state"] for release in data["releases"]] == ["released", "pending", "pending"]
     assert data["releases"][2]["guarantee"]["epsilon"] == 2
     assert (data["units"], data["exhausted"], data["pending"]) == (100, 10, 2)
-    assert data["most"]["left"] == 0
+    assert data["highest"]["left"] == 0
     assert data["median"]["spent"] == 5
 
 
@@ -123,7 +123,7 @@ def test_void_takes_a_unique_beginning(run, filled):
 def test_void_of_what_is_out_is_refused(run, filled):
     code, out, err = run("void", "my.ledger", "9" * 32)
     assert (code, out) == (3, "")
-    assert err == f"dptext: the release {'9' * 32} is out and cannot be voided: what was released was learnt\n"
+    assert err == f"dptext: the release {'9' * 32} is out and cannot be voided: its readers have seen the output\n"
     assert filled.left(SECRET).spent == 12
 
 

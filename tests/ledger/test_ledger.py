@@ -251,7 +251,7 @@ WHO = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION}
         (*bad("word", PureDP(1), **{**WHO, "unit": Unit.WORD}).values, RefusedError, "for the unit word"),
         (*bad("example", PureDP(1), **{**WHO, "unit": "example"}).values, RefusedError, "for the unit example"),
         (*bad("seed", statement(seeded=True)).values, RefusedError, "refuses a seeded release"),
-        (*bad("no unit", PureDP(1)).values, ParameterError, "does not say whom it protects"),
+        (*bad("no unit", PureDP(1)).values, ParameterError, "has no privacy unit"),
         (*bad("twice", statement(), **WHO).values, ParameterError, "stand in the statement"),
         (*bad("unit", PureDP(1), **{**WHO, "unit": "cat"}).values, ParameterError, "unit must be one of 'word', "),
         (
@@ -333,9 +333,9 @@ def test_a_resumed_run_reserves_again_for_nothing_and_only_the_same(make):
     ledger = make(epsilon=5)
     assert not reserve(ledger, "a", PureDP(1), ["x", "y", "x"], by="id").resumed
     for keys in (["x", "y"], ["x", "x", "x", "y"], ["x", "x", "z"], ["x", "x", "y", "z"], []):
-        with pytest.raises(RefusedError, match="the release a is reserved for other rows or another promise"):
+        with pytest.raises(RefusedError, match="the release a is reserved for other rows or another guarantee"):
             reserve(ledger, "a", PureDP(1), keys, by="id")
-    with pytest.raises(RefusedError, match="reserved for other rows or another promise"):
+    with pytest.raises(RefusedError, match="reserved for other rows or another guarantee"):
         reserve(ledger, "a", PureDP(2), ["x", "y", "x"], by="id")
     assert reserve(ledger, "a", PureDP(1), ["y", "x", "x"], by="id").resumed
     assert ledger.left("x").spent == 2
@@ -384,21 +384,21 @@ def test_a_statement_brings_unit_relation_and_mechanism(make):
     (release,) = ledger.releases()
     assert (release.mechanism, release.units, release.documents, release.state) == ("TEM", 1, 2, "pending")
     assert release.guarantee == MetricDP(2, "euclidean", 3.0, "GloVe")
-    assert release.at.endswith("+00:00")
+    assert release.reserved_at.endswith("+00:00")
     assert (release.terms.unit, release.terms.relation, release.terms.by) == ("document", "substitution", "text")
 
 
 def test_the_summary(make):
     ledger = make(epsilon=10, releases=5)
     empty = ledger.summary()
-    assert (empty.units, empty.median, empty.most, empty.terms) == (0, None, None, None)
+    assert (empty.units, empty.median, empty.highest, empty.terms) == (0, None, None, None)
     assert ledger.left("x").left == 10
     reserve(ledger, "a", PureDP(4), [f"t{n}" for n in range(10)]).settle()
     reserve(ledger, "b", PureDP(6), [f"t{n}" for n in range(3)])
     summary = ledger.summary()
     assert (summary.releases, summary.pending, summary.units, summary.exhausted) == (2, 1, 10, 3)
     assert (summary.median.spent, summary.median.left, summary.median.releases_left) == (4, 6, 4)
-    assert (summary.most.spent, summary.most.left, summary.most.releases_left) == (10, 0, 3)
+    assert (summary.highest.spent, summary.highest.left, summary.highest.releases_left) == (10, 0, 3)
 
 
 def test_no_rows_cost_nothing(make):

@@ -103,7 +103,7 @@ def test_substitution_within_and_across_levels(budgets):
 
 
 def test_another_level_needs_substitution(budgets):
-    with pytest.raises(ParameterError, match="under add/remove nobody replaces"):
+    with pytest.raises(ParameterError, match="leave it out under add/remove"):
         budgets.guarantee("strict", other="open")
 
 

@@ -404,7 +404,7 @@ def test_substitution_of_the_other_kinds():
     assert substitution_from_add_remove(ZCDP(0.5)) == ZCDP(2.0)
     assert substitution_from_add_remove(NoGuarantee("empirical")) == NoGuarantee("empirical")
     for metric in (M, FREE):
-        with pytest.raises(RefusedError, match="already speaks of substitution"):
+        with pytest.raises(RefusedError, match="already covers substitution"):
             substitution_from_add_remove(metric)
 
 

@@ -199,7 +199,7 @@ def test_another_guarantee_leaves_out_what_followed_from_the_one_before():
 
 def test_what_copies_with_changes_does_what_replace_does():
     """``copy.replace`` of Python 3.13 calls this."""
-    with pytest.raises(RefusedError, match="takes a proof"):
+    with pytest.raises(RefusedError, match="without a proof"):
         statement().__replace__(unit=Unit.USER)
 
 
@@ -215,7 +215,7 @@ def test_replace_tightens_or_refuses(unit, one, two):
 
 @pytest.mark.parametrize("change", [{"unit": Unit.USER}, {"relation": Relation.ADD_REMOVE}])
 def test_replace_keeps_unit_and_relation(change):
-    with pytest.raises(RefusedError, match="takes a proof"):
+    with pytest.raises(RefusedError, match="without a proof"):
         statement().replace(**change)
 
 

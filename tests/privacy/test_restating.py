@@ -325,7 +325,7 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 def test_several_words_under_dependent_masks_are_refused():
-    with pytest.raises(RefusedError, match="several words at once"):
+    with pytest.raises(RefusedError, match="for several words"):
         amplified_by_dropout(1.0, 0.5, words=2, masks="dependent")
 
 

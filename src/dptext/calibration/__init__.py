@@ -1,1 +1,1 @@
-"""What an epsilon does to words, and the epsilon that does what is wanted."""
+"""Effect of an epsilon on words, and the epsilon that reaches a target."""

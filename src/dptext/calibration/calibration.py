@@ -1,4 +1,4 @@
-"""Which epsilon does what: the epsilon that reaches a target, for this vocabulary and this mechanism.
+"""Find the epsilon that reaches a target, for a vocabulary and a mechanism.
 
 Derivation: docs/understand/epsilon.md#calibration-calibration
 """
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 EXACT_TOLERANCE = 1e-4  # log-odds: a keep rate is off by a quarter of it at most
 SAMPLED_TOLERANCE = 1e-2
-_SUPPORT_TOLERANCE = 0.02  # of ln S: 51 words where 50 were asked for
-_PROBE = 64  # words from whose neighbours the first epsilon to look at is guessed
+_SUPPORT_TOLERANCE = 0.02  # of ln S: 51 words instead of 50
+_PROBE = 64  # words whose nearest neighbours give the first epsilon
 
 
 class Family:
@@ -80,7 +80,7 @@ class Family:
         return self._build(self.vectors, epsilon=epsilon, **self._options, **more)
 
     def start(self) -> float:
-        """An epsilon to look at first: a usual one, or a smaller one where the mechanism refuses it."""
+        """Return the first epsilon of a search; smaller if the mechanism refuses the usual one."""
         usual, of_a_choice = usual_epsilon(self.vectors), 2 * math.log(len(self.vectors))
         if usual > of_a_choice:
             try:
@@ -92,41 +92,41 @@ class Family:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(ReprMixin):
-    """An epsilon, what was asked for and what is reached there.
+    """Result of `calibrate`: an epsilon, its target and the reached value.
 
     Attributes:
         epsilon: four digits, rounded towards more privacy.
         target: ``"keep_rate"`` or ``"support"``.
-        wanted, reached: the target, and its value at ``epsilon``.
+        goal, reached: the requested value of the target, and its value at ``epsilon``.
         error: half the width of a 95% interval around ``reached`` for a keep rate; NaN for a support, whose intervals
-            stand in ``found``.
-        found: everything else about words at ``epsilon``.
+            are in ``deniability``.
+        deniability: all other measures at ``epsilon``.
         mechanism: the mechanism at ``epsilon``.
     """
 
     epsilon: float
     target: str
-    wanted: float
+    goal: float
     reached: float
     error: float
-    found: Deniability = field(repr=False)
+    deniability: Deniability = field(repr=False)
     mechanism: WordMechanism = field(repr=False)
 
     def _repr_fields(self) -> Fields:
         yield "epsilon", self.epsilon
         yield "target", self.target
-        yield "wanted", self.wanted
+        yield "goal", self.goal
         yield "reached", self.reached
         yield "error", None if math.isnan(self.error) else self.error
 
     def _html_fields(self) -> Fields:
-        yield "mechanism", self.found.mechanism
-        yield from self.found._html_fields()
+        yield "mechanism", self.deniability.mechanism
+        yield from self.deniability._html_fields()
         yield from facts_of(self.mechanism.statement)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw what words become at this epsilon: see `Deniability.plot`."""
-        return self.found.plot(axes)
+        return self.deniability.plot(axes)
 
 
 @overload
@@ -153,11 +153,11 @@ def calibrate(
     progress: bool | None = None,
     **options: Any,
 ) -> Calibration | BankCalibration:
-    """The epsilon at which words stay so often or could become so many, or at which a text is rarely traced back.
+    """Find the epsilon for a keep rate or support of words, or for a re-identification rate of texts.
 
-    **Words.** Exact on the words that are looked at for mechanisms with ``distributions``; sampled, with the same
+    **Words.** Exact on the sampled words for mechanisms with ``distributions``; sampled, with the same
     random bits for every epsilon, for the others. A target on the support of a sampled mechanism is met cautiously:
-    draws show too few words rather than too many.
+    draws underestimate the number of words.
 
     **Texts of a bank.** The target is how often an adversary names the right one of several people, whose texts they
     know and find equally likely beforehand (`dptext.calibration.reidentification`). The bound is proved for any texts;
@@ -210,12 +210,12 @@ def calibrate(
         built = family(epsilon)
         result = deniability(built, **settings)
         error = math.nan if keep_rate is None else result.error("keep")
-        return Calibration(epsilon, target.name, target.wanted, target.value(result), error, result, built)
+        return Calibration(epsilon, target.name, target.goal, target.value(result), error, result, built)
 
 
 def _calibrate_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalibration:
     from dptext.calibration.reidentification import (
-        calibrate_bank,  # with all that makes vectors of texts: words do without
+        calibrate_bank,  # loads the encoders, which words do not need
     )
     from dptext.sentences.bank import TextBank
 
@@ -225,12 +225,12 @@ def _calibrate_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> Ba
     if foreign:
         raise ParameterError(f"a bank has no {', '.join(foreign)}: leave it out (its target is relinking)")
     if target["relinking"] is None:
-        raise ParameterError("give the target of a bank: relinking, a chance, among so many people")
+        raise ParameterError("give the target of a bank: relinking, a probability, and people")
     return calibrate_bank(bank, **target)
 
 
 def usual_epsilon(vectors: WordVectors) -> float:
-    """Where to look first: 2 ln V over the typical distance to the nearest other word."""
+    """Return a first epsilon: 2 ln V over the median distance to the nearest other word."""
     distance = distances_from(
         ExactDistances(vectors.matrix), np.unique(np.linspace(0, len(vectors) - 1, _PROBE).astype(np.int64))
     )
@@ -245,19 +245,19 @@ class _Target:
 
     family: Family
     name: str
-    wanted: float
-    how: dict[str, Any]
+    goal: float
+    settings: dict[str, Any]
 
     def __post_init__(self) -> None:
         if self.name == "keep_rate":
-            check_float("keep_rate", self.wanted, above=0, below=1)
+            check_float("keep_rate", self.goal, above=0, below=1)
             return
-        check_float("support", self.wanted, minimum=2, maximum=len(self.family.vectors))
-        eta, draws = self.how["eta"], self.how["draws"]
-        if self.is_sampled and self.wanted > (1 - eta) * draws / 2:
+        check_float("support", self.goal, minimum=2, maximum=len(self.family.vectors))
+        eta, draws = self.settings["eta"], self.settings["draws"]
+        if self.is_sampled and self.goal > (1 - eta) * draws / 2:
             raise ParameterError(
-                f"a support of {self.wanted:g} words cannot be seen in {draws:,} draws of a word: use at least "
-                f"{math.ceil(2 * self.wanted / (1 - eta)):,} draws"
+                f"a support of {self.goal:g} words cannot be seen in {draws:,} draws of a word: use at least "
+                f"{math.ceil(2 * self.goal / (1 - eta)):,} draws"
             )
 
     @cached_property
@@ -278,28 +278,28 @@ class _Target:
         """Below 0 where epsilon may grow, above 0 where it is too large."""
         reached = self._reached(self.family(epsilon))
         if self.name == "keep_rate":
-            return log_odds(reached) - log_odds(self.wanted)
-        return math.log(self.wanted) - math.log(reached)
+            return log_odds(reached) - log_odds(self.goal)
+        return math.log(self.goal) - math.log(reached)
 
-    def value(self, found: Deniability) -> float:
-        """What is asked for, among all that is known of words."""
-        return found.mean("keep") if self.name == "keep_rate" else found.quantile("support", 0.5)
+    def value(self, measured: Deniability) -> float:
+        """Return the value of the target."""
+        return measured.mean("keep") if self.name == "keep_rate" else measured.quantile("support", 0.5)
 
     @cached_property
     def _sample(self) -> WordSample:
-        return sample_words(check_weights(self.how["weights"], len(self.family.vectors)), self.how["rows"])
+        return sample_words(check_weights(self.settings["weights"], len(self.family.vectors)), self.settings["rows"])
 
     def _reached(self, mechanism: WordMechanism) -> float:
-        """The same of a mechanism, and nothing else: no distances, and for a keep rate nothing sorted."""
-        fields = {name: self.how[name] for name in ("draws", "eta", "seed")}
+        """Return the value of the target without computing other measures."""
+        fields = {name: self.settings[name] for name in ("draws", "eta", "seed")}
         kept, support = kept_and_support(mechanism, self._sample.rows, support=self.name == "support", **fields)
         if self.name == "keep_rate":
             return float(self._sample.weights @ kept)
         return weighted_quantile(support, self._sample.weights, 0.5)
 
     def beyond_reach(self, end: UnreachableError) -> str:
-        """Why no epsilon will do, and what to do."""
-        there = self.value(deniability(self.family(end.epsilon), **self.how))
+        """Explain why no epsilon reaches the target."""
+        reached = self.value(deniability(self.family(end.epsilon), **self.settings))
         least_or_most = "most" if end.upwards == (self.name == "keep_rate") else "least"
         size = len(self.family.vectors)
         if self.name == "keep_rate" and end.upwards:
@@ -312,10 +312,8 @@ class _Target:
         elif end.upwards:
             advice = "every epsilon gives as many words: ask for more"
         else:
-            advice = (
-                f"the share {self.how['eta']:g} that is left out counts for its part of {size:,} words: ask for fewer"
-            )
+            advice = f"the omitted share {self.settings['eta']:g} covers its part of {size:,} words: ask for fewer"
         return (
-            f"a {self.name.replace('_', ' ')} of {self.wanted:g} is out of reach of {self.family.name} here: the "
-            f"{least_or_most} is {there:.4g} (at epsilon {end.epsilon:.3g}); {advice}"
+            f"a {self.name.replace('_', ' ')} of {self.goal:g} is out of reach of {self.family.name} here: the "
+            f"{least_or_most} is {reached:.4g} (at epsilon {end.epsilon:.3g}); {advice}"
         )

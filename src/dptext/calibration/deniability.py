@@ -1,4 +1,4 @@
-"""What an epsilon does to a word: how often it stays, how many words it may become, how far they are.
+"""Deniability of words: how often a word stays, how many words it may become, and their distances.
 
 Derivation: docs/understand/epsilon.md#calibration-deniability
 """
@@ -71,7 +71,7 @@ def draw_density(axes: Any, measured: Deniability) -> None:
         line.remove()  # it stands last in the legend
     if x.size:
         axes.axline((x.mean(), x.mean()), slope=1, color=grey(axes, 0.3), linewidth=0.8, zorder=0, label=_DIAGONAL)
-    axes.margins(y=0.2)  # words lie everywhere: room above them for the legend
+    axes.margins(y=0.2)  # space above the words for the legend
     neighbour = f"distance to the {_ordinal(measured.neighbours)} neighbour (dense to sparse)"
     label_axes(axes, neighbour, "mean distance of a replacement", "How far a replacement goes")
 
@@ -109,7 +109,7 @@ def check_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class WordSample:
-    """Distinct rows of a vocabulary and what each stands for."""
+    """Distinct rows of a vocabulary with their weights."""
 
     rows: Rows
     weights: Floats
@@ -118,17 +118,17 @@ class WordSample:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing was left out, so that means have no sampling error."""
+        """True if the sample has all words, so that means have no sampling error."""
         return self.strata.size == 0
 
     def variance(self, values: Floats) -> float:
-        """The estimated variance of the weighted mean of ``values``, over the choice of the sample."""
+        """Return the estimated sampling variance of the weighted mean of ``values``."""
         first, second = values[self.pairs[:, 0]], values[self.pairs[:, 1]]
         return float((((first - second) * self.strata / 2) ** 2).sum())
 
     @property
     def largest_variance(self) -> float:
-        """What the variance of the estimated share of any set of words can be at most: W^2 / 8 for each stratum."""
+        """Upper bound on the variance of the estimated share of any set of words: W^2 / 8 per stratum."""
         return float((self.strata**2).sum() / 8)
 
 
@@ -174,13 +174,13 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deniability(ReprMixin):
-    """What a mechanism does to each of n words, and to the words of running text.
+    """Effect of a mechanism on each of n words, and on the words of running text.
 
-    Arrays are (n,) float64, one entry a word. What speaks of a replacement is given that the word does not stay, and
-    NaN where it always did.
+    Arrays are (n,) float64, one entry a word. Measures of a replacement are conditional on the word not staying,
+    and NaN if it always stayed.
 
     Attributes:
-        mechanism, epsilon: what was looked at.
+        mechanism, epsilon: the measured mechanism.
         words: the n words.
         weights: the share of running text that each stands for; their sum is 1.
         keep: N_w, the probability that the word stays.
@@ -257,7 +257,7 @@ class Deniability(ReprMixin):
 
     @property
     def quantile_error(self) -> float:
-        """How far the share of a quantile may be off, 95%: what is called the median may be the .47-quantile."""
+        """Half the width of a 95% interval for the share of a quantile: the median may be the .47-quantile."""
         return _NORMAL_95 * math.sqrt(self.sample.largest_variance)
 
     def quantiles(self, shares: Sequence[float] = QUANTILES) -> dict[str, tuple[float, ...]]:
@@ -265,7 +265,7 @@ class Deniability(ReprMixin):
         return {name: tuple(self.quantile(name, share) for share in shares) for name in MEASURES}
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers for JSON; what is no number is null."""
+        """Return the measures for JSON; NaN becomes null."""
         means = {name: _number(self.mean(name)) for name in MEASURES}
         return {
             "mechanism": self.mechanism,
@@ -300,7 +300,7 @@ class Deniability(ReprMixin):
         middle = self.quantile("support", 0.5)
         yield "a word stays", f"with probability {self.mean('keep'):.1%} (mean; 90% of text: {low:.1%} to {high:.1%})"
         yield "it could become", f"{middle:,.0f} words (median; with {1 - self.eta:.0%} of the probability)"
-        yield "how it is known", "exactly" if self.draws is None else f"from {self.draws:,} draws of each word"
+        yield "computed", "exactly" if self.draws is None else f"from {self.draws:,} draws of each word"
 
     def plot(self, axes: Any = None) -> Any:
         """Draw how far replacements go where words lie close together and where they do not: a dot a word.
@@ -326,7 +326,7 @@ def deniability(
     seed: int | None = None,
     progress: bool | None = None,
 ) -> Deniability:
-    """Measure what a mechanism does to words.
+    """Measure the effect of a mechanism on words.
 
     Exact, from the integers that the sampler draws from, for mechanisms that have ``distributions`` (TEM); from
     ``draws`` draws of each word for the others (Madlib).
@@ -334,15 +334,15 @@ def deniability(
     Args:
         mechanism: a word mechanism, or the name of one (``"tem"``).
         epsilon, vectors: of one that is given by name: see `dptext.words.registry.word_mechanism`.
-        words: the words to look at; None: a public sample of at most ``rows`` words, the whole vocabulary where it
-            is no larger. A word outside the vocabulary is looked at as ``"<unk>"``.
+        words: the words to measure; None: a public sample of at most ``rows`` words, the whole vocabulary where it
+            is no larger. A word outside the vocabulary counts as ``"<unk>"``.
         weights: (V,) public frequencies of the vocabulary; None: 1 / rank (an assumption: see
             `dptext.calibration.deniability`).
         rows: how many words to sample.
         eta: S_w leaves out a probability of at most this.
         neighbours: which neighbour measures the density of a region.
         draws: draws of each word. An upper bound on S_w below the vocabulary's size needs about 4 / eta^2.
-        seed: of the draws. The words looked at are public, so a seed gives nothing away.
+        seed: of the draws. The sampled words are public, so a seed reveals nothing.
         progress: a bar, as `dptext.display` says.
 
     Raises:
@@ -354,13 +354,11 @@ def deniability(
     >>> found.keep.round(3), found.support
     (array([0.681]), array([3.]))
     """
-    with progress_bar(progress, "words looked at"):
+    with progress_bar(progress, "measuring words"):
         measured = word_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
         eta = check_float("eta", eta, above=0, below=1)
         neighbours, draws = check_int("neighbours", neighbours, minimum=1), check_int("draws", draws, minimum=1)
-        names, sample, position = _words_to_look_at(
-            measured, words, check_weights(weights, len(measured.vectors)), rows
-        )
+        names, sample, position = _select_words(measured, words, check_weights(weights, len(measured.vectors)), rows)
         result = outcomes(measured, position, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
         arrays = vars(result) | {"weights": sample.weights}
         for array in arrays.values():
@@ -379,14 +377,14 @@ def deniability(
 
 @dataclass(frozen=True)
 class InShort:
-    """What a mechanism does to words of running text, in two numbers."""
+    """Effect of a mechanism on running text, in two numbers."""
 
     keep: float
     support: float
 
     @property
     def most_stay(self) -> bool:
-        """Whether a reader sees most words of a text."""
+        """True if at least half of the words stay."""
         return self.keep >= 0.5
 
 
@@ -433,7 +431,7 @@ def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
     return float(values[order][min(int(np.searchsorted(summed, share - 1e-12)), values.size - 1)])
 
 
-def _words_to_look_at(
+def _select_words(
     mechanism: WordMechanism, words: Iterable[str] | None, weights: Floats, maximum: int
 ) -> tuple[tuple[str, ...], WordSample, Rows]:
     vectors = mechanism.vectors
@@ -470,7 +468,7 @@ class Replacements(ReprMixin):
     draws: int | None
 
     def _repr_fields(self) -> Fields:
-        """Not the word: somebody may have typed one out of a text."""
+        """The word is left out: it may come from a private text."""
         yield "known", self.known
         yield "epsilon", self.epsilon
         yield "keep", self.keep
@@ -490,7 +488,7 @@ def replacements(
     draws: int = 2000,
     seed: int | None = None,
 ) -> Replacements:
-    """What a word becomes: exactly for mechanisms with ``distributions``, from ``draws`` draws for the others."""
+    """Return the replacements of a word: exact if the mechanism has ``distributions``, else from ``draws`` draws."""
     vocabulary = mechanism.vectors.vocabulary
     row = vocabulary.row(word)
     distributions = distributions_of(mechanism)

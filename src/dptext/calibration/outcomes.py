@@ -1,4 +1,4 @@
-"""What one word becomes, in numbers: exactly from the distributions of a mechanism, or from draws with intervals.
+"""Measures of the outputs of one word: exact, from the distributions of a mechanism, or from draws with intervals.
 
 Derivation: docs/understand/epsilon.md#calibration-outcomes
 """
@@ -206,7 +206,7 @@ def _largest_support(draws: Rows, rank: Rows, eta: float) -> float:
     if half == 0 or needed > tested.size:
         return float(rank.size)
     seen, counts = np.unique(draws[:half], return_counts=True)
-    place = rank + seen.size  # after all that were seen
+    place = rank + seen.size  # ranked after the seen words
     place[seen[np.argsort(-counts, kind="stable")]] = np.arange(seen.size)
     last = int(np.sort(place[tested])[needed - 1])
     return float(min(last + 1, rank.size))

@@ -37,7 +37,7 @@ _SMALLEST_SHARE = 1e-9
 
 
 class UnreachableError(Exception):
-    """No crossing was found: the last epsilon that could be looked at, and which way the search went."""
+    """No crossing was found: the last epsilon of the search, and its direction."""
 
     def __init__(self, epsilon: float, upwards: bool) -> None:
         super().__init__(f"no crossing up to {epsilon:g}" if upwards else f"no crossing down to {epsilon:g}")
@@ -127,7 +127,7 @@ _TOLERANCE = 1e-6  # of log-odds
 
 @dataclass(frozen=True, kw_only=True)
 class BankEpsilon:
-    """What an epsilon does, by what is public."""
+    """Similarity and re-identification rates of an epsilon, from public information."""
 
     epsilon: float
     size: int
@@ -137,10 +137,10 @@ class BankEpsilon:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BankCalibration(ReprMixin):
-    """An epsilon at which texts are traced back rarely enough."""
+    """An epsilon that keeps the re-identification rate at most at its goal."""
 
     epsilon: float
-    wanted: float
+    goal: float
     people: int
     parts: int
     reached: float
@@ -152,13 +152,13 @@ class BankCalibration(ReprMixin):
 
     def _repr_fields(self) -> Fields:
         yield "epsilon", self.epsilon
-        yield "wanted", self.wanted
+        yield "goal", self.goal
         yield "people", self.people
         yield "reached", self.reached
         yield "public", self.public
 
     def _html_fields(self) -> Fields:
-        yield from (("what it is", entry) for entry in calibrated_bank(self))
+        yield from (("meaning", entry) for entry in calibrated_bank(self))
 
     def plot(self, axes: Any = None) -> Any:
         """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism."""
@@ -178,7 +178,7 @@ class BankCalibration(ReprMixin):
         if self.public is not None and self.public_reached is not None:
             point |= {"marker": "+", "markersize": 11}
             axes.plot([self.public], [self.public_reached], label="among the public texts given", **point)
-        axes.axhline(self.wanted, color=grey(axes, 0.5), linewidth=0.8, label=f"wanted: {self.wanted:.3g}")
+        axes.axhline(self.goal, color=grey(axes, 0.5), linewidth=0.8, label=f"goal: {self.goal:.3g}")
         label_axes(
             axes, "epsilon", f"chance to name the right one of {self.people:,}", "How often a text is traced back"
         )
@@ -200,7 +200,7 @@ def calibrate_bank(
     number = check_float("relinking", relinking, above=0, below=1)
     if number <= 1 / people:
         raise ParameterError(
-            f"relinking must be above 1 / people, {1 / people:.4g}, which a blind guess reaches, got {number:g}: name "
+            f"relinking must be above 1 / people, {1 / people:.4g}, the chance level, got {number:g}: name "
             "more people, or a larger chance"
         )
     family = _Family(bank, unit, max_sentences)
@@ -213,7 +213,7 @@ def calibrate_bank(
         reached = among.chance(public)
     return BankCalibration(
         epsilon=epsilon,
-        wanted=number,
+        goal=number,
         people=people,
         parts=family.parts,
         reached=family.at_most(epsilon, people),
@@ -233,7 +233,7 @@ def bank_epsilon(
     max_sentences: int | None = None,
     profile: Profile | None = None,
 ) -> BankEpsilon:
-    """What an epsilon does, by what is public."""
+    """Return the similarity and re-identification rates of an epsilon, from public information."""
     family, profile = _Family(bank, unit, max_sentences), bank.profile if profile is None else profile
     rewriter = family(epsilon)
     size = min(rewriter.size, profile.candidates - 1)
@@ -261,7 +261,7 @@ class _Family:
 
     @property
     def parts(self) -> int:
-        """Of how many texts of the bank the attacker sees all: of one sentence, or of the longest document."""
+        """Number of bank texts that the adversary sees: one, or those of the longest document."""
         return self.max_sentences or 1
 
     def at_most(self, epsilon: float, people: int) -> float:
@@ -270,7 +270,7 @@ class _Family:
 
 
 class _Public:
-    """Public texts that stand for those of people, in groups of as many as there are people."""
+    """Public texts in groups of as many as there are people."""
 
     def __init__(self, family: _Family, texts: Sequence[str], people: int, seed: int) -> None:
         distinct = list(dict.fromkeys(texts))
@@ -285,7 +285,7 @@ class _Public:
         self._vectors = [family.bank.features.vectors(group) for group in self._groups] if family.parts == 1 else []
 
     def chance(self, epsilon: float) -> float:
-        """How often the best attacker is right among these texts: exactly, or the upper end of an interval."""
+        """Return the rate of the best attack among these texts: exact, or the upper end of an interval."""
         rewriter = self._family(epsilon)
         if self._vectors:
             sets = (rewriter.bank.nearest(vectors, rewriter.size) for vectors in self._vectors)
@@ -300,11 +300,11 @@ class _Public:
         return mean_of_people(result, np.arange(result.size)).high
 
 
-def _largest(chance: Callable[[float], float], wanted: float, *, start: float) -> tuple[float, bool]:
+def _largest(chance: Callable[[float], float], goal: float, *, start: float) -> tuple[float, bool]:
     is_any = False
 
     def excess(epsilon: float) -> float:
-        return log_odds(chance(epsilon)) - log_odds(wanted)
+        return log_odds(chance(epsilon)) - log_odds(goal)
 
     try:
         epsilon = crossing(excess, start=start, tolerance=_TOLERANCE)
@@ -312,7 +312,7 @@ def _largest(chance: Callable[[float], float], wanted: float, *, start: float) -
         epsilon, is_any = end.epsilon, end.upwards
     epsilon = rounded_down(epsilon, DIGITS)
     for _ in range(_GRID_STEPS):
-        if chance(epsilon) <= wanted:
+        if chance(epsilon) <= goal:
             return epsilon, is_any
         epsilon = rounded_down(epsilon * _STEP, DIGITS)
     return start, is_any

@@ -99,7 +99,7 @@ def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: opti
         rate = _KEEP_RATE if words.keep_rate is None else words.keep_rate
         target = calibration.calibrate(vectors, name, keep_rate=rate, **sampling)
         around = [rounded_down(target.epsilon * factor, 3) for factor in _FACTORS]
-        rows = [target.found, *(deniability(family(value), **sampling) for value in around)]
+        rows = [target.deniability, *(deniability(family(value), **sampling) for value in around)]
         rows.sort(key=lambda row: row.epsilon)
     last = len(rows) - 1
     mechanisms = [family(rows[place].epsilon) for place in sorted({(last + 1) // 6, (last + 1) // 2, last - last // 6})]
@@ -110,7 +110,7 @@ def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: opti
     ]
 
     def as_dict() -> dict[str, Any]:
-        names = ("epsilon", "target", "wanted", "reached", "error")
+        names = ("epsilon", "target", "goal", "reached", "error")
         return {
             "vectors": {"source": vectors.source, "words": len(vectors), "sha256": vectors.fingerprint},
             "found": None if target is None else {name: getattr(target, name) for name in names},

@@ -143,7 +143,7 @@ def _cells(release: ChargedRelease) -> list[str]:
     short_id = name if len(name) <= _ID_LENGTH + 1 else f"{name[:_ID_LENGTH]}…"
     costs = in_digits(cost) + (f", delta {in_digits(delta)}" if delta else "")
     mechanism = (release.mechanism or "-")[:_ID_LENGTH]
-    return [short_id, _minute(release.at), release.state, mechanism, costs, f"{release.units:,}"]
+    return [short_id, _minute(release.reserved_at), release.state, mechanism, costs, f"{release.units:,}"]
 
 
 def _overview(summary: Summary) -> list[tuple[str, str]]:
@@ -157,7 +157,7 @@ def _overview(summary: Summary) -> list[tuple[str, str]]:
     key = "its text" if terms.by == TEXT else f"the column {terms.by!r}"
     lines.append(("unit", f"a {terms.unit}, identified by {key} (relation: {terms.relation})"))
     lines.append(("charged", f"{summary.units:,} {terms.units}; {summary.exhausted:,} of them have no budget left"))
-    for name, balance in (("median", summary.median), ("most", summary.most)):
+    for name, balance in (("median", summary.median), ("most", summary.highest)):
         if balance is not None:
             lines.append((name, f"{_spent(balance, terms)}; {_left(balance, terms)}"))
     return lines
@@ -191,7 +191,7 @@ def _minute(time: str) -> str:
 
 
 def _as_dict(summary: Summary, releases: list[ChargedRelease]) -> dict[str, Any]:
-    names = ("release_id", "at", "state", "mechanism", "units", "documents")
+    names = ("release_id", "reserved_at", "state", "mechanism", "units", "documents")
     data = [{name: getattr(release, name) for name in names} for release in releases]
     for row, release in zip(data, releases, strict=True):
         items = guarantee_to_dict(release.guarantee).items()

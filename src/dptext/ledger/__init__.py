@@ -1,1 +1,1 @@
-"""What units have lost over all releases, and the refusal of the release that would overspend."""
+"""Ledger of the privacy budget that units have spent over all releases."""

@@ -52,7 +52,7 @@ class ChargedRelease:
     """A release in the ledger."""
 
     release_id: str
-    at: str
+    reserved_at: str
     state: str
     mechanism: str | None
     guarantee: Guarantee
@@ -73,7 +73,7 @@ class Summary:
     units: int
     exhausted: int
     median: Balance | None
-    most: Balance | None
+    highest: Balance | None
 
 
 _PATIENCE = 600.0
@@ -174,9 +174,9 @@ class Ledger(ReprMixin):
                 ceiling = limits.ceiling(terms.currency)
                 self._check_release(connection, release_id, terms)
                 self._releases(connection)
-            # Two equal texts in one file are two documents, and nobody knows which of them was in the last release:
+            # Two equal texts in one file are two documents, and it is unknown which of them was in the last release:
             # at worst the same one each time, and that one pays once a release. A user pays for all they wrote,
-            # unless the promise is for users, or one whose distances add up over documents anyway.
+            # unless the guarantee is for users, or one whose distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
             most_texts = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
             documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, maximum=most_texts)
@@ -195,7 +195,7 @@ class Ledger(ReprMixin):
                     store.charge(connection, number)
                 elif resumed != about or not store.same_units(connection, release_id):
                     raise refusal(
-                        f"the release {release_id} is reserved for other rows or another promise; void it, or take a "
+                        f"the release {release_id} is reserved for other rows or another guarantee; void it, or take a "
                         "new name"
                     )
         return Reservation(self, release_id, units=units, documents=documents, resumed=resumed is not None)
@@ -225,7 +225,7 @@ class Ledger(ReprMixin):
         with self._write() as connection:
             if self._state(connection, release_id) != PENDING:
                 raise RefusedError(
-                    f"the release {release_id} is out and cannot be voided: what was released was learnt"
+                    f"the release {release_id} is out and cannot be voided: its readers have seen the output"
                 )
             store.remove_release(connection, release_id)
 
@@ -283,7 +283,7 @@ class Ledger(ReprMixin):
             units=units,
             exhausted=sum(count for balance, count in groups if balance.exhausted),
             median=_at(groups, (units - 1) // 2),
-            most=_at(groups, units - 1),
+            highest=_at(groups, units - 1),
         )
 
     def left(self, value: str) -> Balance:
@@ -328,7 +328,7 @@ class Ledger(ReprMixin):
             return [_release(*row) for row in rows]
 
     def _set_prices(self, connection: store.Connection) -> None:
-        """Compute the prices of all releases, per number of documents of a unit, from what they promised."""
+        """Compute the prices of all releases, per number of documents of a unit, from their guarantees."""
         rows = connection.execute("SELECT number, about, counts FROM release")
         with self._damage():
             promises = [
@@ -414,13 +414,13 @@ def _described(
             problem = "equal noise in two releases does not add up, it cancels; leave the seed out"
             raise refusal(problem, " a seeded release")
         if promise.condition.for_some_only is not None:
-            problem = "beside promises to all it would count as more than it is"
-            raise refusal(problem, f" a promise {promise.condition.for_some_only}")
+            problem = "the ledger counts guarantees for all units only"
+            raise refusal(problem, f" a guarantee {promise.condition.for_some_only}")
         guarantee, unit, relation, mechanism = promise.guarantee, promise.unit, promise.relation, promise.mechanism
     elif not isinstance(promise, Guarantee):
-        raise ParameterError(f"promise must be a statement or a guarantee, got {type(promise).__name__}")
+        raise ParameterError(f"the argument promise must be a statement or a guarantee, got {type(promise).__name__}")
     elif unit is None or relation is None:
-        raise ParameterError("a guarantee alone does not say whom it protects: give its unit and its relation too")
+        raise ParameterError("a guarantee alone has no privacy unit: give unit and relation as well")
     else:
         guarantee, unit, relation = (
             promise,
@@ -432,12 +432,12 @@ def _described(
     return guarantee, terms, json.dumps({**about, "mechanism": mechanism})
 
 
-def _release(release_id: str, at: str, state: str, about: str, units: int, documents: int) -> ChargedRelease:
+def _release(release_id: str, reserved_at: str, state: str, about: str, units: int, documents: int) -> ChargedRelease:
     """Build a release from its row; raise ValueError, TypeError or KeyError if ``about`` is damaged."""
     data = json.loads(about)
     guarantee = guarantee_from_dict(data["guarantee"])
     terms = terms_of(guarantee, unit=Unit(data["unit"]), relation=Relation(data["relation"]), by=data["by"])
-    return ChargedRelease(release_id, at, state, data["mechanism"], guarantee, terms, units, documents)
+    return ChargedRelease(release_id, reserved_at, state, data["mechanism"], guarantee, terms, units, documents)
 
 
 def _overspent(over: Mapping[str, Any], units: int, ceiling: Ceiling, terms: Terms, *, pending: int) -> RefusedError:
@@ -480,7 +480,7 @@ def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes
 
 
 def _at(groups: list[tuple[Balance, int]], position: int) -> Balance | None:
-    """Balance at a position among the units, ordered by what they spent."""
+    """Balance at a position among the units, ordered by spent budget."""
     for balance, count in groups:
         if position < count:
             return balance

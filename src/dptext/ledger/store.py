@@ -30,7 +30,7 @@ from dptext.privacy.guarantee import (
 from dptext.validation import check_float, check_int
 
 TEXT = "text"
-"""What a ledger is keyed by when no column identifies the row: the text itself."""
+"""Key of a ledger without a column: the text of a row."""
 TOLERANCE = 1e-9
 """A sum passes up to limit * (1 + TOLERANCE): floats add up with an error, of about 1e-16 an addition."""
 _LARGEST = 1e300  # what is near the largest float would limit nothing
@@ -71,17 +71,17 @@ class Terms:
 
     def check(self, other: Terms) -> None:
         """Raise a RefusedError if a release does not add to the earlier ones."""
-        for label, mine, theirs in (
+        for label, ledger_value, release_value in (
             ("in", self.cost, other.cost),
             ("in the space", self.space, other.space),
             ("for the unit", self.unit, other.unit),
             ("under the relation", self.relation, other.relation),
             ("by", f"the {self.units}", f"the {other.units}"),
         ):
-            if mine != theirs:
+            if ledger_value != release_value:
                 raise refusal(
-                    f"it counts {label} {mine}, this release {label} {theirs}, and the two do not add; use another "
-                    "ledger (whoever is in both loses in both)"
+                    f"it counts {label} {ledger_value}, this release {label} {release_value}, and they do not add; use "
+                    "another ledger (the losses of a person in both add up)"
                 )
 
 
@@ -92,11 +92,11 @@ def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -
         raise refusal("it has no price", " a release without a guarantee")
     if unit not in (Unit.DOCUMENT, Unit.USER):
         raise refusal(
-            f"it charges documents or users, this promise is for the unit {unit}; take the statement of the document "
+            f"it charges documents or users, this guarantee is for the unit {unit}; take the statement of the document "
             "or the user"
         )
     if unit is Unit.USER and by == TEXT:
-        raise ParameterError("a promise to users cannot be charged to texts: name the column that tells users apart")
+        raise ParameterError("a guarantee for users cannot be charged to texts: name the column that tells users apart")
     if isinstance(guarantee, MetricDP):
         return Terms(Currency.DISTANCE, guarantee.metric, guarantee.space, unit, relation, by)
     currency = Currency.RHO if isinstance(guarantee, ZCDP) else Currency.EPSILON
@@ -116,7 +116,7 @@ def price(guarantee: Guarantee, documents: int) -> tuple[float, float]:
             cost, delta = both.epsilon, both.delta
     if not math.isfinite(cost):
         raise refusal(
-            "nothing is promised there",
+            "it has no guarantee",
             f" a release that costs infinitely much for {documents:,} documents of one unit",
         )
     return float(cost), float(delta)
@@ -181,7 +181,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Balance:
-    """What one unit has spent, and has left (None: no limit)."""
+    """Spent and remaining budget of one unit (None: no limit)."""
 
     spent: float
     delta: float
@@ -210,7 +210,7 @@ class Balance:
 
 
 def remaining(limit: float, spent: float) -> float | None:
-    """What is left of a limit: 0 if it is used up within the tolerance, None if there is no limit."""
+    """Return the remaining amount: 0 if used up within the tolerance, None without a limit."""
     if math.isinf(limit):
         return None
     left = limit - spent
@@ -241,8 +241,8 @@ def _largest_rho(epsilon: float, delta: float) -> float:
 SCHEMA_VERSION = 2
 _APPLICATION = 0x64706C67  # "dplg": tells a ledger from other SQLite files
 
-# What a unit has spent is always summed up from its charges, so there is no running total that a crash could leave
-# wrong; and a price is computed from the promise of its release each time (temp.price), so none can be changed.
+# The spent budget of a unit is always the sum of its charges, so there is no running total that a crash could leave
+# wrong; and a price is computed from the guarantee of its release each time (temp.price), so none can be changed.
 _SCHEMA = (
     "CREATE TABLE ledger (secret BLOB NOT NULL, created TEXT NOT NULL, epsilon REAL, delta REAL, releases INTEGER)",
     "CREATE TABLE release ("
@@ -274,7 +274,7 @@ FROM standing WHERE spent + cost > :cost OR delta_spent + delta > :delta OR rele
 
 _CACHE_KIB = 65_536  # bounds the memory of the page cache, and of the sort before it spills to a temporary file
 _STEPS_BETWEEN_SIGNALS = 1_000_000
-_SECONDS_BETWEEN_SIGNALS = 0.5  # of waiting for a lock: SQLite waits by itself, but deaf to Ctrl-C
+_SECONDS_BETWEEN_SIGNALS = 0.5  # of waiting for a lock: SQLite would wait without hearing Ctrl-C
 
 
 class Connection(sqlite3.Connection):
@@ -306,7 +306,7 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
         open_new(path).close()
     except FileExistsError:
         raise StorageError(
-            f"{str(path)!r} is there already: a ledger is never overwritten, it would forget what was spent"
+            f"{str(path)!r} is there already: a ledger is never overwritten, the record of spent budgets would be lost"
         ) from None
     except OSError as error:
         raise StorageError.of("write", path, error) from None
@@ -380,7 +380,7 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
         ).fetchone()
         if over:
             raise refusal(
-                f"the promise is for people with at most {maximum:,} texts in the release, and {over:,} of them have "
+                f"the guarantee is for people with at most {maximum:,} texts in the release, and {over:,} of them have "
                 "more; take the statement for as many as they have"
             )
     connection.execute("DROP TABLE arrived")
@@ -479,7 +479,7 @@ def _hear_signals() -> int:
 
 def _roll_back(connection: Connection) -> None:
     if connection.in_transaction:
-        with suppress(sqlite3.Error):  # what went wrong is already on its way
+        with suppress(sqlite3.Error):  # the first error is already raised
             connection.execute("ROLLBACK")
 
 

@@ -1,1 +1,1 @@
-"""Value to noisy value: one distribution or selection a file, each with its proof."""
+"""Exact samplers of noise and of random selections, each with its proof."""

@@ -27,27 +27,27 @@ Booleans = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
 _ROUNDING = 2.0**-40  # more than a float64 sum of 2^20 logarithms is off by
-_COINS = 1 << 16  # drawn at once: 256 KiB, which stay in the cache
+_COINS = 1 << 16  # per block: 256 KiB, which stay in the cache
 _COINS_A_TASK = 1 << 20
 
 
 def asked_less_rounding(epsilon: float) -> float:
-    """What may be spent so that what is `stated` does not exceed ``epsilon``."""
+    """Return the largest budget whose rounded-up epsilon does not exceed ``epsilon``."""
     return epsilon * (1 - 2 * _ROUNDING)
 
 
 def round_up_epsilon(epsilon: float) -> float:
-    """A computed epsilon, rounded up by more than the arithmetic that computed it can be off by."""
+    """Round a computed epsilon up by more than its rounding error."""
     return epsilon * (1 + _ROUNDING)
 
 
 def flip_epsilon(threshold: int) -> float:
-    """ln((2^32 - t) / t), equation (flip): what a bit that is flipped with chance t / 2^32 tells."""
+    """ln((2^32 - t) / t), equation (flip): the epsilon of a bit that is flipped with probability t / 2^32."""
     return math.log1p((SCALE - 2 * threshold) / threshold)
 
 
 def flip_threshold(epsilon: float) -> int:
-    """The least t of which `flip_epsilon` is at most ``epsilon``: the rarest flips that keep the promise."""
+    """Return the smallest t whose `flip_epsilon` is at most ``epsilon``."""
     threshold = max(1, math.floor(SCALE / (1 + math.exp(min(epsilon, 700.0)))) - 1)
     while flip_epsilon(threshold) > epsilon and threshold < SCALE // 2:
         threshold += 1
@@ -145,7 +145,7 @@ def log_ratio(above: int, below: int) -> float:
 
 
 def losses_of_a_bit(one: int, zero: int) -> tuple[float, float]:
-    """What a bit loses at most when it is 1 in place of 0, and when it is 0 in place of 1."""
+    """Return the largest privacy losses of a bit that is sent as 1 and as 0."""
     sent, withheld = log_ratio(one, zero), log_ratio(FINE_SCALE - one, FINE_SCALE - zero)
     return max(sent, withheld), max(-sent, -withheld)
 
@@ -177,7 +177,7 @@ def round_at_random(bits: RandomBits, numbers: npt.NDArray[np.float64]) -> npt.N
 
 _SCALE = 2**64
 _MOST_CATEGORIES = 10_000
-_MOST_EPSILON = 20.0  # beyond that hardly one in a billion is ever another: it would be sent as it is
+_MOST_EPSILON = 20.0  # above it, fewer than one answer in a billion differs from the truth
 _EXP_ROUNDING = 2.0**-48  # more than the arithmetic below is off by
 
 
@@ -203,14 +203,14 @@ class RandomizedResponse:
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        """(k, k) what is really drawn: row of the true category, column of the one that is sent."""
+        """(k, k) exact probabilities: a row per true category, a column per answer."""
         other = (_SCALE - self.threshold) / (_SCALE * self.categories)
         table = np.full((self.categories, self.categories), other)
         np.fill_diagonal(table, other + self.threshold / _SCALE)
         return table
 
     def draw(self, bits: RandomBits, truth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """(n,) what is sent for (n,) true categories 0 .. k - 1. The same bits are drawn whatever is true and sent."""
+        """Return (n,) answers to (n,) true categories 0 .. k - 1. The number of drawn bits depends on neither."""
         uniform = bits.below(np.full(len(truth), self.categories, dtype=np.uint64)).astype(np.int64)
         return np.where(bits.integers(len(truth)) < np.uint64(self.threshold), truth, uniform)
 

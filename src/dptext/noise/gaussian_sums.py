@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dptext.privacy.randomness import RandomBits
 
 LEADING = 63
-"""Bits of a uniform number that are drawn at once."""
+"""Bits of a uniform number in the first draw."""
 _MORE = 64
 
 Values: TypeAlias = Callable[[list[Decimal], Decimal], tuple[list[Decimal], Decimal]]
@@ -48,7 +48,7 @@ def slip() -> Decimal:
 
 
 def exponentials(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
-    """E = -ln U of each, U within rest / 2 of what is known of it."""
+    """Return E = -ln U of each U, which is known to within rest / 2."""
     energies = [-uniform.ln() for uniform in uniforms]
     # |ln (A + 1/2) - ln (A + f)| <= 1 / (2 A) <= 1 / (A + 1/2) for A >= 1; for A = 0 there is no bound
     minimum = min(uniforms)
@@ -98,7 +98,7 @@ Floats = npt.NDArray[np.float64]
 Leads = npt.NDArray[np.int64]
 
 ELEMENTARY = "this machine's double-precision logarithm is right to 2^-47 of itself, its sine and cosine to 2^-47"
-"""The assumption of the functions here. (Libraries promise 2^-50; the tests look at several hundred values.)"""
+"""The assumption of the functions here. (Libraries document 2^-50; the tests compare several hundred values.)"""
 
 _SLIP = 2.0**-45  # what an elementary function and a few operations around it may be off by together, relatively
 _ROUNDED = 2.0**-51  # what -ln may move by when a uniform number is rounded to 53 bits
@@ -175,7 +175,7 @@ def _decimal_l2_laplace(dimension: int, uniforms: list[Decimal], rest: Decimal) 
 
 @dataclass
 class _Normals:
-    """Standard normals in pairs, column j with column j + half, and what they were made from."""
+    """Standard normals in pairs, column j with column j + half, and their leading bits."""
 
     leads: Leads
     values: Floats
@@ -205,13 +205,13 @@ class _Normals:
 
 
 def _round(x: Floats, noise: Floats, scale: float, step: float, error: float) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """The whole numbers nearest to (x + scale * noise) / step, and which are in doubt; error is that of the noise."""
+    """Return (x + scale * noise) / step, rounded, and a mask of uncertain ones; ``error`` is that of the noise."""
     scaled = x / step
     error = error * (scale / step) + 2.0**-50 * _largest(scaled)
     scaled += noise * (scale / step)
     error += 2.0**-50 * _largest(scaled)  # the operations in between, each right to 2^-53
     cells = np.rint(scaled)
-    cells += 0.0  # -0.0 becomes 0: its sign would tell what the doubt below is not about
+    cells += 0.0  # -0.0 becomes 0: its sign would reveal more than the rounded value
     return cells, ~(np.abs(scaled - cells) < 0.5 - error)
 
 
@@ -260,7 +260,7 @@ def _ratio(above: float, below: float) -> float:
 CELL = 2.0**-24
 """The grid of a person's numbers."""
 MOST_USERS = 2**28
-"""So many people may take part: below, no sum exceeds what a double holds exactly."""
+"""Largest number of users: up to it, a double holds every sum exactly."""
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -294,7 +294,7 @@ def clipped_matrices(rows: Floats, starts: Integers, norms: Floats) -> Integers:
         cells = np.trunc(cells * factor).astype(np.int64)
 
 
-@lru_cache(maxsize=1024)  # a norm is that of a level
+@lru_cache(maxsize=1024)  # one norm per level
 def _allowed(norm: float) -> int:
     """The greatest integer that is at most C^2 2^48: seldom a double, so not computed with any."""
     return math.floor(Fraction(norm) ** 2 * 2**48)

@@ -21,20 +21,20 @@ from dptext.threads import available_cores, for_each_block
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 
-_LEAST = 1024  # rows that there is room for
+_LEAST = 1024  # rows in memory
 
 
 class KeptRows:
-    """Arrays with an entry for each row that something was found of, in bounded memory."""
+    """Cache of arrays with one entry per row, in bounded memory."""
 
     def __init__(self, rows: int, *, most_bytes: int, **entries: tuple[tuple[int, ...], npt.DTypeLike]) -> None:
         size = sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in entries.values())
         self._rows, self._entries = rows, entries
-        self._room = min(rows, max(_LEAST, most_bytes // size))
+        self._capacity = min(rows, max(_LEAST, most_bytes // size))
         self._start()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in ("_rows", "_entries", "_room")}
+        return {name: self.__dict__[name] for name in ("_rows", "_entries", "_capacity")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -45,10 +45,10 @@ class KeptRows:
         self._process = os.getpid()
         self._slots = np.full(self._rows, -1, dtype=np.int64)
         self._used = 0
-        self._arrays = {name: np.empty((self._room, *shape), kind) for name, (shape, kind) in self._entries.items()}
+        self._arrays = {name: np.empty((self._capacity, *shape), kind) for name, (shape, kind) in self._entries.items()}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """(room, ...) what is kept, at the slots of `slots`."""
+        """Return the array (capacity, ...) of this name, indexed by `slots`."""
         return self._arrays[name]
 
     def slots(self, rows: Rows) -> Rows:
@@ -61,14 +61,14 @@ class KeptRows:
             self._start()
         with self._lock:
             distinct, which = np.unique(rows, return_inverse=True)
-            for first in range(0, distinct.size, self._room):
-                part = distinct[first : first + self._room]
+            for first in range(0, distinct.size, self._capacity):
+                part = distinct[first : first + self._capacity]
                 self._remember(part, find)
                 yield np.flatnonzero((which >= first) & (which < first + part.size))
 
     def _remember(self, rows: Rows, find: Callable[[Rows, Rows], None]) -> None:
         missing = rows[self._slots[rows] < 0]
-        if self._used + missing.size > self._room:
+        if self._used + missing.size > self._capacity:
             self._slots[:] = -1
             self._used = 0
             missing = rows
@@ -174,7 +174,7 @@ class TruncatedExponential:
             inflation = np.exp(np.minimum(rate * shift, 50.0)) * (1 + 2.0**-12)
             if (
                 inflation.max() <= _MAX_INFLATION and size * inflation.max() < 2.0**20 - 2
-            ):  # room for what is rounded up
+            ):  # leaves a margin for rounding up
                 self._bounds, self._inflation = coarse, inflation
                 self._coarse_most = threshold / coarse.step
                 self._coarse_factor = np.float32(-rate * coarse.step)
@@ -254,7 +254,7 @@ class TruncatedExponential:
                     _exp_of_multiples(weights, self._coarse_factor)
                 sums[batch, blocks] = _block_sums(weights)
         if exact:
-            return sums  # integers below 2^53: exact in whatever order
+            return sums  # integers below 2^53: exact in any order
         sums *= (float(_SCALE) * self._inflation[rows])[:, None]
         return np.floor(sums) + 513.0  # (bound)
 

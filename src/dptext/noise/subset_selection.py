@@ -19,7 +19,7 @@ from dptext.validation import check_float, check_int
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_ROOM = 2**63 - 1  # the largest normaliser: a signed 64-bit integer holds every number that is drawn
+_LARGEST_TOTAL = 2**63 - 1  # the largest normaliser: a signed 64-bit integer holds every number that is drawn
 _LEAST_LOW = 2**10
 _MOST_PARTS = 10_000  # of which the chance is computed part by part
 _ROUNDING = 48  # math.exp errs by far less than a part in 2^48
@@ -40,12 +40,12 @@ class SubsetSelection:
         object.__setattr__(self, "size", check_int("size", self.size, minimum=1, maximum=self.candidates - 1))
         object.__setattr__(self, "epsilon", check_float("epsilon", self.epsilon, above=0))
         minimum, maximum = self.candidates - self.size, 0.0
-        if minimum < _ROOM // _LEAST_LOW:
-            maximum = math.log((_ROOM // _LEAST_LOW - minimum) / self.size)
+        if minimum < _LARGEST_TOTAL // _LEAST_LOW:
+            maximum = math.log((_LARGEST_TOTAL // _LEAST_LOW - minimum) / self.size)
         low = 0
         if self.epsilon <= maximum:
             ratio, unit = math.exp(self.epsilon).as_integer_ratio()
-            low = _ROOM * unit // (self.size * ratio + minimum * unit)
+            low = _LARGEST_TOTAL * unit // (self.size * ratio + minimum * unit)
             object.__setattr__(self, "low", low)
             object.__setattr__(self, "high", max(low, low * ratio * ((1 << _ROUNDING) - 1) // (unit << _ROUNDING)))
         if low < _LEAST_LOW:
@@ -66,7 +66,7 @@ class SubsetSelection:
         return self.high / self.total, self.low / self.total
 
     def distributions(self, sets: Rows) -> Floats:
-        """(n, N) what is really drawn for (n, k) sets (see `draw`)."""
+        """Return the exact probabilities (n, N) of `draw` for (n, k) sets."""
         sets = self._checked(sets)
         inside, outside = self.probabilities
         shares = np.full((len(sets), self.candidates), outside)
@@ -82,7 +82,7 @@ class SubsetSelection:
         return rows
 
     def choose(self, bits: RandomBits, count: int) -> tuple[Rows, Rows]:
-        """What ``count`` draws come to before any input is looked at: where a set is not needed, none need be found."""
+        """Draw ``count`` candidates or places in a set, without the sets, which are needed for the places only."""
         draws = bits.below(np.full(count, self.total, dtype=np.uint64)).astype(np.int64)
         blind = draws < self.candidates * self.low
         rows = np.where(blind, draws // self.low, -1)
@@ -127,7 +127,7 @@ class SubsetSelection:
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """How similar the candidates of each rank are on average over public inputs: what `best_size` needs to know."""
+    """Mean similarity of the candidates of each rank over public inputs, for `best_size`."""
 
     ranks: Rows = field(repr=False)
     cumulative: Floats = field(repr=False)
@@ -171,7 +171,7 @@ class Profile:
 
 
 def best_size(epsilon: float, profile: Profile) -> int:
-    """The k with which a draw is most similar to its input in expectation, from what is public; the smallest such."""
+    """The k with which a draw is most similar to its input in expectation, from public information (smallest one)."""
     epsilon = check_float("epsilon", epsilon, above=0)
     below = profile.ranks < profile.candidates
     sizes = profile.ranks[below]
@@ -179,7 +179,7 @@ def best_size(epsilon: float, profile: Profile) -> int:
 
 
 def _log_tails(draws: int, chance: float) -> Floats:
-    """(draws,) ln of the probability that c or more of so many independent draws succeed, c from 1."""
+    """Return (draws,) ln of the probability that c or more of ``draws`` independent draws succeed, c from 1."""
     counts = np.arange(draws + 1)
     log_of = np.array([math.lgamma(1 + count) for count in counts.tolist()])
     terms = log_of[-1] - log_of - log_of[::-1] + counts * math.log(chance) + counts[::-1] * math.log1p(-chance)

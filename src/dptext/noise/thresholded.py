@@ -1,4 +1,4 @@
-"""Counts of things that nobody can list beforehand: those that are large, with noise, and the rest not at all.
+"""Noisy counts of keys that are not known in advance; only counts above a threshold are released.
 
 Derivation: docs/mechanisms/cooccurrence.md#noise-thresholded
 """
@@ -50,7 +50,7 @@ def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> Thresholde
 
 
 def gaussian_tail(scale: float, cutoff: int) -> float:
-    """At least P(Z >= least) for the discrete Gaussian."""
+    """At least P(Z >= cutoff) for the discrete Gaussian."""
     near = cutoff - 0.5
     if near < scale:
         return 1.0
@@ -58,7 +58,7 @@ def gaussian_tail(scale: float, cutoff: int) -> float:
 
 
 def laplace_tail(scale: float, cutoff: int) -> float:
-    """P(Z >= least) for the discrete Laplace distribution, least >= 1: with q = exp(-1 / scale), q^least / (1 + q)."""
+    """P(Z >= cutoff) for the discrete Laplace distribution, cutoff >= 1: q^cutoff / (1 + q), q = exp(-1 / scale)."""
     return _MARGIN * math.exp(-cutoff / scale) / (1 + math.exp(-1 / scale))
 
 
@@ -94,7 +94,7 @@ def _gaussian(epsilon: float, delta: float, keys: int, share: float) -> Threshol
 
 
 def _threshold(tail: Callable[[int], float], limit: float) -> int:
-    """The least T with P(Z >= T - 1) <= most.  (1)"""
+    """Return the smallest T with P(Z >= T - 1) <= limit.  (1)"""
     high = 1
     while tail(high) > limit:
         high *= 2

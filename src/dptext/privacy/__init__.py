@@ -1,1 +1,1 @@
-"""What is promised: units, guarantees, statements, and the one source of random bits."""
+"""Guarantees, statements, accounting, and the only source of random bits."""

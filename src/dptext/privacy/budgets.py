@@ -18,7 +18,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation, at_most, rounded_down, 
 from dptext.validation import check_choice, check_float, check_int, display_value, format_names
 
 ASSUMED_USERS = 100_000
-"""How many users are taken where the caller states no public bound."""
+"""Number of users assumed without a public bound."""
 
 
 class DeltaWarning(UserWarning):
@@ -39,8 +39,8 @@ def delta_too_large(delta: float, *, public_users: int | None = None) -> str | N
         else "the bound that is taken where none is stated (give public_users= if fewer is publicly known)"
     )
     return (
-        f"delta {delta:g} is not below 1 / {users:,}, {text}: a promise that loose would allow publishing one user's "
-        "texts; take a tenth of that or less"
+        f"delta {delta:g} is not below 1 / {users:,}, {text}: such a guarantee would allow publishing all texts of "
+        "one user; use a tenth of it or less"
     )
 
 
@@ -52,14 +52,14 @@ def warn_of_delta(delta: float, *, public_users: int | None = None) -> None:
 
 
 DEFAULT_FLOOR = 0.05
-"""The least epsilon of a level, unless the caller sets another.
+"""Default for the smallest allowed epsilon of a level.
 
 At delta 1e-6 a level needs `BudgetLevel.users_to_match_noise` users who all say exactly the same before they reach one
 standard deviation of the noise, in the one direction they agree on: 70 at epsilon 0.05, and about 4 / epsilon below 1.
-Below the floor a wish for privacy is better met by leaving those users out, which costs them nothing at all.
+For smaller values, leave those users out instead, which reveals nothing about them.
 """
 _ONLY = "everyone"
-_DIGITS = 6  # of sigma and of the clipping norms: what is printed is what is used
+_DIGITS = 6  # of sigma and of the clipping norms, as printed and as used
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class PersonalBudgets:
     - under add/remove: (epsilon_l, delta), for any texts and any levels of the others;
     - under substitution, with another text of their own or by another user of level l: delta and the exact epsilon
       at sensitivity 2 C_l;
-    - under substitution by a user of level m, or by themselves at level m: the exact epsilon at C_l + C_m.
+    - under substitution by a user of level m, or by the same user at level m: the exact epsilon at C_l + C_m.
 
     *Proof.* Let f be the sum of the vectors. With and without the user it differs by their vector and nothing else,
     since every other vector is made of its own user's text and public numbers. So f moves by at most C_l, in one
@@ -97,16 +97,16 @@ class PersonalBudgets:
     most C_m moves f by at most C_l + C_m, attained by opposite vectors. The rounding is harmless: sigma is rounded up
     before, C_l down. |
 
-    **Assumptions.** (1) Levels are *public*: declared without regard to anybody's text. A level that is read off a
-    person's text would make their clipping, and thereby their epsilon, part of what they hide: their worst case is then
-    the largest epsilon, and whoever learns their level learns something no noise covers. A level that is predicted from
-    the texts of *others* is worse: removing one of them would move this vector too, and the proof fails for everybody.
+    **Assumptions.** (1) Levels are *public* and do not depend on any text. A level derived from a person's text would
+    make their clipping, and so their epsilon, depend on the text: only the largest epsilon would hold, and the level
+    itself would be unprotected. A level predicted from the texts of *others* is worse: removing one of them would
+    change this vector too, and the proof fails for everybody.
     (2) A vector depends on its own user's text and on public numbers: no norm, weight or vocabulary from all texts.
-    (3) sigma and the norms follow from the levels that are offered, not from those that somebody chose, and not from
-    how many did. (4) The noise is normal; what a sampler of finite precision adds is the sampler's to state: a rounding
+    (3) sigma and the norms follow from the offered levels, not from the users' choices or their number.
+    (4) The noise is normal; the sampler states the effect of finite precision: a rounding
     of the vectors to a grid lengthens them, so clip to C_l less that rounding.
 
-    Several releases of the same users: `release` gives what a level sees of this one; split it
+    Several releases of the same users: `release` is the release for one level; split it
     (`GaussianRelease.split`) or compose it with others, level by level. The norms stay the same for every part.
 
     Args:
@@ -114,7 +114,7 @@ class PersonalBudgets:
         delta: of all levels. (An own delta for a level would be lost as soon as a user is compared with one of
             another level.)
         default: the level of users who declared none; None: the one with the least epsilon.
-        floor: the least epsilon that a level may have (`DEFAULT_FLOOR`); 0 allows all.
+        floor: the smallest allowed epsilon of a level (`DEFAULT_FLOOR`); 0 allows all.
 
     Raises:
         ParameterError: no levels, a number out of range, an epsilon below the floor, a default that is no level.
@@ -187,14 +187,14 @@ class PersonalBudgets:
 
     @property
     def cap(self) -> float:
-        """The largest epsilon: it sets the noise."""
+        """The largest epsilon, which determines the noise."""
         return max(self.levels.values())
 
     def level(self, declared: str | None) -> str:
-        """The level that holds for a user: the declared one, or the default for None.
+        """Return the declared level of a user, or the default for None.
 
         Raises:
-            ParameterError: what is declared is no level. (Levels are public, so this says nothing of a text.)
+            ParameterError: an unknown level. (Levels are public, so the message reveals no text.)
         """
         if declared is None:
             return self.default
@@ -209,7 +209,7 @@ class PersonalBudgets:
     def release(
         self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE, other: str | None = None
     ) -> GaussianRelease:
-        """The release as a user of this level sees it: sigma, and how far they can move the sum.
+        """Return the Gaussian release for a user of this level: sigma and sensitivity.
 
         Args:
             level: their level (None: the default one).
@@ -223,24 +223,24 @@ class PersonalBudgets:
         if check_choice("relation", relation, Relation) is Relation.SUBSTITUTION:
             norm += self.clipping_norm(self.level(level) if other is None else other)
         elif other is not None:
-            raise ParameterError("other is the level of a replacement: under add/remove nobody replaces the user")
+            raise ParameterError("other is the level of a replacement: leave it out under add/remove")
         return GaussianRelease(sigma=self.sigma, sensitivity=norm, relation=relation)
 
     def guarantee(
         self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE, other: str | None = None
     ) -> ApproxDP:
-        """What the release promises to a user of this level: see the class, and `release` for the arguments."""
+        """Return the guarantee for a user of this level; see `release` for the arguments."""
         release = self.release(level, relation=relation, other=other)
         if release.relation is Relation.ADD_REMOVE:
             return ApproxDP(self.levels[self.level(level)], self.delta)
         return release.guarantee(delta=self.delta)
 
     def worst(self, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """What the release promises to every user, of any level: the promise of the largest budget."""
+        """Return the guarantee for every user: the guarantee of the largest budget."""
         return self.guarantee(max(self.levels, key=self.levels.__getitem__), relation=relation)
 
     def rows(self) -> tuple[BudgetLevel, ...]:
-        """The table of the levels, in the order given."""
+        """Return the table of the levels, in their order."""
         return tuple(
             BudgetLevel(
                 level=name,
@@ -253,7 +253,7 @@ class PersonalBudgets:
         )
 
     def table(self) -> str:
-        """The same as text, a line a level, for whoever has to choose one."""
+        """Return the table as text, one line per level."""
         head = ("level", "epsilon", "clipping norm", "epsilon under substitution", "users to match the noise")
         cells = [head]
         for row in self.rows():
@@ -276,7 +276,7 @@ def _restored(levels: dict[str, float], delta: float, default: str, floor: float
 
 
 def _check_level(place: str, name: Any, epsilon: Any, delta: float, floor: float) -> float:
-    """The epsilon of a level. Messages name its place, not its name: a mapping by mistake keyed by users has theirs."""
+    """Return the epsilon of a level. Messages give its position, because the name could be a user id."""
     if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise ParameterError(f"the name of {place} must be text")
     if isinstance(epsilon, tuple | list | Mapping | ApproxDP):

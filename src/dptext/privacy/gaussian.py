@@ -127,7 +127,7 @@ def l2_sensitivity(norm: float, relation: Relation) -> float:
 class GaussianRelease:
     """One release f(data) + N(0, sigma^2 I), as accounting sees it; or several that add up to it.
 
-    **Guarantee** (the unit and trust of whoever bounds f; the relation named): for every delta the epsilon of
+    **Guarantee** (unit and trust as for the bound of f; the given relation): for every delta the epsilon of
     `epsilon`, and it is the least one (Balle and Wang 2018, Theorem 8). Assumptions: f moves by at most
     ``sensitivity`` between neighbours, and the noise is normal (what a sampler of finite precision adds to that is
     the sampler's to state).
@@ -177,7 +177,7 @@ class GaussianRelease:
                 f"no float holds the noise for epsilon {epsilon:g}, delta {delta:g} and sensitivity {sensitivity:g}: "
                 "take larger budgets, or scale the data"
             )
-        # a little more, so that the epsilon of this release, rounded up, is not above the one that was asked for
+        # slightly more noise, so that the rounded epsilon does not exceed the requested one
         return cls(sigma=sigma * (1 + 1e-9), sensitivity=sensitivity, relation=relation)
 
     @property
@@ -198,7 +198,7 @@ class GaussianRelease:
         return gaussian_delta(self.sigma, epsilon=float(epsilon), sensitivity=self.sensitivity)
 
     def guarantee(self, *, delta: float) -> ApproxDP:
-        """What the release promises at this delta, under its relation."""
+        """Return the guarantee at this delta."""
         return ApproxDP(self.epsilon(delta=delta), float(delta))
 
     @property
@@ -296,12 +296,12 @@ def tighter_approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
 
 
 _DIGITS = 4  # of a noise multiplier or a rate that a search returns
-_MOST_LINES = 8  # steps by straight lines; what is not found then is found by halves
+_MOST_LINES = 8  # secant steps before bisection
 _KEPT_BACK = 1e-15  # of delta, a step
 _MOST_STEPS = 10**6
 _LEAST_NOISE = 0.1
 _LEAST_RATE = 1e-9
-_MOST_LOSS = 1_000.0  # nats, in the mean: beyond that nothing is promised and much memory needed
+_MOST_LOSS = 1_000.0  # mean loss in nats; above it the epsilon is reported as infinite
 _NEIGHBOURS = {Relation.ADD_REMOVE: "ADD_OR_REMOVE_ONE", Relation.SUBSTITUTION: "REPLACE_ONE"}
 
 
@@ -315,7 +315,7 @@ class SampledGaussian:
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        # less noise hides nobody
+        # smaller noise does not protect
         object.__setattr__(
             self, "noise_multiplier", check_float("noise_multiplier", self.noise_multiplier, minimum=_LEAST_NOISE)
         )
@@ -330,7 +330,7 @@ class SampledGaussian:
         return _epsilon(self, check_float("delta", delta, above=0, below=1))
 
     def guarantee(self, *, delta: float) -> ApproxDP:
-        """What the steps promise together at this delta, under the relation."""
+        """Return the guarantee of all steps at this delta."""
         return ApproxDP(self.epsilon(delta=delta), float(delta))
 
 
@@ -435,7 +435,7 @@ def _greatest(
 @lru_cache(maxsize=256)  # of public numbers; the searches ask the same again
 def _epsilon(account: SampledGaussian, delta: float, coarse: bool = False) -> float:
     steps, noise, rate = account.steps, account.noise_multiplier, account.sampling_rate
-    if rate == 1.0:  # nobody is left out: one Gaussian vector, exactly (Dong, Roth and Su 2022, Corollary 3.3)
+    if rate == 1.0:  # every unit takes part: exactly one Gaussian vector (Dong, Roth and Su 2022, Corollary 3.3)
         moved = l2_sensitivity(1.0, account.relation) * math.sqrt(steps) * (1 + 1e-15)
         return GaussianRelease(sigma=noise, sensitivity=moved).epsilon(delta=delta)
     left = delta - _KEPT_BACK * steps

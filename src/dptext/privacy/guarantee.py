@@ -25,7 +25,7 @@ from dptext.validation import check_float, check_int, check_text
 
 
 class Unit(StrEnum):
-    """The privacy unit: what one neighbouring change may touch."""
+    """Privacy unit: the part of the data in which two neighbours differ."""
 
     WORD = "word"
     SENTENCE = "sentence"
@@ -35,7 +35,7 @@ class Unit(StrEnum):
 
 
 class Relation(StrEnum):
-    """The neighbouring relation: how the data may differ between the two worlds that look alike."""
+    """Neighbouring relation: the difference between two neighbouring datasets."""
 
     SUBSTITUTION = "substitution"
     """One unit is replaced by another; the number of units is the same (public)."""
@@ -92,7 +92,7 @@ _UP = 1 + 2.0**-49  # covers the rounding of a few float operations
 def check_amount(guarantee: object, name: str, *, maximum: float | None = None, infinite: bool = True) -> None:
     """Check an amount that a frozen dataclass holds, and keep it as Python has it.
 
-    A whole number stays one: a statement shows it as it was given.
+    An integer stays an integer, because statements show it.
     """
     value = getattr(guarantee, name)
     number = check_float(name, value, minimum=0, maximum=maximum, infinite=infinite)
@@ -100,7 +100,7 @@ def check_amount(guarantee: object, name: str, *, maximum: float | None = None, 
 
 
 def rounded_up(value: float, digits: int) -> float:
-    """The smallest number of so many significant digits that is not below ``value``.
+    """Round ``value`` up to a number of significant digits.
 
     Noise and epsilon are rounded up, clipping norms and sampling rates down, *before* they are used: the number that a
     statement prints is then the very number that the mechanism used.
@@ -112,7 +112,7 @@ def rounded_up(value: float, digits: int) -> float:
 
 
 def rounded_down(value: float, digits: int) -> float:
-    """The largest number of so many significant digits that is not above ``value``.
+    """Round ``value`` down to a number of significant digits.
 
     >>> rounded_down(0.12349, 3), rounded_down(0.5, 3)
     (0.123, 0.5)
@@ -238,11 +238,11 @@ _KINDS: dict[str, type[Guarantee]] = {c.kind: c for c in (PureDP, ApproxDP, ZCDP
 
 
 def compose(*guarantees: Guarantee) -> Guarantee:
-    """What several mechanisms promise together when each sees the same unit (adaptive, basic composition).
+    """Return the guarantee of several mechanisms on the same unit (adaptive, basic composition).
 
-    Pure + pure adds epsilons; pure counts as (epsilon, 0) beside an approximate one and as epsilon^2 / 2 beside
-    zCDP. Metric guarantees add while they speak of the same metric in the same space; beside anything else a
-    metric guarantee counts with its pure epsilon. One part without a guarantee leaves the whole without one.
+    Pure guarantees add their epsilons; pure counts as (epsilon, 0) with an approximate one and as epsilon^2 / 2 with
+    zCDP. Metric guarantees add up if they have the same metric and space; otherwise a metric guarantee counts with
+    its pure epsilon. If one part has no guarantee, the whole has none.
 
     Raises:
         RefusedError: the sum has no proof without a choice that is the caller's (a delta for zCDP, a diameter
@@ -293,7 +293,7 @@ def _compose_two(first: Guarantee, second: Guarantee) -> Guarantee:
 
 
 def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
-    """What mechanisms on disjoint, publicly chosen parts of the data promise together: the worst of them.
+    """Return the guarantee of mechanisms on disjoint, publicly chosen parts of the data: the weakest one.
 
     Holds under add/remove, where one unit lies in one part. Under substitution the unit may leave one part and
     enter another, so two parts count.
@@ -319,7 +319,7 @@ def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
 
 
 def as_approx(guarantee: Guarantee) -> ApproxDP:
-    """A pure guarantee as (epsilon, 0); an approximate one as it is.
+    """Return a pure guarantee as (epsilon, 0), and an approximate one unchanged.
 
     Raises:
         RefusedError: for kinds whose conversion needs a choice (a delta, a diameter) or does not exist.
@@ -371,7 +371,7 @@ def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
 
 
 def for_group(guarantee: Guarantee, size: int) -> Guarantee:
-    """What the guarantee of one unit promises to ``size`` units at once (k documents of one user, say).
+    """Return the guarantee for a group of ``size`` units (for example k documents of one user).
 
     Pure: k epsilon. Approximate: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)). zCDP: k^2 rho.
 
@@ -408,13 +408,13 @@ def substitution_from_add_remove(guarantee: Guarantee) -> Guarantee:
     a mechanism that protects against substitution may publish the number of units.
 
     Raises:
-        RefusedError: for a metric guarantee, which already speaks of substituting one value by another.
+        RefusedError: for a metric guarantee, which already covers substitution.
 
     >>> substitution_from_add_remove(PureDP(1.0))
     PureDP(epsilon=2.0)
     """
     if isinstance(guarantee, MetricDP):
-        raise RefusedError("a metric guarantee already speaks of substitution: there is nothing to convert")
+        raise RefusedError("a metric guarantee already covers substitution: no conversion is needed")
     return for_group(guarantee, 2)
 
 

@@ -1,9 +1,9 @@
-"""Between which inputs a promise holds: structured, so that code can carry and tighten it, and never widen it."""
+"""Neighbouring inputs as structured conditions, which code can tighten and never widen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, get_args
 
 from dptext.errors import ParameterError, RefusedError
@@ -16,7 +16,7 @@ _MOST = 10**12  # words or texts of a person
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a pair of neighbours has to fulfil."""
+    """Requirement on a pair of neighbours."""
 
     kind: ClassVar[str] = ""
 
@@ -27,7 +27,7 @@ class Requirement:
                 object.__setattr__(self, name, check_int(text, value, minimum=1, maximum=_MOST))
 
     def implies(self, other: Requirement) -> bool:
-        """Whether every pair that fulfils this one fulfils the other."""
+        """Return whether every pair that fulfils this requirement fulfils the other one."""
         return self == other
 
 
@@ -47,7 +47,7 @@ class SameSentenceCount(Requirement):
 
 @dataclass(frozen=True)
 class OneGroup(Requirement):
-    """The two words at each place are of one group of a public partition, which is named in words."""
+    """The two words at each place are in one group of a public partition, named in words."""
 
     partition: str
     kind = "one group"
@@ -55,7 +55,7 @@ class OneGroup(Requirement):
 
 @dataclass(frozen=True)
 class WordsChanged(Requirement):
-    """The texts differ in at most so many words, each in its place, and agree in all else."""
+    """The texts differ in at most this many words, at the same places."""
 
     words: int
     kind = "words changed"
@@ -68,22 +68,22 @@ class WordsChanged(Requirement):
 
 @dataclass(frozen=True)
 class TextsOfOne(Requirement):
-    """A person has at most so many texts in the release (and, under substitution, both people equally many)."""
+    """A person has at most this many texts in the release (under substitution, both people have equally many)."""
 
-    most: int
+    maximum: int
     kind = "texts of one person"
 
     def implies(self, other: Requirement) -> bool:
-        return isinstance(other, TextsOfOne) and other.most >= self.most
+        return isinstance(other, TextsOfOne) and other.maximum >= self.maximum
 
 
 @dataclass(frozen=True)
 class OfLevel(Requirement):
-    """The user is of one level of privacy; nothing is said of those of other levels."""
+    """The user has this privacy level; users of other levels are not covered."""
 
     level: str
     known_by: Literal["level", "declaration", "device"] = "level"
-    """How a user came by it."""
+    """Origin of the level."""
     kind = "level"
 
     def __post_init__(self) -> None:
@@ -107,18 +107,18 @@ class EncoderStays(Requirement):
 
 @dataclass(frozen=True)
 class AfterRedaction(Requirement):
-    """What a requirement asks is asked of both texts as they are once something was redacted in them."""
+    """A requirement on both texts after redaction."""
 
     required: str
-    """The kind of that requirement; ``"unit"``: the one unit that differs is one of the redacted text."""
+    """Kind of the inner requirement; ``"unit"``: the differing unit is one of the redacted text."""
     of: str = ""
-    """What the requirement names: a partition, how many words, the words that state it."""
+    """Argument of the inner requirement: a partition, a number of words, a text."""
     kind = "after redaction"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("required of the condition 'after redaction'", self.required, ("unit", *_REDACTABLE))
-        self.inner  # noqa: B018  reads what it names
+        self.inner  # noqa: B018  validates the name
 
     @classmethod
     def after_redaction_of(cls, requirement: Requirement) -> AfterRedaction:
@@ -129,7 +129,7 @@ class AfterRedaction(Requirement):
 
     @property
     def inner(self) -> Requirement | None:
-        """The requirement itself; None for the unit."""
+        """The inner requirement; None for the unit."""
         if self.required == "unit":
             return None
         build = _REDACTABLE[self.required]
@@ -147,7 +147,7 @@ class AfterRedaction(Requirement):
 
 @dataclass(frozen=True)
 class Stated(Requirement):
-    """A condition in the words of whoever made the statement, for the two inputs; it follows from no other."""
+    """A condition in free text, written by the author of the statement."""
 
     words: str
     kind = "stated"
@@ -157,6 +157,8 @@ _REDACTABLE: dict[str, type[Requirement]] = {
     entry.kind: entry for entry in (SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
 }
 _KINDS = {kind.kind: kind for kind in Requirement.__subclasses__()}  # in this order, statements list them
+_JSON_NAMES = {"maximum": "most"}  # of a field whose name in statements differs
+_FIELD_NAMES = {"most": "maximum"}
 _ORDER = {kind: place for place, kind in enumerate(_KINDS)}
 About = Literal["vectors", "collections", "pairs"]
 # every text has a vector and every person a collection of texts, but not the other way round; pairs are the least
@@ -190,7 +192,7 @@ _ONE_MORE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """Between which pairs of neighbours a promise holds."""
+    """Requirements on the pairs of neighbours that a guarantee covers."""
 
     requirements: tuple[Requirement, ...] = ()
     about: About | None = None
@@ -210,7 +212,7 @@ class Condition:
 
     @classmethod
     def read(cls, value: Any) -> Condition:
-        """A condition as it is; words as one that they state."""
+        """Return a condition unchanged, and a text as a free-text condition."""
         if isinstance(value, Condition):
             return value
         if isinstance(value, str) and value:
@@ -218,7 +220,7 @@ class Condition:
         raise ParameterError("condition must be a Condition, or words that state one")
 
     def narrows(self, other: Condition, unit: Unit) -> bool:
-        """Whether every pair of neighbours of a unit under this condition is one under the other."""
+        """Return whether every pair of neighbours under this condition is one under the other."""
         if self.about != other.about and self.about not in _WITHIN[other.about]:
             return False
         if self._differs_once_redacted != other._differs_once_redacted:
@@ -227,14 +229,14 @@ class Condition:
         return all(any(first.implies(entry) for first in self.requirements) for entry in required)
 
     def for_unit(self, unit: Unit) -> Condition:
-        """With what the unit requires by itself: neighbours of the unit word differ in one, unless more are named."""
+        """Add the requirement of the unit: neighbours of the unit word differ in one word by default."""
         return self if unit is not Unit.WORD or self.has(WordsChanged) else self.and_(WordsChanged(1))
 
     def meet(self, other: Condition, unit: Unit) -> Condition:
         """Return the condition of the pairs that are neighbours of a unit under both."""
         if self._differs_once_redacted != other._differs_once_redacted:
             raise RefusedError(
-                f"one guarantee is for a {unit} of the text as it was written, the other for a {unit} of the redacted "
+                f"one guarantee is for a {unit} of the original text, the other for a {unit} of the redacted "
                 "text: neighbours under one are not neighbours under the other, so the two have no proved sum. Add the "
                 "statements for whole documents instead"
             )
@@ -243,7 +245,7 @@ class Condition:
             one, two = one.for_unit(unit), two.for_unit(unit)
         about = one.about if one.about == two.about else None
         if "pairs" in (one.about, two.about):
-            about = "pairs"  # an example is little: what it is stays said
+            about = "pairs"  # the more specific term
         notes = dict.fromkeys(entry for entry in (one.note, two.note) if entry)
         return Condition(
             requirements=(*one.requirements, *two.requirements), about=about, note="; ".join(notes) or None
@@ -254,34 +256,35 @@ class Condition:
         return Condition(requirements=(*self.requirements, *requirements), about=self.about, note=self.note)
 
     def has(self, *kinds: type[Requirement]) -> bool:
-        """Whether one of its requirements is of these kinds, of the texts as they were or once they are redacted."""
+        """Return whether a requirement has one of these kinds, before or after redaction."""
         return any(isinstance(requirement, kinds) for requirement in (*self.requirements, *self.redacted.requirements))
 
     @property
     def redacted(self) -> Condition:
-        """What is required of the texts once they are redacted, as a condition of its own."""
+        """Return the requirements on the redacted texts as a condition."""
         requested = (requirement.inner for requirement in self.requirements if isinstance(requirement, AfterRedaction))
         return Condition(requirements=tuple(entry for entry in requested if entry is not None))
 
     @property
     def _differs_once_redacted(self) -> bool:
-        """Whether the one unit in which neighbours differ is one of the redacted texts."""
+        """Return whether neighbours differ in a unit of the redacted text."""
         return AfterRedaction("unit") in self.requirements
 
     def _asks(self, kind: type[Requirement]) -> bool:
-        """Whether it requires this of the texts as they were."""
+        """Return whether a requirement on the original texts has one of these kinds."""
         return any(isinstance(requirement, kind) for requirement in self.requirements)
 
     @property
     def most_texts(self) -> int | None:
-        """How many texts of a person it is about, at most; None: it does not say."""
+        """Return the largest number of texts per person, or None."""
         return min(
-            (requirement.most for requirement in self.requirements if isinstance(requirement, TextsOfOne)), default=None
+            (requirement.maximum for requirement in self.requirements if isinstance(requirement, TextsOfOne)),
+            default=None,
         )
 
     @property
     def for_some_only(self) -> str | None:
-        """Why the promise does not hold for all units, whatever their texts; None where it does."""
+        """Return the reason why the guarantee covers only some units, or None."""
         if self.has(OneGroup):
             return f"for words of {ONE_GROUP} only"
         if self.has(OfLevel):
@@ -291,7 +294,7 @@ class Condition:
         return None
 
     def describe(self, unit: Unit, relation: Relation) -> str:
-        """Which two inputs count as neighbours of a unit under a relation."""
+        """Describe the neighbours of a unit under a relation."""
         expected = [requirement.words for requirement in self.requirements if isinstance(requirement, Stated)]
         if self._asks(AfterRedaction):
             repeated = [
@@ -318,7 +321,7 @@ class Condition:
         text += self._level_text()
         for requirement in self.requirements:
             if isinstance(requirement, TextsOfOne):
-                text += f" with equally many texts, at most {requirement.most:,}"
+                text += f" with equally many texts, at most {requirement.maximum:,}"
         if of_texts:
             joined = " and ".join(of_texts)
             text += f", each paired with one that has {joined}" if unit is Unit.USER else f" with {joined}"
@@ -356,7 +359,7 @@ class Condition:
         value = _PAIRS_OF_WORDS if self.about == "pairs" else _ONE_MORE.get(unit)
         value = value or f"two collections, one of which holds one more {unit}"
         value += self._level_text()
-        texts = [requirement.most for requirement in self.requirements if isinstance(requirement, TextsOfOne)]
+        texts = [requirement.maximum for requirement in self.requirements if isinstance(requirement, TextsOfOne)]
         if texts:
             value += f", at most {texts[0]:,} of them"
         of_texts = self._text_lines()
@@ -388,7 +391,11 @@ class Condition:
         return {
             "about": self.about,
             "note": self.note,
-            "requirements": [{"kind": requirement.kind, **asdict(requirement)} for requirement in self.requirements],
+            "requirements": [
+                {"kind": requirement.kind}
+                | {_JSON_NAMES.get(name, name): value for name, value in vars(requirement).items()}
+                for requirement in self.requirements
+            ],
         }
 
     @classmethod
@@ -404,6 +411,7 @@ class Condition:
 
 def _requirement(data: Any) -> Requirement:
     fields = dict(data) if isinstance(data, Mapping) else {}
+    fields = {_FIELD_NAMES.get(name, name): value for name, value in fields.items()}
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ParameterError(f"a requirement of a condition must be one of {', '.join(_KINDS)}, got another")

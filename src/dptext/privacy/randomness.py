@@ -89,11 +89,11 @@ class RandomBits:
         there.
         """
         self._check_process()
-        room = memoryview(out.data).cast("B") if out.size else memoryview(b"")
+        target = memoryview(out.data).cast("B") if out.size else memoryview(b"")
         with self._lock:
-            for start in range(0, len(room), _CHUNK_BYTES):
-                piece = room[start : start + _CHUNK_BYTES]
-                # older ciphers want room for a block more than they write, so the last block goes another way
+            for start in range(0, len(target), _CHUNK_BYTES):
+                piece = target[start : start + _CHUNK_BYTES]
+                # older ciphers need a buffer that is one block larger than the output, so the last block is copied
                 whole = max(0, len(piece) - _BLOCK_BYTES)
                 if whole:
                     self._cipher().update_into(_ZEROS[:whole], piece)
@@ -172,9 +172,9 @@ class NoiseKey:
 
     ``NoiseKey()`` takes it from the operating system; ``NoiseKey(seed=7)`` from the seed.
 
-    **Guarantee.** Streams of different parts cannot be told from independent ones without breaking HMAC-SHA256 or
-    AES-256. Whoever holds the secret can undo the release: it is kept for as long as the job takes, in a file that
-    only its owner reads, and deleted with the job.
+    **Guarantee.** Streams of different parts are indistinguishable from independent ones unless HMAC-SHA256 or AES-256
+    is broken. The secret can undo the release: it is stored only while the job runs, in a file that only its owner
+    can read, and deleted with the job.
 
     >>> key = NoiseKey(seed=7)
     >>> key.stream(b"job", 0, b"content").take(4) == key.stream(b"job", 0, b"content").take(4)
@@ -204,8 +204,8 @@ class NoiseKey:
         """The random bits of one part.
 
         Args:
-            parameters: digest of all that decides about the output besides the content, the code version included.
-            place: which part of the job it is, from 0.
+            parameters: digest of everything but the content that determines the output, and of the code version.
+            place: index of the part, from 0.
             content: digest of the private content of the part.
         """
         message = b"".join(

@@ -60,7 +60,7 @@ def restated(
 
 
 def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatement:
-    """The promise for a person with up to so many texts in a release.
+    """Return the statement for a person with up to ``texts`` texts in a release.
 
     Args:
         statement: of the release, for one text.
@@ -68,8 +68,8 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
 
     **Guarantee** (unit: user; the relation, the condition and the trust of ``statement``).
 
-    Local, under substitution (all texts of a person are replaced): each text goes through the mechanism by itself, so
-    the outputs for k texts are a composition of k releases: k epsilon and k delta; k rho; distances add up.
+    Local, under substitution (all texts of a person are replaced): each text is released separately, so the
+    outputs for k texts are a composition of k releases: k epsilon and k delta; k rho; distances add up.
 
     Otherwise one output depends on all texts, and k texts are a group of k documents (`for_group`): k epsilon and
     delta (e^(k epsilon) - 1) / (e^epsilon - 1), with slack counted into epsilon; k^2 rho.
@@ -79,8 +79,8 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
         RefusedError: zCDP with slack, or a metric guarantee without a bound in the second case: no proof.
 
     >>> from dptext.representations.privunit import PrivUnit
-    >>> promise = statement_for_user(PrivUnit(epsilon=2.0).statement(64), texts=3)
-    >>> print(promise.guarantee, "for", promise.neighbours)
+    >>> person = statement_for_user(PrivUnit(epsilon=2.0).statement(64), texts=3)
+    >>> print(person.guarantee, "for", person.neighbours)
     6-differential privacy (pure) for any two people with equally many texts, at most 3
     """
     if statement.unit is not Unit.DOCUMENT:
@@ -91,7 +91,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
     if alone:
         guarantee, slack = _each_by_itself(statement.guarantee, count), product_upwards(statement.slack, count)
         if isinstance(loss := parameters.get("witness_loss"), float):
-            parameters["witness_loss"] = loss * count  # two people all of whose texts are those of the witness
+            parameters["witness_loss"] = loss * count  # two people whose texts are all those of the witness
     else:
         guarantee, slack = for_group(statement.whole_guarantee, count), 0.0
         parameters = without_claim(parameters)
@@ -110,9 +110,9 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
 
 
 def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyStatement:
-    """The promise for texts in which something is redacted before a mechanism sees them."""
+    """Return the statement for texts that are redacted before the mechanism."""
     if statement.relation is not Relation.SUBSTITUTION or statement.trust is not Trust.LOCAL:
-        raise RefusedError("redaction is stated for mechanisms that replace each text by itself, under substitution")
+        raise RefusedError("redaction needs a mechanism that replaces each text separately, under substitution")
     if statement.unit not in (Unit.DOCUMENT, Unit.SENTENCE, Unit.WORD):
         raise RefusedError(f"redaction is stated for texts and what stands in them, not for a {statement.unit}")
     condition = statement.condition
@@ -120,8 +120,7 @@ def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyState
         wrapped = tuple(map(AfterRedaction.after_redaction_of, condition.requirements))
     except ParameterError:
         raise RefusedError(
-            f"the mechanism promises something between {statement.neighbours}, and what of that is true of redacted "
-            "texts is not known"
+            f"the guarantee compares {statement.neighbours}, and there is no proof for redacted texts"
         ) from None
     if statement.unit is not Unit.DOCUMENT:
         wrapped = (AfterRedaction("unit"), *wrapped)
@@ -135,7 +134,7 @@ def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyState
 
 
 def substitution_guarantee(statement: PrivacyStatement) -> Guarantee:
-    """What a statement promises when the texts of its unit are replaced by others, slack counted in."""
+    """Return the guarantee of a statement under substitution, including slack."""
     if statement.relation is Relation.SUBSTITUTION:
         return statement.whole_guarantee
     epsilon, delta = (statement.parameters.get(name) for name in OF_SUBSTITUTION)
@@ -147,12 +146,12 @@ def substitution_guarantee(statement: PrivacyStatement) -> Guarantee:
 
 
 def without_claim(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
-    """Parameters without what they say of a printed epsilon: it was printed for another unit."""
+    """Return the parameters without those about a printed epsilon, which was printed for another unit."""
     return {name: value for name, value in parameters.items() if name not in OF_A_CLAIM}
 
 
 def _each_by_itself(guarantee: Guarantee, count: int) -> Guarantee:
-    """Several texts, each through the mechanism by itself."""
+    """Return the guarantee for several texts, each released separately."""
     match guarantee:
         case PureDP(epsilon):
             return PureDP(product_upwards(count, epsilon))
@@ -176,7 +175,7 @@ def amplified_by_dropout(
 ) -> float:
     """Return the epsilon of a mechanism for a change of some words, each of which was masked with chance ``mu`` before.
 
-    ``epsilon`` is that of the mechanism for the pairs of ``base``; the mask token counts as a word.
+    ``epsilon`` is the epsilon of the mechanism for the pairs of ``base``; the mask token counts as a word.
 
     >>> round(amplified_by_dropout(1.5, 0.5), 3), round(amplified_by_dropout(1.5, 0.5, words=2), 3)
     (1.008, 1.284)
@@ -193,8 +192,7 @@ def amplified_by_dropout(
         )
     if masks == "dependent" and words > 1:
         raise RefusedError(
-            "how often masks that hang together hide several words at once does not follow from mu: mask each word by "
-            "a coin of its own"
+            "for several words, mu must be the probability of independent masks: mask each word independently"
         )
     visible = 1 - mu
     if base == "one word":
@@ -217,12 +215,12 @@ def apply_word_dropout(
             "it could lower"
         )
     if statement.unit not in (Unit.DOCUMENT, Unit.WORD):
-        raise RefusedError(f"word dropout takes nothing off a promise for a {statement.unit}: it hides single words")
+        raise RefusedError(f"word dropout does not improve a guarantee for a {statement.unit}: it hides single words")
     if statement.condition.has(SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated, AfterRedaction):
         raise RefusedError(
             f"under this statement neighbours are {statement.neighbours}: a text with a word masked and the same text "
-            "with the word shown are not, or nothing says so, and the output may show which words were masked; take a "
-            "mechanism whose promise holds for any two texts, such as a private vector"
+            "with the word shown are not, or nothing says so, and the output may show which words were masked; use a "
+            "mechanism that covers any two texts, such as a private vector"
         )
     base: Base = "any two texts" if statement.unit is Unit.DOCUMENT else "one word"
     claimed = statement.claimed_epsilon
@@ -254,17 +252,17 @@ def _dropout(epsilon: float, visible_share: float) -> float:
     """Equation (dropout) with 1 - a = ``shown``, rounded up."""
     if visible_share == 0.0 or epsilon == 0.0:
         return 0.0
-    large = epsilon > 700  # a / e^epsilon counts for nothing beside 1 - a
+    large = epsilon > 700  # a / e^epsilon is negligible
     lowered = epsilon + math.log(visible_share) if large else math.log1p(visible_share * math.expm1(epsilon))
     return min(epsilon, lowered * (1 + 2.0**-48))
 
 
 Prior = Mapping[str, PrivacyStatement]
-"""By what was released: "vocabulary", "vectors"; a plural, for messages."""
+"""Earlier statements by the plural name of their release: "words", "vectors"."""
 
 
 def check_prior(prior: Prior, unit: Unit) -> None:
-    """Whether what was promised before adds up with a release about this unit: asked before a text is read."""
+    """Raise if an earlier statement cannot be composed with a release about this unit."""
     for name, before in prior.items():
         _check_can_be_added(name, before, unit)
     substituted(ApproxDP(0.0, 0.0), prior)
@@ -296,6 +294,6 @@ def _check_can_be_added(name: str, before: PrivacyStatement, unit: Unit) -> None
     # zCDP and metric guarantees have reasons of their own to be refused
     if math.isinf(before.epsilon) and not isinstance(before.guarantee, ZCDP | MetricDP):
         raise RefusedError(
-            f"the {name} carry a statement that promises nothing, and nothing that is added to it does: use public "
-            f"{name}, or ones that were released with a finite epsilon"
+            f"the {name} have a statement without a guarantee, so the release would have none: use public {name}, or "
+            "ones released with a finite epsilon"
         )

@@ -41,11 +41,11 @@ TAKEN_FOR_GRANTED = (
     "AES-256 gives bits that nobody without its key can tell from random ones",
     "the reader sees the output only, not the running time or the memory of the machine that made it",
 )
-"""What every release takes for granted."""
+"""Assumptions of every release."""
 
 
 OF_SUBSTITUTION = ("epsilon_under_substitution", "delta_under_substitution")
-"""Parameters of a release that computed exactly what it promises under substitution."""
+"""Parameters with the exact guarantee under substitution."""
 OF_THE_GUARANTEE = (*OF_SUBSTITUTION, RELINKING)
 """Parameters that follow from the guarantee: with another one, or for another unit, they would not be true."""
 
@@ -57,23 +57,23 @@ def new_release_id() -> str:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PrivacyStatement(ReprMixin):
-    """What a release promises, to whom, and what it does not.
+    """Privacy statement of a release: guarantee, privacy unit, assumptions and exposed parts.
 
     Attributes:
-        guarantee: the mathematical promise; its epsilon is what is *proved*.
-        unit: what one neighbouring change may touch.
+        guarantee: the *proved* guarantee.
+        unit: the privacy unit, in which neighbours differ.
         relation: how neighbours differ.
         condition: which two inputs count as neighbours, beside what unit and relation say; words state one of their
             own.
-        trust: local (nobody is trusted) or central (a curator is).
+        trust: local (no trusted party) or central (a curator is).
         mechanism: its name.
         parameters: public parameters, and counts that the output shows anyway (listed in ``exposed``).
-        assumptions: what the proof takes for granted.
-        exposed: what the output shows as it was; the promise does not cover it.
+        assumptions: assumptions of the proof.
+        exposed: parts of the input that the output shows; the guarantee does not cover them.
         slack: nats by which finite arithmetic may exceed the guarantee's epsilon, proved.
         claimed_epsilon: the number that a paper prints, where it is another one.
-        seeded: True when a seed made the noise repeatable: anybody who knows it can undo the release.
-        data_sha256: digest of the file that this statement speaks of.
+        seeded: True if a seed made the noise repeatable: anyone who knows it can undo the release.
+        data_sha256: digest of the data file.
         release_id: random name of this release.
         supersedes: release_id of the statement that this one corrects, if any.
         software: name and version of what made the release.
@@ -120,7 +120,7 @@ class PrivacyStatement(ReprMixin):
 
     @property
     def neighbours(self) -> str:
-        """The condition in words: which two inputs count as neighbours."""
+        """The condition in words."""
         return self.condition.describe(self.unit, self.relation)
 
     @property
@@ -163,15 +163,14 @@ class PrivacyStatement(ReprMixin):
         too (`OF_THE_GUARANTEE`).
 
         Raises:
-            RefusedError: a condition that lets in pairs of neighbours for which nothing was proved; another unit or
-                relation, for which the promise has to be restated (`dptext.privacy.restating`); local trust where a
-                curator had to be trusted; no seed where there was one.
+            RefusedError: a wider condition; another unit or relation, which needs a proof (`dptext.privacy.restating`);
+                local instead of central trust; removal of the seed flag.
         """
         for name in ("unit", "relation"):
             if changes.get(name, getattr(self, name)) != getattr(self, name):
                 raise RefusedError(
-                    f"a statement keeps its {name}: what it promises for another one takes a proof; use "
-                    "statement_for_user or statement_with_training, or build a statement of its own"
+                    f"the {name} of a statement cannot be replaced without a proof: use statement_for_user or "
+                    "statement_with_training, or build another statement"
                 )
         if self.trust is Trust.CENTRAL and changes.get("trust", self.trust) != self.trust:
             raise RefusedError("a curator saw these data in the clear: a statement cannot turn from central to local")
@@ -218,7 +217,7 @@ class PrivacyStatement(ReprMixin):
         )
 
     def explain(self) -> str:
-        """The statement in words, for someone who has to decide on it and is no mathematician."""
+        """Return the statement in plain words."""
         return explanation_text(self)
 
     def _repr_html_(self) -> str:
@@ -374,7 +373,7 @@ def _read(value: Any) -> Any:
 
 
 def _sum_of_claims(first: PrivacyStatement, second: PrivacyStatement) -> float | None:
-    """What papers print for the two together; a part without such a claim counts with what is proved."""
+    """Return the sum of the printed epsilons; a part without a claim counts with its proved epsilon."""
     if first.claimed_epsilon is None and second.claimed_epsilon is None:
         return None
     return sum(entry.epsilon if entry.claimed_epsilon is None else entry.claimed_epsilon for entry in (first, second))
@@ -385,7 +384,7 @@ def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 
 NEAR = 1e-6
-"""How far two machines' calibrations may be apart: they search for a flat optimum, to the root of the precision."""
+"""Relative difference between calibrations on two machines: they search for a flat optimum."""
 
 _OF_A_RELEASE = ("seeded", "data_sha256", "release_id", "supersedes")
 _ONLY_MORE = ("assumptions", "exposed")
@@ -422,7 +421,7 @@ def disagreements(
 
 
 def same_value(one: Mapping[str, Any], other: Mapping[str, Any], name: str, near: float) -> bool:
-    """Whether both have a value of this name, and the same; floats up to a relative difference of ``near``."""
+    """Return whether two values are equal; floats up to a relative difference of ``near``."""
     return name in one and name in other and _same(one[name], other[name], near)
 
 
@@ -439,7 +438,7 @@ _SAME = 1e-9  # relatively: chances are rounded by less
 
 @dataclass(frozen=True)
 class Finding:
-    """What is known of a printed epsilon."""
+    """Assessment of a printed epsilon."""
 
     claimed: float
     bound: float
@@ -450,7 +449,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """Whether the claim is ``"false"``, ``"true"``, or ``"open"``: not proved, and no two inputs are known."""
+        """Whether the claim is ``"false"``, ``"true"``, or ``"open"`` (neither proved nor refuted)."""
         if self.attained > self.claimed * (1 + _SAME):
             return "false"
         return "true" if self.bound <= self.claimed * (1 + _SAME) else "open"

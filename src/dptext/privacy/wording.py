@@ -118,16 +118,16 @@ def explanation_html(statement: PrivacyStatement) -> str:
 def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
     """Return the headings with their paragraphs."""
     guarantee, text = statement.guarantee, dict(statement.parameters)
-    promise = str(guarantee)
+    guarantee_text = str(guarantee)
     claim = {name: text.get(name) for name in OF_A_CLAIM}
     if statement.claimed_epsilon is not None and "claim_is" in text:
         text = {name: value for name, value in text.items() if name not in OF_A_CLAIM}
     result = paragraphs(
         "privacy/templates/explanation.txt",
         statement=statement,
-        promise=promise[0].upper() + promise[1:],
+        guarantee_text=guarantee_text[0].upper() + guarantee_text[1:],
         units=f"{statement.unit}s",
-        promises=_promises_something(guarantee),
+        has_guarantee=_has_guarantee(guarantee),
         claim=claim,
         bank=is_bank_statement(statement),
         relinking=_relinking(statement),
@@ -143,7 +143,7 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
     return sections
 
 
-def _promises_something(guarantee: Guarantee) -> bool:
+def _has_guarantee(guarantee: Guarantee) -> bool:
     """Return whether any pair of neighbours has a finite bound."""
     match guarantee:
         case NoGuarantee():
@@ -222,9 +222,9 @@ def is_bounded(statement: PrivacyStatement) -> bool:
 
 def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
     """Return the guarantee as table rows, for notebooks."""
-    promise, (strength, _) = str(statement.guarantee), strength_in_brief(statement, attacks_follow=False)
+    guarantee, (strength, _) = str(statement.guarantee), strength_in_brief(statement, attacks_follow=False)
     result = [
-        ("guarantee", f"{promise[0].upper()}{promise[1:]}"),
+        ("guarantee", f"{guarantee[0].upper()}{guarantee[1:]}"),
         ("for", statement.neighbours),
         ("strength", strength),
     ]
@@ -258,8 +258,8 @@ def table_cells(
         "guessed": guessed,
         "guessed_of_person": _rate_among(person or statement),
     }
-    promise, attack = paragraphs("privacy/templates/in_a_table.txt", statement=statement, **values)
-    return promise, attack
+    guarantee, attack = paragraphs("privacy/templates/in_a_table.txt", statement=statement, **values)
+    return guarantee, attack
 
 
 def _rate_among(statement: PrivacyStatement) -> float:
@@ -307,11 +307,11 @@ def before_bank(mechanism: Any) -> str:
     return _block("before_bank", mechanism=mechanism, dearest=dearest, strength=strength)
 
 
-def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
+def before_redaction(guarantee: str, redaction: Any, *, restated: bool) -> str:
     """Return the guarantee of a mechanism behind a redaction, to print before a release."""
     looked_for = textwrap.wrap(f"looks for: {redaction.looked_for}", 66)
-    lines = promise.split("\n")
-    return _block("before_redaction", promise=lines, redaction=redaction, restated=restated, looked_for=looked_for)
+    lines = guarantee.split("\n")
+    return _block("before_redaction", lines=lines, redaction=redaction, restated=restated, looked_for=looked_for)
 
 
 def before_vectors(device: Any) -> str:
@@ -323,7 +323,7 @@ def before_vectors(device: Any) -> str:
 
 def strength_sentence(statement: PrivacyStatement) -> str:
     """Return the caution about a weak guarantee in one sentence, or an empty string."""
-    if not _promises_something(statement.guarantee):
+    if not _has_guarantee(statement.guarantee):
         return UNBOUNDED
     return Strength.for_statement(statement).value
 
@@ -415,7 +415,7 @@ def before_embedding(**values: Any) -> str:
 def before_synthesis(plan: Any, *, user: str | None) -> str:
     """Return the guarantee of a description of texts, to print before a release; ``user`` is the column of users."""
     substituted = plan.terms.substitution_guarantee(plan.features)
-    return _block("before_synthesis", plan=plan, promise=plan.promise, substituted=substituted, user=user)
+    return _block("before_synthesis", plan=plan, statement=plan.promise, substituted=substituted, user=user)
 
 
 def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str, needed: int = 0) -> list[str]:
