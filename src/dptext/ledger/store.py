@@ -33,7 +33,7 @@ TEXT = "text"
 """Key of a ledger without a column: the text of a row."""
 TOLERANCE = 1e-9
 """A sum passes up to limit * (1 + TOLERANCE): floats add up with an error, of about 1e-16 an addition."""
-_LARGEST = 1e300  # what is near the largest float would limit nothing
+_LARGEST = 1e300  # a larger limit would overflow
 
 
 def refusal(problem: str, remedy: str = "") -> RefusedError:
