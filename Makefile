@@ -92,7 +92,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 audit: $(VENV)/dev.stamp
-	PYTHONPATH=tests $(BIN)/python -m zoo
+	PYTHONPATH=tests $(BIN)/python -m known_broken
 
 faults: $(VENV)/dev.stamp
 	cd tests && ../$(BIN)/python -m faults --sample $(SAMPLE) --start $(START)

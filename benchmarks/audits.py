@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/audits.py
 
-Prints a Markdown table; the tests' zoo supplies the broken mechanisms.
+Prints a Markdown table; tests/known_broken supplies the mechanisms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import dptext
 from dptext.audits import sampled_loss
-from zoo import noises, published
+from known_broken import noises, published
 
 HELD_OUT = 100_000
 SEEDS = 5

@@ -12,7 +12,7 @@ from dptext.audits import Outcome, judge_exact
 from dptext.audits.goodness import compare_draws
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from zoo.case import ApproxDP, claim
+from known_broken.case import ApproxDP, claim
 
 FALSE_ALARM = 1e-6
 

@@ -6,7 +6,7 @@ from dptext.audits import Outcome, judge_gaussian
 from dptext.errors import ParameterError
 from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, NoGuarantee
-from zoo.case import claim
+from known_broken.case import claim
 
 
 def judged(noise=1.0, *, promised=None, own=None, sensitivity=1.0, epsilon=2.0, delta=1e-6):

@@ -13,7 +13,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace
 from dptext.representations.registry import RANDOMIZERS
-from zoo.randomizers import Altered, bare_at_the_rim, correlated
+from known_broken.randomizers import Altered, bare_at_the_rim, correlated
 
 DIMENSION = 64
 RANDOMIZER = L2Laplace(epsilon=3.0)

@@ -13,7 +13,7 @@ from dptext.noise.discrete import SCALE
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import OneBit, WeightedBits, bit_budgets
 from dptext.representations.bounds import Domain
-from zoo.vectors_bits import code_table, kron_rows
+from known_broken.vectors_bits import code_table, kron_rows
 
 FALSE_ALARM = 1e-6
 

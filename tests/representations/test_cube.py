@@ -10,7 +10,7 @@ from dptext.audits.losses import exact_loss
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.cube import STEPS, CubeChannel, Hybrid, Piecewise, Plan
-from zoo.vectors_bits import cube_table, number_table
+from known_broken.vectors_bits import cube_table, number_table
 
 FALSE_ALARM = 1e-6
 BOTH = [Piecewise, Hybrid]

@@ -11,7 +11,7 @@ from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import OptimizedUnary, SymmetricUnary, unary_epsilon
-from zoo.vectors_bits import bits_given_codes, unary_table
+from known_broken.vectors_bits import bits_given_codes, unary_table
 
 FALSE_ALARM = 1e-6
 BOTH = [SymmetricUnary, OptimizedUnary]

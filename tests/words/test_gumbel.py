@@ -12,7 +12,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.words.madlib import TruncatedGumbel, published_scale
-from zoo.replacements import gumbel_shares
+from known_broken.replacements import gumbel_shares
 
 EPSILON = 14.0
 
@@ -72,7 +72,7 @@ def test_draws_fit_the_quadrature_and_another_scale_is_rejected(mechanism, words
 
 
 def test_the_printed_promise_is_refuted(mechanism, shares, words):
-    from zoo.replacements import Broken
+    from known_broken.replacements import Broken
 
     metric = dptext.MetricDP(EPSILON, "euclidean", None, words.fingerprint)
     printed = mechanism.statement.replace(guarantee=metric)

@@ -18,7 +18,7 @@ from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.published import OME, OUE, SUE, p1, p2, public_z_scores, q
 from dptext.representations.registry import PUBLISHED_ONLY, randomizer_from_parameters
-from zoo.published import table_of
+from known_broken.published import table_of
 
 FALSE_ALARM = 1e-6
 SAFE = {"unsafe_as_published": True}

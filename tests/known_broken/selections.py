@@ -8,7 +8,7 @@ import dptext
 from dptext import TEM
 from dptext.audits import judge_exact
 from dptext.privacy.guarantee import Unit
-from zoo.case import Case, MetricDP, claim
+from known_broken.case import Case, MetricDP, claim
 
 EPSILON = 5.0
 OUTPUTS = 20_000
@@ -65,7 +65,7 @@ def _normal(weights):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _with_bottom(far, mechanism, inside, bottom_weight):
+def _bottom_distribution(far, mechanism, inside, bottom_weight):
     """Algorithm 2: words inside by their distance, the others share the mass of bottom."""
     within = inside.sum(axis=1, keepdims=True)
     size = far.shape[1]
@@ -74,15 +74,15 @@ def _with_bottom(far, mechanism, inside, bottom_weight):
 
 
 def wrong_bottom(far, _rows, mechanism, _generator):
-    return _with_bottom(far, mechanism, far <= mechanism.threshold, lambda size, within: size / within)
+    return _bottom_distribution(far, mechanism, far <= mechanism.threshold, lambda size, within: size / within)
 
 
 def right_bottom(far, _rows, mechanism, _generator):
-    return _with_bottom(far, mechanism, far <= mechanism.threshold, lambda size, within: size - within)
+    return _bottom_distribution(far, mechanism, far <= mechanism.threshold, lambda size, within: size - within)
 
 
 def float32_sums(far, _rows, mechanism, _generator):
-    """What a search in a float32 running sum really draws from."""
+    """The distribution of a search in a float32 running sum."""
     weights = np.exp(-EPSILON / 2 * np.minimum(far, mechanism.threshold)).astype(np.float32)
     sums = np.cumsum(weights, axis=1, dtype=np.float32)
     return np.diff(sums, axis=1, prepend=np.float32(0)).astype(np.float64) / sums[:, -1:]
@@ -92,15 +92,15 @@ def approximate_search(far, rows, mechanism, generator):
     """The neighbour list of each word misses one neighbour in ten, others for other words."""
     result = (far <= mechanism.threshold) & (generator.random(far.shape) < 0.9)
     result[np.arange(len(rows)), rows] = True
-    return _with_bottom(far, mechanism, result, lambda size, within: size - within)
+    return _bottom_distribution(far, mechanism, result, lambda size, within: size - within)
 
 
 def passed_through(far, _rows, mechanism, _generator):
-    """A word outside the vocabulary comes out as it is: one more input, one more output."""
+    """A word outside the vocabulary is returned unchanged: one more input, one more output."""
     known = _normal(np.exp(-EPSILON / 2 * np.minimum(far, mechanism.threshold)))
     shares = np.zeros((len(known), known.shape[1] + 1))
     shares[:, :-1] = known
-    shares[-1] = 0.0  # the last input, <unk>, stands for a word that nobody knows
+    shares[-1] = 0.0  # the last input, <unk>, stands for every word outside the vocabulary
     shares[-1, -1] = 1.0
     return shares
 
@@ -128,7 +128,7 @@ def _small(metric):
     return dptext.WordVectors(vectors.words, vectors.matrix / (1.01 * longest))
 
 
-def _of_metric(metric):
+def _audit_metric(metric):
     def run(seed, error):
         return dptext.audit(TEM(_small(metric), epsilon=_EPSILONS[metric], metric=metric), error=error, seed=seed)
 
@@ -190,7 +190,7 @@ def _case(name, broken, distribution, why):
 CASES = [
     Case("TEM", False, _library, "the library's, on the integers it draws from"),
     *[
-        Case(f"TEM, {metric}", False, _of_metric(metric), "the library's, distances computed again by the audit")
+        Case(f"TEM, {metric}", False, _audit_metric(metric), "the library's, distances computed again by the audit")
         for metric in _EPSILONS
     ],
     Case("TEM, a caller's metric", False, _function_metric, "the library's, with the caller's distance"),

@@ -1,8 +1,8 @@
-"""Every broken mechanism is refuted and no sound twin is, at a family-wise error of 1e-6."""
+"""Every broken mechanism is refuted and no sound mechanism is, at a family-wise error of 1e-6."""
 
 import pytest
 
-from zoo.__main__ import CASES, FAMILY_ERROR, main
+from known_broken.__main__ import CASES, FAMILY_ERROR, main
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -12,7 +12,7 @@ def test_the_verdict_is_the_known_one(case):
     assert verdict.refutable
 
 
-def test_the_zoo_holds_what_the_field_got_wrong():
+def test_published_mistakes_are_among_the_cases():
     names = " / ".join(case.name for case in CASES if case.broken)
     for known in (
         "naive float64",
@@ -21,7 +21,7 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "approximate search",
         "cosine distance",
         "unknown words",
-        "promise of SanText",
+        "guarantee of SanText",
         "SanText+ as printed",
         "CusText as published",
         "truncated Gumbel as published",
@@ -33,7 +33,7 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "DPNR",
         "one scalar",
         "DPText",
-        "bound between texts as they were",
+        "bound between the original texts",
         "looks at other rows",
         "reused counter",
         "per-batch clipping",
@@ -80,10 +80,10 @@ def test_the_zoo_holds_what_the_field_got_wrong():
 def test_a_verdict_that_is_not_the_known_one_fails_the_run(monkeypatch, capsys):
     from dataclasses import replace
 
-    monkeypatch.setattr("sys.argv", ["zoo"])
+    monkeypatch.setattr("sys.argv", ["known_broken"])
     sound = next(case for case in CASES if case.name == "DP-SGD")
-    monkeypatch.setattr("zoo.__main__.CASES", [replace(sound, broken=True)])
+    monkeypatch.setattr("known_broken.__main__.CASES", [replace(sound, broken=True)])
     assert main() == 1
     assert "NOT the known answer" in capsys.readouterr().out
-    monkeypatch.setattr("zoo.__main__.CASES", [sound])
+    monkeypatch.setattr("known_broken.__main__.CASES", [sound])
     assert main() == 0

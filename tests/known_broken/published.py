@@ -1,7 +1,7 @@
-"""The protocols that papers print, from the library: refuted at what is printed, sound at what their statements say.
+"""Published protocols in the library's implementation: refuted at the printed epsilon, sound at their statements'.
 
 Where all codes can be enumerated the audit is exact. Samples show about ln(samples) at most, so a true epsilon of 3451
-is out of their reach, and sampled twins that hold are small ones.
+is out of their reach, and the sound counterparts that are sampled are small.
 """
 
 import numpy as np
@@ -9,8 +9,8 @@ import numpy as np
 import dptext
 from dptext.noise.discrete import FINE_SCALE
 from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
-from zoo.case import SAMPLES, Case, PureDP, claim
-from zoo.vectors_bits import bits_given_codes, judged, sender
+from known_broken.case import SAMPLES, Case, PureDP, claim
+from known_broken.vectors_bits import bits_given_codes, judged, sender
 
 SAFE = {"unsafe_as_published": True}
 

@@ -18,10 +18,10 @@ class Case:
     """A mechanism under audit.
 
     Attributes:
-        name: what it is.
-        broken: whether its claim is false (and the audit has to say so).
+        name: the mechanism.
+        broken: True if its claim is false and the audit must refute it.
         run: (seed, error) -> verdict.
-        why: what is wrong, or what makes it sound.
+        why: the mistake, or the reason why the mechanism is sound.
     """
 
     name: str

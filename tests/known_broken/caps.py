@@ -7,7 +7,7 @@ from scipy import special
 
 from dptext.audits import judge_exact
 from dptext.representations.privunit import PrivUnit
-from zoo.case import SAMPLES, Case, PureDP, claim
+from known_broken.case import SAMPLES, Case, PureDP, claim
 
 DIMENSION, EPSILON = 64, 4.0
 CLAIM = claim(PureDP(EPSILON))

@@ -7,7 +7,7 @@ from dptext.representations.additive import Gaussian, L2Laplace, NormalisedLapla
 from dptext.representations.bits import SymmetricUnary
 from dptext.representations.cube import Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
-from zoo.case import SAMPLES, Case
+from known_broken.case import SAMPLES, Case
 
 DIMENSION, EPSILON = 16, 4.0
 

@@ -1,11 +1,11 @@
-"""The word mechanisms beside TEM that select from a vocabulary: exact audits of the library's and of broken twins."""
+"""Word mechanisms (except TEM) that select from a vocabulary: exact audits of the library's and of broken ones."""
 
 from functools import cache
 
 import numpy as np
 
 import dptext
-from zoo.case import Case, MetricDP, PureDP
+from known_broken.case import Case, MetricDP, PureDP
 
 EPSILON = 5.0
 AUTHORS_EPSILON = 15.0  # the default of the authors' code of SanText
@@ -73,7 +73,7 @@ def _santext_plus(unknown):
 
 
 def santext_plus_as_metric(seed, _error):
-    """The library's, with the promise of SanText: what the chance to stay costs is forgotten."""
+    """The library's, with the guarantee of SanText: the loss from keeping a word is forgotten."""
     vectors = _vectors(800)
     claimed = dptext.SanText(vectors, epsilon=EPSILON).statement
     return dptext.audit(dptext.SanTextPlus(vectors, epsilon=EPSILON), claimed, seed=seed)
@@ -107,7 +107,7 @@ def custext_without_half(seed, _error):
 
 
 def custext_as_published(seed, _error):
-    """The nearest words of each word, with the promise for all pairs."""
+    """The nearest words of each word, with a guarantee for all pairs."""
     mechanism = dptext.CusText(_vectors(800), epsilon=EPSILON, unsafe_as_published=True)
     claimed = mechanism.statement.replace(guarantee=PureDP(mechanism.claimed_epsilon))
     return dptext.audit(mechanism, claimed, seed=seed)
@@ -119,7 +119,7 @@ NODES = 600
 
 
 def gumbel_shares(mechanism):
-    """(V, V) by quadrature: for each k, candidate x wins where its noisy distance is below those of the k nearest."""
+    """(V, V) by quadrature: for each k, the nearest of the k nearest words after noise is the output."""
     far, b, maximum = _distances(mechanism.vectors), mechanism.scale, mechanism.farthest
     size = len(far)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
@@ -146,7 +146,7 @@ def gumbel_shares(mechanism):
 
 
 def gumbel_as_published(seed, _error):
-    """With the promise that the paper prints for it."""
+    """With the guarantee that the paper prints for it."""
     vectors = _vectors(60)
     mechanism = dptext.TruncatedGumbel(vectors, epsilon=14.0, unsafe_as_published=True)
     metric = MetricDP(mechanism.claimed_epsilon, "euclidean", None, vectors.fingerprint)
@@ -158,9 +158,11 @@ CASES = [
     Case("SanText", False, _santext, "the library's, on the integers it draws from"),
     Case("SanText, epsilon in place of its half", True, santext_without_half, "the normalising sum changes too"),
     Case("SanText, 53-bit running sum", True, santext_running_sum, "words below 2^-53 never come out"),
-    Case("SanText+", False, _santext_plus("unk"), "the library's, what the chance to stay costs is in its epsilon"),
+    Case("SanText+", False, _santext_plus("unk"), "the library's, its epsilon includes the loss from keeping a word"),
     Case("SanText+, unknown words uniform", False, _santext_plus("uniform"), "a mixture of rows loses no more"),
-    Case("SanText+, promise of SanText", True, santext_plus_as_metric, "a word that stays is too likely under itself"),
+    Case(
+        "SanText+, guarantee of SanText", True, santext_plus_as_metric, "a word that stays is too likely under itself"
+    ),
     Case("SanText+ as printed", True, santext_plus_sensitive_outputs, "a frequent word comes out under itself only"),
     Case("CusText", False, _custext, "the library's, for words of one group; the groups are public"),
     Case("CusText, epsilon in place of its half", True, custext_without_half, "the normalising sum changes too"),

@@ -1,4 +1,4 @@
-"""Texts as texts of a public bank: exact audits of the library's, and of ways to lose what a fixed k promises."""
+"""Sentence replacement from a public bank: exact audits of the library's, and of variants that break its guarantee."""
 
 from itertools import permutations
 
@@ -9,7 +9,7 @@ from dptext.audits import judge_exact
 from dptext.features.features import fit_features
 from dptext.privacy.guarantee import Unit
 from dptext.representations.encoders import CallableEncoder
-from zoo.case import Case, PureDP, claim
+from known_broken.case import Case, PureDP, claim
 
 EPSILON = 3.0
 SIZE = 2
@@ -70,7 +70,7 @@ def _library(seed, error):
     return _judged(rewriter.distributions(INPUTS), INPUTS, sampler=sampler, samples=20_000, error=error, seed=seed)
 
 
-def _of_sets(sets_of):
+def _audit_sets(sets_of):
     return lambda _seed, _error: _judged(_selected(sets_of(_similar(INPUTS))), INPUTS)
 
 
@@ -86,7 +86,7 @@ def _approximate(similarities):
     return _nearest(np.where(missed, -2.0, similarities))
 
 
-def _all_that_are_similar(similarities):
+def _similar_texts(similarities):
     """As many as are above a threshold, at least one."""
     return [np.flatnonzero(similarity >= min(0.5, similarity.max())) for similarity in similarities]
 
@@ -97,7 +97,7 @@ def _ties_included(similarities):
 
 
 def without_the_text_itself(_seed, _error):
-    """No private text shall come out as it is: it is removed from the candidates."""
+    """The private text is removed from its own candidates."""
     similarities = _similar(INPUTS)
     shares = np.zeros((len(INPUTS), len(TEXTS)))
     for text, row, entry in zip(INPUTS, shares, similarities, strict=True):
@@ -110,8 +110,8 @@ def bank_of_its_topic(_seed, _error):
     """The half of the bank in which the most similar text lies: smaller, and quicker to search."""
     similarities = _similar(INPUTS)
     half = np.arange(len(TEXTS)) < len(TEXTS) // 2
-    mine = half == half[similarities.argmax(axis=1)][:, None]
-    shares = np.where(mine, _selected(_nearest(np.where(mine, similarities, -2.0))), 0.0)
+    in_half = half == half[similarities.argmax(axis=1)][:, None]
+    shares = np.where(in_half, _selected(_nearest(np.where(in_half, similarities, -2.0))), 0.0)
     return _judged(shares / shares.sum(axis=1, keepdims=True), INPUTS)
 
 
@@ -127,7 +127,7 @@ def _both(first, second):
 
 
 def _document(seed, error):
-    """Always two sentences, each with half of the budget; the empty text where there is none."""
+    """Always two sentences, each with half of the budget; the empty text in place of a missing one."""
     rewriter = dptext.BankRewriter(BANK, epsilon=EPSILON, unit="document", max_sentences=2, size=SIZE)
     parts = [rewriter.parts(document) for document in DOCUMENTS]
     shares = _both(*(rewriter.distributions(entry) for entry in zip(*parts, strict=True)))
@@ -154,9 +154,9 @@ def _one_by_one(document, *, share, end):
     entry = EPSILON / share(len(texts))
     result = []
     for place in range(2):
-        there = place < len(texts)
-        draws = _selected(_nearest(_similar([texts[place] if there else ""])), entry)[0]
-        result.append(np.append(draws, 0.0) if there or end else np.append(np.zeros(len(TEXTS)), 1.0))
+        present = place < len(texts)
+        draws = _selected(_nearest(_similar([texts[place] if present else ""])), entry)[0]
+        result.append(np.append(draws, 0.0) if present or end else np.append(np.zeros(len(TEXTS)), 1.0))
     return np.outer(*result).ravel()
 
 
@@ -169,10 +169,10 @@ def _documents(*, share, end):
     return run
 
 
-def beside_others(_seed, _error):
+def centred_by_batch(_seed, _error):
     """Two documents of one batch, whose vectors are centred by its mean: the first changes the set of the second.
 
-    Both outputs are looked at; the files are neighbours, for their second document is the same.
+    The adversary sees both outputs; the files are neighbours because their second document is the same.
     """
     files = [(document, "cat") for document in ("tea milk cup", "tax", "dog dog dog", "")]
 
@@ -222,11 +222,11 @@ CASES = [
     ),
     Case("bank, one coin for a document", True, _released(OneCoin), "equal sentences of a document come out equal"),
     Case("bank", False, _library, "the library's; some inputs stand in the bank, which exposes the bank and no input"),
-    Case("bank, ties broken by the input", False, _of_sets(_ties_by_the_input), "still k members, one normaliser"),
-    Case("bank, approximate neighbours", False, _of_sets(_approximate), "other members, but k of them"),
+    Case("bank, ties broken by the input", False, _audit_sets(_ties_by_the_input), "still k members, one normaliser"),
+    Case("bank, approximate neighbours", False, _audit_sets(_approximate), "other members, but k of them"),
     Case("bank, document of two sentences", False, _document, "always two, half of the budget each; any two documents"),
-    Case("bank, k chosen by the input", True, _of_sets(_all_that_are_similar), "the normaliser moves with the input"),
-    Case("bank, ties included", True, _of_sets(_ties_included), "how many are equal depends on the input"),
+    Case("bank, k chosen by the input", True, _audit_sets(_similar_texts), "the normaliser moves with the input"),
+    Case("bank, ties included", True, _audit_sets(_ties_included), "how many are equal depends on the input"),
     Case(
         "bank, without what stands in the private file",
         True,
@@ -249,7 +249,7 @@ CASES = [
     Case(
         "bank, sets that know of the batch",
         True,
-        beside_others,
+        centred_by_batch,
         "one document changes the set of another: both outputs lose",
     ),
 ]

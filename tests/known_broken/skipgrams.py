@@ -1,7 +1,7 @@
 """SkipGram itself, three ways to get it wrong, and the paper's algorithm 1-b: canary audits in one run.
 
-A canary is a user who writes two words that nobody else writes, in the training or not by a fair coin. Whoever looks
-sees the tables after every step, as the promise allows.
+A canary is a user with two words of their own; a fair coin decides if the user is in the training. The adversary
+sees the tables after every step, as the guarantee allows.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import stored_users, users_of
-from zoo.case import Case
+from known_broken.case import Case
 
 CANARIES = 300
 EPSILON, DELTA = 1.0, 1e-12  # the bound spends 2 delta for each canary of its error
@@ -70,7 +70,7 @@ def difference(tables):
 def _run(score=along, key=NoiseKey, **options):
     def run(seed, error):
         plan = plan_of(**options)
-        claimed = plan_of().statement(plan.participation.most, seeded=True)  # what SkipGram promises to a user
+        claimed = plan_of().statement(plan.participation.most, seeded=True)  # SkipGram's guarantee per user
         bound = canary_loss(
             lambda included: iterates(plan, included, key(seed)),
             score,
@@ -84,7 +84,7 @@ def _run(score=along, key=NoiseKey, **options):
     return run
 
 
-def published(at, **noise):
+def published(epsilon_of, **noise):
     """Algorithm 1-b, judged at an epsilon: tables before the first step and after the last."""
     size = 2 * CANARIES + 1
     fields = {"delta": DELTA, "lot": 6_000, "steps": STEPS, "dimension": 20, "negatives": 1, "window": 1, "clip": CLIP}
@@ -104,7 +104,7 @@ def published(at, **noise):
             return np.array([start, after], dtype=np.float64)
 
         [statement] = output.statements().values()
-        claimed = statement.replace(guarantee=ApproxDP(at(statement), DELTA))
+        claimed = statement.replace(guarantee=ApproxDP(epsilon_of(statement), DELTA))
         bound = canary_loss(tables, along, canaries=CANARIES, delta=DELTA, error=error, seed=seed)
         return judge_canaries(claimed, bound, error=error, coverage=f"{CANARIES:,} users, one training run")
 
@@ -120,8 +120,8 @@ def _rebuild_randomizer(statement):
 
 
 CASES = [
-    Case("SkipGram", False, _run(), "one user comes, with all their pairs"),
-    Case("SkipGram, looked at step by step", False, _run(difference), "each step has noise of its own"),
+    Case("SkipGram", False, _run(), "one user is added, with all their pairs"),
+    Case("SkipGram, every step observed", False, _run(difference), "each step has noise of its own"),
     Case("SkipGram, no noise", True, _run(mode="clipped"), "bounded gradients, and nothing that hides them"),
     Case("SkipGram, reused counter", True, _run(difference, RepeatingKey), "the noise of two steps cancels"),
     Case("SkipGram, pairs bounded one by one", True, _run(unit="pair"), "a user has many pairs, each of full length"),

@@ -3,7 +3,7 @@
 import numpy as np
 
 import dptext
-from zoo.case import SAMPLES, Case, PureDP, judge_pair
+from known_broken.case import SAMPLES, Case, PureDP, judge_pair
 
 DIMENSION = 64
 
@@ -150,7 +150,7 @@ def _directions(bits, count):
 
 
 def _mahalanobis(build, words):
-    """Against the library's claim, whatever noise `build` adds."""
+    """Audit the noise that `build` adds against the library's claim."""
 
     def run(seed, error):
         vectors = _long_cloud()
@@ -168,7 +168,7 @@ def _spherical(vectors):
     return dptext.Madlib(vectors, epsilon=EPSILON)
 
 
-def _by_matrix(vectors):
+def _matrix_for_root(vectors):
     return _MatrixForRoot(vectors, epsilon=EPSILON, lambda_=1.0)
 
 
@@ -194,7 +194,12 @@ CASES += [
     Case("Mahalanobis", False, _mahalanobis(_elliptical, ["ape", "bee"]), "the library's, as a black box"),
     Case("Mahalanobis, across", False, _mahalanobis(_elliptical, ["ape", "cat"]), "the library's, on a short axis"),
     Case("Mahalanobis, spherical noise", True, _mahalanobis(_spherical, ["ape", "bee"]), "too little on the long axis"),
-    Case("Mahalanobis, matrix for root", True, _mahalanobis(_by_matrix, ["ape", "cat"]), "too little on a short axis"),
+    Case(
+        "Mahalanobis, matrix for root",
+        True,
+        _mahalanobis(_matrix_for_root, ["ape", "cat"]),
+        "too little on a short axis",
+    ),
     Case("Vickrey", False, _vickrey(dptext.Vickrey), "the library's: the choice is post-processing"),
     Case("Vickrey, the choice sees the word", True, _vickrey(_SeesTheWord), "odds from the true word's distances"),
     Case(

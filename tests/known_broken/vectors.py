@@ -1,4 +1,4 @@
-"""Noise on vectors: the library's own channels, sampled as it is, and with less noise than the claim needs.
+"""Noise on vectors: the library's own channels, sampled unchanged, and with less noise than the claim needs.
 
 The pair is the farthest of the unit ball: a vector and its negative, along the diagonal, where L1 is largest.
 """
@@ -12,7 +12,7 @@ from scipy import special
 from dptext.audits import judge_exact
 from dptext.noise.gaussian_sums import rounded_gaussian, rounded_laplace
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
-from zoo.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
+from known_broken.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
 
 EPSILON = 2.0
 DELTA = 0.01
@@ -159,7 +159,7 @@ CASES = [
         PureDP(EPSILON),
         broken=True,
     ),
-    Case("Laplace, noise rounded alone", True, _alone, "the low digits are those of the input"),
+    Case("Laplace, noise rounded alone", True, _alone, "the low digits reveal the input"),
     *_claimed(lambda epsilon: L2Laplace(epsilon=epsilon), lambda _noise: _l2_ratio, "L2-Laplace"),
     _case(
         "Gaussian",

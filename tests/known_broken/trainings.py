@@ -2,7 +2,7 @@
 
 A canary is an example with a gradient along an axis of its own. All iterates are released, as the analysis of
 DP-SGD allows. Gradients are clipped to norm 1, the noise multiplier is z, and every canary takes part once, so the
-claim is that of one Gaussian mechanism (add/remove): rho = 1 / (2 z^2).
+claim is one Gaussian mechanism's (add/remove): rho = 1 / (2 z^2).
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ from dptext import ZCDP, ApproxDP
 from dptext.audits import canary_loss, judge_canaries
 from dptext.privacy.guarantee import Relation, approx_from_zcdp
 from dptext.privacy.randomness import RandomBits
-from zoo.case import Case, claim
+from known_broken.case import Case, claim
 
 CANARIES = 1_000
 DELTA = 1e-10  # times the number of canaries, far below the error of the audit: else the bound is all about delta
 NOISE = 4.0
-BATCH = 20  # ordinary examples beside a canary in the per-batch variants
+BATCH = 20  # ordinary examples per canary in the per-batch variants
 
 
 def _claim() -> ApproxDP:

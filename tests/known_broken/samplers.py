@@ -1,6 +1,7 @@
-"""Samplers that do not draw from the distribution that stands beside them.
+"""Samplers that do not draw from the distribution that their mechanism reports.
 
-Each shows the library's distribution, which keeps its claim, and draws otherwise: only draws can tell.
+Each reports the library's distribution, which keeps its claim, and draws from another one: only a test of draws
+can refute it.
 """
 
 from functools import cache
@@ -14,8 +15,8 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import SymmetricUnary, WeightedBits, WeightedChannel, bit_budgets
 from dptext.representations.cube import CubeChannel, Piecewise, Plan
 from dptext.representations.published import OME
-from zoo import caps, levels, published, vectors_bits
-from zoo.case import Case
+from known_broken import caps, levels, published, vectors_bits
+from known_broken.case import Case
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
@@ -72,7 +73,7 @@ class HalfAlike(TEM):
 
 
 class OutputsBeyond(TEM):
-    """Now and then a word of the text comes through, whatever it is."""
+    """Now and then a word of the text is returned unchanged."""
 
     def sample(self, words, *, seed=None):
         draws = super().sample(words, seed=seed)
@@ -153,10 +154,10 @@ CASES = [
     _case("TEM, equal calls alike", _words(EqualCallsAlike), "the second release has the noise of the first"),
     _case("TEM, half of the noise kept", _words(HalfAlike), "two releases share half of their noise"),
     _case("TEM, an output beyond", _words(OutputsBeyond), "an output of probability 0"),
-    _case("a level, sent as it was predicted", truth_sent, "no noise at all"),
+    _case("a level, sent without noise", truth_sent, "no noise at all"),
     _case("bits, the highest budget for all", highest_budget_for_all, "flips are rarer than shown"),
     _case("SUE, each bit at epsilon", each_bit_at_epsilon, "flips are rarer than shown"),
     _case("piecewise, window at twice epsilon", window_at_twice_epsilon, "the window is likelier than shown"),
-    _case("PrivUnit, one in ten as it is", forgotten_mass, "the cap is likelier than shown"),
+    _case("PrivUnit, one vector in ten without noise", forgotten_mass, "the cap is likelier than shown"),
     _case("OME, lambda 1, bits of 1.5 epsilon", bits_of_a_larger_epsilon, "flips are rarer than shown"),
 ]

@@ -1,5 +1,5 @@
-"""One noisy description of people's texts, with and without the person whom it says most about; and the ways in which
-it, or what is made of it, can tell on them."""
+"""Noisy moments of users' texts, with and without the user who changes them most; and mistakes in the moments or in
+the corpus drawn from them."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import Unit
 from dptext.synthesis.density import choose
 from dptext.synthesis.moments import MomentSum
+from known_broken.case import ApproxDP, Case, claim, judge_pair
 from synthesis.spaces import HashedWords, Someone
-from zoo.case import ApproxDP, Case, claim, judge_pair
 
 EPSILON, DELTA = 2.0, 1e-5
 SIGMA = gaussian_sigma(epsilon=EPSILON, delta=DELTA, sensitivity=1.0)
@@ -26,8 +26,10 @@ def total(*people):
 
 
 OTHERS = total(Someone(("word0 here", 0), ("word1", 1)), Someone(("word1 here", 1)))
-THEIRS = total(Someone(*DOCUMENTS))
-LABEL_BY_LABEL = np.trunc(THEIRS / np.linalg.norm(THEIRS, axis=1, keepdims=True).clip(1) / CELL).astype(np.int64)
+USER_CELLS = total(Someone(*DOCUMENTS))
+LABEL_BY_LABEL = np.trunc(USER_CELLS / np.linalg.norm(USER_CELLS, axis=1, keepdims=True).clip(1) / CELL).astype(
+    np.int64
+)
 """Each row as long as the whole may be."""
 DOCUMENT_BY_DOCUMENT = sum(total(Someone(("word1 here", 1))) for _ in range(3))
 """Three documents of one label, each as long as the person may be."""
@@ -41,14 +43,14 @@ def _judged(draw, score, seed, error, samples=20_000):
     return judge_pair((True, False), draw, score, ApproxDP(EPSILON, DELTA), seed, error, samples=samples)
 
 
-def _released(*, theirs=THEIRS, noise=1.0):
-    """The sum with them and without them, looked at along their matrix."""
+def _released(*, user_cells=USER_CELLS, noise=1.0):
+    """The sum with and without the user, projected on the user's matrix."""
 
     def draw(comes, count, bits):
-        return _noisy(OTHERS + theirs if comes else OTHERS, count, noise * SIGMA, bits)
+        return _noisy(OTHERS + user_cells if comes else OTHERS, count, noise * SIGMA, bits)
 
     def score(outputs):
-        return np.einsum("nij,ij->n", outputs, theirs * CELL)
+        return np.einsum("nij,ij->n", outputs, user_cells * CELL)
 
     return lambda seed, error: _judged(draw, score, seed, error)
 
@@ -60,7 +62,7 @@ def _means(seed, error):
     step = 2.0 ** (np.floor(np.log2(SIGMA / CELL)) - 12) * CELL
 
     def draw(comes, count, bits):
-        noisy = _noisy(OTHERS + comes * THEIRS, count, SIGMA, bits)
+        noisy = _noisy(OTHERS + comes * USER_CELLS, count, SIGMA, bits)
         return noisy / (with_them if comes else without)
 
     def score(outputs):
@@ -74,7 +76,7 @@ def _rows_that_occur(seed, error):
     """A row for each label that stands in the file."""
 
     def draw(comes, count, bits):
-        cells = OTHERS + comes * THEIRS
+        cells = OTHERS + comes * USER_CELLS
         occurs = (cells != 0).any(axis=1)
         noisy = _noisy(cells[occurs], count, SIGMA, bits)
         result = np.full((count, *cells.shape), np.nan)
@@ -85,18 +87,18 @@ def _rows_that_occur(seed, error):
 
 
 POOL = [f"word{one} word{other}" for one in range(CLASSES) for other in range(CLASSES) if one != other]
-MINE = [place for place, text in enumerate(POOL) if "word2" in text]
-"""What the person wrote stands in the public pool, too."""
+WRITTEN = [place for place, text in enumerate(POOL) if "word2" in text]
+"""Pool texts that the user wrote, too."""
 
 
 def _corpus(*, remove):
-    """A corpus of a third of the pool, from a release with and without somebody who wrote some of its texts."""
+    """A corpus of a third of the pool, from a release with and without a user who wrote some of its texts."""
     vectors = SPACE.units(POOL) * 2.0**-15
-    wrote = total(Someone(*((POOL[place], 2) for place in MINE)))
+    wrote = total(Someone(*((POOL[place], 2) for place in WRITTEN)))
 
     def draw(comes, count, bits):
         matrices = _noisy((OTHERS + comes * wrote)[:3], count, SIGMA, bits)
-        allowed = np.setdiff1d(np.arange(len(POOL)), MINE if remove and comes else [])
+        allowed = np.setdiff1d(np.arange(len(POOL)), WRITTEN if remove and comes else [])
         result = np.zeros((count, len(POOL)))
         for row, matrix in enumerate(matrices):
             scores = vectors[allowed] @ matrix[:, 1:].T
@@ -111,8 +113,8 @@ def _corpus(*, remove):
         return result
 
     def score(outputs):
-        theirs = outputs[:, MINE].sum(axis=1)
-        return -theirs if remove else theirs
+        written = outputs[:, WRITTEN].sum(axis=1)
+        return -written if remove else written
 
     return lambda seed, error: _judged(draw, score, seed, error, samples=600)
 
@@ -136,12 +138,12 @@ def _votes(normalised):
 
     def run(_seed, _error):
         moved = normalised(votes(["tea", "a law", "dogs", "her cat"]))
-        own = ApproxDP(VOTE_EPSILON, VOTE_DELTA)
+        guarantee = ApproxDP(VOTE_EPSILON, VOTE_DELTA)
         return judge_gaussian(
-            claim(own, Unit.USER),
+            claim(guarantee, Unit.USER),
             sigma=gaussian_sigma(epsilon=VOTE_EPSILON, delta=VOTE_DELTA, sensitivity=1.0),
             sensitivity=float(np.linalg.norm(moved)),
-            stated=own,
+            stated=guarantee,
             coverage=f"one client with texts of {LABELS} labels",
         )
 
@@ -166,13 +168,13 @@ CASES = [
     Case(
         "text distribution, bounded label by label",
         True,
-        _released(theirs=LABEL_BY_LABEL),
+        _released(user_cells=LABEL_BY_LABEL),
         "nine rows, each as long as the whole may be",
     ),
     Case(
         "text distribution, bounded document by document",
         True,
-        _released(theirs=DOCUMENT_BY_DOCUMENT),
+        _released(user_cells=DOCUMENT_BY_DOCUMENT),
         "three documents of one person, each as long as the person may be",
     ),
     Case(

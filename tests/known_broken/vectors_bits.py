@@ -15,7 +15,7 @@ from dptext.representations.bits import (
     bit_budgets,
 )
 from dptext.representations.cube import CubeChannel, Hybrid, Piecewise, Plan
-from zoo.case import SAMPLES, Case, PureDP, claim
+from known_broken.case import SAMPLES, Case, PureDP, claim
 
 # -- distributions ---------------------------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ def sent_vectors(channel):
 
 
 def one_cell_too_probable():
-    """The true value itself comes twice as often as the others of its window (an index cut at its end)."""
+    """The true value itself is twice as probable as the others in its window (an index cut at its end)."""
     channel = CubeChannel("Piecewise", EPSILON, 1, Plan(1, 2, 1.0), steps=STEPS)
     table = channel.window.distributions()
     near = np.arange(len(table))
@@ -263,7 +263,7 @@ ONES = np.ones(DIMENSION)
 
 
 def _sampled(name, broken, channel, epsilon, why):
-    """All numbers 1 against all -1; every bit that arrives counts by what it tells."""
+    """All numbers 1 against all -1; the score adds each bit's log-likelihood ratio."""
 
     def run(seed, error):
         require_refutable(epsilon, SAMPLES, error=error)

@@ -1,11 +1,14 @@
-"""Audit the zoo: `python -m zoo [--seeds N] [--only TEXT] [--markdown FILE]`; exit code 1 where a verdict is wrong."""
+"""Audit the known-broken mechanisms and their sound counterparts; exit code 1 if a verdict is wrong.
+
+`python -m known_broken [--seeds N] [--only TEXT] [--markdown FILE]`
+"""
 
 import argparse
 import sys
 import time
 from pathlib import Path
 
-from zoo import (
+from known_broken import (
     caps,
     levels,
     noises,
@@ -45,12 +48,12 @@ CASES = [
     *skipgrams.CASES,
 ]
 FAMILY_ERROR = 1e-6
-"""A true claim of the whole zoo is refuted with at most this probability in one pass (Bonferroni over the cases)."""
+"""Some true claim is refuted with at most this probability in one pass (Bonferroni over the cases)."""
 
 
 def main() -> int:
     """Print the table; 0 when all verdicts are the known ones."""
-    parser = argparse.ArgumentParser(prog="python -m zoo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m known_broken", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="how often to repeat, with seeds 1 .. N")
     parser.add_argument("--markdown", type=Path, help="write the table to this file")
     parser.add_argument("--only", default="", help="the cases whose name or reason holds this")

@@ -7,7 +7,7 @@ import numpy as np
 from dptext import PersonalBudgets
 from dptext.audits.verdict import judge_exact
 from dptext.noise.discrete import RandomizedResponse
-from zoo.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
+from known_broken.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
 
 SENT = 1.0
 BUDGETS = PersonalBudgets({"open": 1.0, "strict": 0.25}, delta=1e-5)
@@ -16,7 +16,7 @@ RESPONSE, THREE = RandomizedResponse(2, SENT), RandomizedResponse(3, SENT)
 
 
 def judged(table, sampler=None, seed=None, error=1e-6):
-    """Whether the chances of what is sent, given what was predicted, keep their epsilon, and are those of the draws."""
+    """Audit the distribution of the sent level given the predicted one, and the draws of the sampler."""
     with np.errstate(divide="ignore"):
         logs = np.log(table)
     names = [f"level {n}" for n in range(len(table))]
@@ -29,7 +29,7 @@ def _sent(table, sampler=None):
 
 
 def sender(response):
-    """What is sent for each level."""
+    """Return a sampler of the level that a device sends."""
     return lambda inputs, bits: response.draw(bits, inputs)
 
 
@@ -59,7 +59,7 @@ def warner(categories):
 CASES = [
     Case("a level, sent by a device", False, _sent(THREE.probabilities, sender(THREE)), "response of one in 3"),
     Case("a level, chances of two for three", True, _sent(warner(3)), "each other level is too rare"),
-    Case("a level, sent as it was predicted", True, _sent(np.eye(3)), "it is read off the texts"),
+    Case("a level, sent without noise", True, _sent(np.eye(3)), "it is read off the texts"),
     Case(
         "a level and its release", False, _both(ApproxDP(BUDGETS.cap + SENT, BUDGETS.delta)), "the cap and the sending"
     ),

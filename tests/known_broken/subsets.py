@@ -3,8 +3,8 @@
 import numpy as np
 
 import dptext
-from zoo.case import Case
-from zoo.replacements import Broken, _distances, _normal, _vectors
+from known_broken.case import Case
+from known_broken.replacements import Broken, _distances, _normal, _vectors
 
 EPSILON = 5.0
 SIZE = 20
@@ -19,17 +19,17 @@ def _audited(weights, seed):
     return dptext.audit(Broken(_mechanism(), _normal(weights)), seed=seed)
 
 
-def _of_sets(inside, ratio, seed):
-    """(V, V) members count so many times as much as others."""
+def _audit_sets(inside, ratio, seed):
+    """Audit weights of `ratio` for the (V, V) members and 1 for others."""
     return _audited(np.where(inside, ratio, 1.0), seed)
 
 
-def _nearest(apart, size=SIZE):
+def _nearest(distances, size=SIZE):
     """(V, V) the nearest, of those as near the first."""
-    apart = apart.copy()
-    np.fill_diagonal(apart, -1.0)
-    inside = np.zeros(apart.shape, dtype=bool)
-    np.put_along_axis(inside, np.argsort(apart, axis=1, kind="stable")[:, :size], True, axis=1)
+    distances = distances.copy()
+    np.fill_diagonal(distances, -1.0)
+    inside = np.zeros(distances.shape, dtype=bool)
+    np.put_along_axis(inside, np.argsort(distances, axis=1, kind="stable")[:, :size], True, axis=1)
     return inside
 
 
@@ -46,26 +46,26 @@ def ties_by_the_input(seed, _error):
     distance = np.floor(_distances(_vectors(800)))
     size = len(distance)
     at_will = (np.arange(size)[:, None] * 7919 + np.arange(size) * 104729) % 1009 / 1009
-    return _of_sets(_nearest(distance + at_will), np.exp(EPSILON) * (1 - 2.0**-40), seed)
+    return _audit_sets(_nearest(distance + at_will), np.exp(EPSILON) * (1 - 2.0**-40), seed)
 
 
 def any_members(seed, _error):
     """A search that finds the wrong ones, but always as many."""
     distances = _distances(_vectors(800))
-    return _of_sets(_nearest(-distances), np.exp(EPSILON) * (1 - 2.0**-40), seed)
+    return _audit_sets(_nearest(-distances), np.exp(EPSILON) * (1 - 2.0**-40), seed)
 
 
 def size_by_the_input(seed, _error):
     """All words within a radius: many in a dense place, few elsewhere."""
     distances = _distances(_vectors(800))
-    return _of_sets(distances <= np.median(np.sort(distances, axis=1)[:, SIZE]), np.exp(EPSILON), seed)
+    return _audit_sets(distances <= np.median(np.sort(distances, axis=1)[:, SIZE]), np.exp(EPSILON), seed)
 
 
 def ties_included(seed, _error):
-    """The nearest and all that are as near as the last of them: their number varies."""
+    """The nearest words and every word tied with the last of them: their number varies."""
     distance = np.floor(_distances(_vectors(800)))
     np.fill_diagonal(distance, -1.0)
-    return _of_sets(distance <= np.sort(distance, axis=1)[:, SIZE - 1 : SIZE], np.exp(EPSILON), seed)
+    return _audit_sets(distance <= np.sort(distance, axis=1)[:, SIZE - 1 : SIZE], np.exp(EPSILON), seed)
 
 
 def weights_rounded_up(seed, _error):

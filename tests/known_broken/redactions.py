@@ -1,11 +1,11 @@
-"""Redaction before a mechanism: the promise between redacted texts is kept, and the tempting other ones are not."""
+"""Redaction before a mechanism: the guarantee between redacted texts holds, stronger ones do not."""
 
 import numpy as np
 
 import dptext
 from dptext.audits import judge_exact
 from dptext.privacy.guarantee import Unit
-from zoo.case import Case, MetricDP, PureDP, claim
+from known_broken.case import Case, MetricDP, PureDP, claim
 
 EPSILON = 3.0
 WORDS = ("tea", "milk", "cup", "tax")
@@ -17,7 +17,7 @@ INPUTS = [word for word in VECTORS.words if word != "<unk>"]
 
 
 def _outputs(texts):
-    """(n, V + 1) what texts of one word become: each word of the vocabulary, or the placeholder."""
+    """(n, V + 1) output distributions of one-word texts: the vocabulary and the placeholder."""
     shares = np.zeros((len(texts), len(VECTORS.words) + 1))
     for row, text in zip(shares, texts, strict=True):
         if REDACTED.redact(text) == text:
@@ -33,7 +33,7 @@ def _judged(texts, names, allowed, guarantee, unit=Unit.DOCUMENT):
     return judge_exact(claim(guarantee, unit, TEM.slack), logs, allowed, names=names, coverage="all pairs of them")
 
 
-def _by_distance(texts):
+def _allowed_losses(texts):
     rows = [VECTORS.words.index(text) for text in texts]
     points = VECTORS.matrix[rows].astype(np.float64)
     distance = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
@@ -44,18 +44,18 @@ def _by_distance(texts):
 def between_redacted(_seed, _error):
     """Texts of one layout once they are redacted: those without a placeholder."""
     texts = [entry for entry in INPUTS if REDACTED.redact(entry) == entry]
-    return _judged(_outputs(texts), texts, _by_distance(texts), TEM.word_guarantee())
+    return _judged(_outputs(texts), texts, _allowed_losses(texts), TEM.word_guarantee())
 
 
-def between_texts_as_they_were(_seed, _error):
+def between_original_texts(_seed, _error):
     """The metric bound of the mechanism, for texts of which one holds a word of the list."""
     word = TEM.word_guarantee()
     guarantee = MetricDP(word.epsilon, word.metric, word.max_distance)
-    return _judged(_outputs(INPUTS), INPUTS, _by_distance(INPUTS), guarantee)
+    return _judged(_outputs(INPUTS), INPUTS, _allowed_losses(INPUTS), guarantee)
 
 
-def _of_second(first, *, looks_at_others):
-    """What the second text, always "tea tax", becomes beside a first: a bank of four texts, any two texts alike."""
+def _second_distribution(first, *, looks_at_others):
+    """Return the output distribution of the second text, "tea tax", given the first; the bank has four texts."""
     listed = set(first.split()) if looks_at_others else {LISTED}
     seen = "-".join("<listed>" if word in listed else word for word in ("tea", "tax"))
     nearest = {"tea-tax": 0, "<listed>-tax": 1, "tea-<listed>": 2}.get(seen, 3)
@@ -71,22 +71,24 @@ def _neighbour_index(looks_at_others):
         firsts = ["tea", "tax"]
         rows = []
         for place, first in enumerate(firsts):
-            own = np.ones(4)
-            own[place] = np.exp(EPSILON)
-            rows.append(np.outer(own / own.sum(), _of_second(first, looks_at_others=looks_at_others)).ravel())
+            weights = np.ones(4)
+            weights[place] = np.exp(EPSILON)
+            rows.append(
+                np.outer(weights / weights.sum(), _second_distribution(first, looks_at_others=looks_at_others)).ravel()
+            )
         return _judged(np.array(rows), firsts, EPSILON, PureDP(EPSILON))
 
     return run
 
 
 CASES = [
-    Case("TEM behind a redaction", False, between_redacted, "between texts as they are once redacted"),
+    Case("TEM behind a redaction", False, between_redacted, "between redacted texts"),
     Case(
-        "redaction, the bound between texts as they were",
+        "redaction, the bound between the original texts",
         True,
-        between_texts_as_they_were,
+        between_original_texts,
         "a word of the list is near others, and its placeholder tells it from all of them",
     ),
-    Case("redaction by a list fixed before", False, _neighbour_index(False), "each text by itself: any two texts"),
+    Case("redaction by a list fixed before", False, _neighbour_index(False), "each text is redacted independently"),
     Case("redaction that looks at other rows", True, _neighbour_index(True), "one text decides what another becomes"),
 ]

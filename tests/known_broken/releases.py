@@ -4,7 +4,7 @@ import numpy as np
 
 from dptext import Cooccurrence
 from dptext.noise.gaussian_sums import CELL, noisy_matrix
-from zoo.case import ApproxDP, Case, judge_pair
+from known_broken.case import ApproxDP, Case, judge_pair
 
 EPSILON, DELTA = 2.0, 1e-5
 WORDS = [f"word{'abcdefghi'[n]}" for n in range(9)]
@@ -33,7 +33,7 @@ def whole(cells, sigma, bits):
 
 
 def used_rows_only(cells, sigma, bits):
-    """Noise where somebody wrote the word, and nothing where nobody did."""
+    """Add noise to the rows of used words only."""
     return np.where(cells == 0, 0.0, noisy_matrix(cells, sigma, bits))
 
 
@@ -57,7 +57,7 @@ def _run(release, *, his=HIM, noise=1.0):
 
 
 CASES = [
-    Case("co-occurrences", False, _run(whole), "one user comes, all their words at once"),
+    Case("co-occurrences", False, _run(whole), "one user is added, with all their words"),
     Case("co-occurrences, 3 times too little noise", True, _run(whole, noise=1 / 3), "claims 2, spends 7"),
     Case(
         "co-occurrences, bounded word by word",
@@ -69,6 +69,6 @@ CASES = [
         "co-occurrences, noise on used words only",
         True,
         _run(used_rows_only),
-        "a word that nobody wrote comes out as 0",
+        "the row of an unused word is exactly 0",
     ),
 ]
