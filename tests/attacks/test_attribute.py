@@ -21,7 +21,7 @@ def most_by_luck(rows, rate):
 
 
 @pytest.fixture(scope="module")
-def telling():
+def informative():
     """Vectors of 240 people in which a third of the numbers hang on the attribute."""
     generator = np.random.default_rng(5)
     labels = np.repeat(["old", "young"], 120)
@@ -31,8 +31,8 @@ def telling():
 
 
 @pytest.mark.parametrize("attacker", ATTACKERS)
-def test_what_unprotected_vectors_tell_is_found(telling, attacker):
-    accuracy, f1, area = attribute_inference(*telling, attackers=attacker, seed=1)
+def test_what_unprotected_vectors_tell_is_found(informative, attacker):
+    accuracy, f1, area = attribute_inference(*informative, attackers=attacker, seed=1)
     assert accuracy.score.value > most_by_luck(240, 0.5)
     assert accuracy.succeeded
     assert f1.succeeded
@@ -44,9 +44,9 @@ def test_what_unprotected_vectors_tell_is_found(telling, attacker):
 
 
 @pytest.mark.parametrize("attacker", ATTACKERS)
-def test_noise_tells_nothing(telling, attacker):
+def test_noise_tells_nothing(informative, attacker):
     noise = np.random.default_rng(6).normal(size=(240, 9))
-    accuracy, f1, area = attribute_inference(noise, telling[1], attackers=attacker, seed=1)
+    accuracy, f1, area = attribute_inference(noise, informative[1], attackers=attacker, seed=1)
     assert accuracy.score.value <= most_by_luck(240, 0.5)
     assert not accuracy.succeeded  # by the choice of the seeds: 2.5% of them give a false alarm
     assert not f1.succeeded
@@ -109,11 +109,11 @@ def test_nobody_found_among_a_few_is_not_nobody():
 
 
 @pytest.mark.parametrize("attacker", ATTACKERS)
-def test_texts_without_words_and_huge_numbers_are_attacked(attacker, telling):
+def test_texts_without_words_and_huge_numbers_are_attacked(attacker, informative):
     """One text with a word: in one of the folds an attacker learns from empty texts alone."""
     result = attribute_inference(["word", *[None] * 19], list("ab") * 10, attackers=attacker, folds=2, seed=1)
     assert not result[0].succeeded
-    features, labels = telling
+    features, labels = informative
     assert attribute_inference(1e200 * features, labels, attackers=attacker, folds=2, seed=1)[0].succeeded
 
 
@@ -175,20 +175,20 @@ def test_noise_is_a_false_alarm_as_seldom_as_said():
     assert stats.chi2.sf(2 * spread, 150) < 1e-6
 
 
-def spoilt(rows, how, generator):
+def spoilt(rows, spoiling, generator):
     """Rows that say as much as before, in a form that would stop a model from learning."""
     rows = rows.copy()
-    if how == "a few huge rows":
+    if spoiling == "a few huge rows":
         rows[[0, 1, 200]] *= 1e6
-    elif how == "every row on its own scale":
+    elif spoiling == "every row on its own scale":
         rows *= np.exp(5 * generator.normal(size=len(rows)))[:, None]
-    elif how == "tiny":
+    elif spoiling == "tiny":
         rows *= 1e-200
-    elif how == "far from the origin":
+    elif spoiling == "far from the origin":
         rows += 1e9
-    elif how == "constant columns, and one that is nearly constant":
+    elif spoiling == "constant columns, and one that is nearly constant":
         rows = np.hstack([rows, np.full((len(rows), 3), 7.0), 1e8 * (np.arange(len(rows)) == 5)[:, None]])
-    elif how == "single precision":
+    elif spoiling == "single precision":
         rows = rows.astype(np.float32)
     return rows
 
@@ -205,15 +205,15 @@ SPOILT = [
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("attacker", "how"),
+    ("attacker", "spoiling"),
     [*(("linear", settings) for settings in SPOILT), *(("boosting", settings) for settings in SPOILT[:2])],
 )
-def test_scales_do_not_blind_an_attacker(attacker, how):
+def test_scales_do_not_blind_an_attacker(attacker, spoiling):
     generator = np.random.default_rng(34)
     labels = np.arange(400) % 2
     features = generator.normal(size=(400, 9)) + labels[:, None]
     for rows in (features, sparse.csr_matrix(np.maximum(features, 0))):
-        if sparse.issparse(rows) and how in (
+        if sparse.issparse(rows) and spoiling in (
             "far from the origin",
             "constant columns, and one that is nearly constant",
         ):
@@ -221,11 +221,11 @@ def test_scales_do_not_blind_an_attacker(attacker, how):
         plain = attribute_inference(rows, labels, attackers=attacker, folds=2, seed=1)[0].score.value
         assert plain > 0.84
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        seen = spoilt(dense, how, generator)
+        seen = spoilt(dense, spoiling, generator)
         seen = sparse.csr_matrix(seen) if sparse.issparse(rows) else seen
         result = attribute_inference(seen, labels, attackers=attacker, folds=2, seed=1)[0]
         assert result.score.value > plain - 0.08
-    noise = spoilt(generator.normal(size=(400, 9)), how, generator)
+    noise = spoilt(generator.normal(size=(400, 9)), spoiling, generator)
     result = attribute_inference(noise, labels, attackers=attacker, folds=2, seed=1)[0]
     assert result.score.value <= most_by_luck(400, 0.5)
 
@@ -253,9 +253,9 @@ def test_texts_bags_and_sparse_rows_will_do():
         assert all(entry.succeeded for entry in result[:2])
 
 
-def test_equal_seeds_equal_answers(telling):
-    assert attribute_inference(*telling, attackers="linear", seed=4) == attribute_inference(
-        *telling, attackers="linear", seed=4
+def test_equal_seeds_equal_answers(informative):
+    assert attribute_inference(*informative, attackers="linear", seed=4) == attribute_inference(
+        *informative, attackers="linear", seed=4
     )
 
 

@@ -76,9 +76,9 @@ def test_texts_and_sparse_counts_are_bags_too(pairs):
     plain = bag_inversion(sides[0], counts[:450], sides[1], counts[450:], seed=1, people=np.arange(150) // 10)
     thin = sparse.csr_matrix(counts)
     assert bag_inversion(sides[0], thin[:450], sides[1], thin[450:], seed=1, people=np.arange(150) // 10) == plain
-    spelled = bag_inversion(sides[0], texts[:450], sides[1], texts[450:], seed=1)
-    assert spelled[0].score.value == pytest.approx(plain[0].score.value, abs=0.02)
-    assert (plain[0].score.count, spelled[0].score.count) == (15, 150)
+    bags = bag_inversion(sides[0], texts[:450], sides[1], texts[450:], seed=1)
+    assert bags[0].score.value == pytest.approx(plain[0].score.value, abs=0.02)
+    assert (plain[0].score.count, bags[0].score.count) == (15, 150)
 
 
 @pytest.mark.parametrize(

@@ -103,16 +103,16 @@ def test_clusters_far_apart_are_linked_within(similarity):
     assert chance.score.value <= most_by_luck(400, 1 / 200)
 
 
-@pytest.mark.parametrize("apart", [1e-4, 1e-7, 1e-10])
-def test_nearly_parallel_rows_are_linked(apart):
+@pytest.mark.parametrize("distance", [1e-4, 1e-7, 1e-10])
+def test_nearly_parallel_rows_are_linked(distance):
     """Cosines that differ by the square of the angle: below rounding from an angle of 1e-8 on."""
     generator = np.random.default_rng(42)
-    points = generator.normal(size=20) + apart * generator.normal(size=(300, 20))
-    near = points + 0.01 * apart * generator.normal(size=points.shape)
+    points = generator.normal(size=20) + distance * generator.normal(size=(300, 20))
+    near = points + 0.01 * distance * generator.normal(size=points.shape)
     near *= generator.uniform(0.5, 2, size=(300, 1))  # a cosine does not see lengths
     assert linkage(points, near, seed=1)[0].score.value > 0.99
     assert linkage(sparse.csr_matrix(points), sparse.csr_matrix(near), seed=1)[0].score.value > 0.99
-    noise = points.mean(axis=0) + apart * generator.normal(size=points.shape)
+    noise = points.mean(axis=0) + distance * generator.normal(size=points.shape)
     assert linkage(points, noise, seed=1)[0].score.value <= most_by_luck(300, 1 / 300)
 
 

@@ -33,8 +33,8 @@ def world():
     counts = np.zeros((4 * ROWS, WORDS))
     np.add.at(counts, (np.arange(4 * ROWS)[:, None], texts), 1)
 
-    def outputs(trained, asked):
-        return LogisticRegression(C=1.0).fit(counts[trained], labels[trained]).predict_proba(counts[asked])
+    def outputs(trained, queried):
+        return LogisticRegression(C=1.0).fit(counts[trained], labels[trained]).predict_proba(counts[queried])
 
     pool = np.arange(2 * ROWS)
     members = pool < ROWS
@@ -185,13 +185,13 @@ def test_the_likelihood_ratio_is_that_of_scipy():
             sides.append(stats.norm.logpdf(x, masked.mean(axis=0), np.sqrt(spread if variances else spread.mean())))
         return score_membership(sides[0] - sides[1], members)
 
-    ours = likelihood_ratio_membership(logits, halves, requested, labels, members, logits=True)
-    assert ours.auc.score == oracle(True).auc.score
-    assert ours.auc.score != oracle(False).auc.score
+    result = likelihood_ratio_membership(logits, halves, requested, labels, members, logits=True)
+    assert result.auc.score == oracle(True).auc.score
+    assert result.auc.score != oracle(False).auc.score
     few = slice(0, 10)
     halves, logits = random_halves(n, 10, seed=2), logits[few]
-    ours = likelihood_ratio_membership(logits, halves, requested, labels, members, logits=True)
-    assert ours.auc.score == oracle(False).auc.score
+    result = likelihood_ratio_membership(logits, halves, requested, labels, members, logits=True)
+    assert result.auc.score == oracle(False).auc.score
 
 
 def test_logits_and_their_probabilities_say_the_same():

@@ -41,8 +41,8 @@ def test_ties_are_broken_at_random():
 
 def test_it_succeeds_where_secrets_are_told_and_not_on_noise():
     vectors, names, secrets = noise()
-    told = nearest_secrets_known(vectors, names, secrets)
-    nearest, in_list = nearest_secrets(told, names, secrets)
+    revealed = nearest_secrets_known(vectors, names, secrets)
+    nearest, in_list = nearest_secrets(revealed, names, secrets)
     assert nearest.succeeded
     assert in_list.succeeded
     assert nearest.score.value >= 0.9
@@ -55,11 +55,11 @@ def test_it_succeeds_where_secrets_are_told_and_not_on_noise():
 
 def test_what_public_vectors_knew_is_no_news():
     vectors, names, secrets = noise()
-    told = nearest_secrets_known(vectors, names, secrets)
-    bits = nearest_secrets(told, names, secrets, public=vectors)[2]
+    revealed = nearest_secrets_known(vectors, names, secrets)
+    bits = nearest_secrets(revealed, names, secrets, public=vectors)[2]
     assert bits.succeeded
     assert bits.score.value > 4
-    same = nearest_secrets(told, names, secrets, public=told)[2]
+    same = nearest_secrets(revealed, names, secrets, public=revealed)[2]
     assert not same.succeeded
     assert same.score.value == 0.0
 

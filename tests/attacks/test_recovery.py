@@ -140,22 +140,22 @@ def spaces():
     words = [f"w{n}" for n in range(500)]
     points = generator.normal(size=(500, 20))
     turn = np.linalg.qr(generator.normal(size=(20, 20)))[0]
-    there = (points + 0.3 * generator.normal(size=points.shape)) @ turn
-    return words, points, there, turn
+    turned_points = (points + 0.3 * generator.normal(size=points.shape)) @ turn
+    return words, points, turned_points, turn
 
 
 def test_equal_axes_give_words_away_and_turned_ones_hide_them_until_pairs_are_known(spaces):
-    words, points, there, turn = spaces
-    straight = cross_corpus_recovery((words, points), (words, there @ turn.T))
+    words, points, turned_points, turn = spaces
+    straight = cross_corpus_recovery((words, points), (words, turned_points @ turn.T))
     assert straight.score.value > 0.95
     assert straight.succeeded
-    turned = cross_corpus_recovery((words, points), (words, there))
+    turned = cross_corpus_recovery((words, points), (words, turned_points))
     assert turned.score.value <= most_by_luck(500, 5 / 500)
-    aligned = cross_corpus_recovery((words, points), (words, there), anchors=60)
+    aligned = cross_corpus_recovery((words, points), (words, turned_points), anchors=60)
     assert aligned.score.value > 0.9
     assert aligned.score.count == 440
     assert aligned.attack == "cross-corpus recovery (aligned)"
-    noise = np.random.default_rng(7).normal(size=there.shape)
+    noise = np.random.default_rng(7).normal(size=turned_points.shape)
     nothing = cross_corpus_recovery((words, points), (words, noise), anchors=60)
     assert nothing.score.value <= most_by_luck(440, 5 / 500)
     assert not nothing.succeeded
@@ -164,10 +164,10 @@ def test_equal_axes_give_words_away_and_turned_ones_hide_them_until_pairs_are_kn
 @pytest.mark.parametrize("anchors", [10, 20])
 def test_a_few_known_pairs_are_enough(spaces, anchors):
     """Ten pairs span ten of twenty directions; the words that they bring together span the others."""
-    words, points, there, _ = spaces
-    result = cross_corpus_recovery((words, points), (words, there), anchors=anchors)
+    words, points, turned_points, _ = spaces
+    result = cross_corpus_recovery((words, points), (words, turned_points), anchors=anchors)
     assert result.score.value > 0.95
-    noise = np.random.default_rng(9).normal(size=there.shape)
+    noise = np.random.default_rng(9).normal(size=turned_points.shape)
     nothing = cross_corpus_recovery((words, points), (words, noise), anchors=anchors)
     assert nothing.score.value <= most_by_luck(500 - anchors, 5 / 500)
 
@@ -208,11 +208,14 @@ def test_words_the_attacker_does_not_know_are_not_recovered(spaces):
 
 
 def test_the_order_of_words_and_the_length_of_vectors_do_not_matter(spaces):
-    words, points, there, _ = spaces
+    words, points, turned_points, _ = spaces
     order = np.random.default_rng(8).permutation(500)
-    plain = cross_corpus_recovery((words, points), (words, there), anchors=60, seed=1)
+    plain = cross_corpus_recovery((words, points), (words, turned_points), anchors=60, seed=1)
     other = cross_corpus_recovery(
-        (words, points), ([words[n] for n in order], (there * np.arange(1, 501)[:, None])[order]), anchors=60, seed=1
+        (words, points),
+        ([words[n] for n in order], (turned_points * np.arange(1, 501)[:, None])[order]),
+        anchors=60,
+        seed=1,
     )
     assert other.score == plain.score
 

@@ -82,14 +82,14 @@ def test_fewer_guesses_use_the_surest_scores():
 
 
 @pytest.mark.parametrize(
-    ("score", "what"),
+    ("score", "message"),
     [
         (lambda released: released[:-1], r"expected 50 finite scores, one a canary, got shape \(49,\)"),
         (lambda released: released * np.nan, "finite scores"),
     ],
 )
-def test_scores_of_another_shape_are_refused(score, what):
-    with pytest.raises(ParameterError, match=what):
+def test_scores_of_another_shape_are_refused(score, message):
+    with pytest.raises(ParameterError, match=message):
         canary_loss(lambda included: included.astype(float), score, canaries=50)
 
 

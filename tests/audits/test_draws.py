@@ -32,11 +32,11 @@ def sampler_of(shares):
     return draw
 
 
-def compared(shown, drawn, *, samples=40_000, error=FALSE_ALARM, closely=(), seed=1):
+def compared(reported, sampled, *, samples=40_000, error=FALSE_ALARM, closely=(), seed=1):
     with np.errstate(divide="ignore"):
-        logs = np.log(shown)
-    sampler = drawn if callable(drawn) else sampler_of(drawn)
-    names = [f"input {row}" for row in range(len(shown))]
+        logs = np.log(reported)
+    sampler = sampled if callable(sampled) else sampler_of(sampled)
+    names = [f"input {row}" for row in range(len(reported))]
     bits = RandomBits(seed)
     return compare_draws(logs, sampler, samples=samples, error=error, bits=bits, names=names, closely=closely)
 
@@ -88,7 +88,7 @@ def test_one_input_among_many_is_told_apart():
     other[137] = np.eye(40)[int(visible[137].argmin())]
     result = compared(visible, other)
     assert not result.agree
-    assert result.found.startswith("under 'input 137' one of a group of")
+    assert result.witness.startswith("under 'input 137' one of a group of")
 
 
 def test_a_small_deviation_of_all_inputs_is_told_apart_by_their_sum():
@@ -108,29 +108,29 @@ def test_an_output_of_probability_zero_is_told_apart_from_one_draw_on():
         return draws
 
     result = compared(visible, sampler, samples=100)
-    assert result.found.startswith("under 'input 0' output 2 was drawn, whose probability is 0")
+    assert result.witness.startswith("under 'input 0' output 2 was drawn, whose probability is 0")
     beyond = compared(visible, lambda inputs, _bits: np.full(inputs.size, 3), samples=100)
-    assert "an output that it does not have" in beyond.found
+    assert "an output that it does not have" in beyond.witness
 
 
 def test_calls_that_repeat_themselves_are_told_apart():
     visible = shares_of(20, 100)
     result = compared(visible, lambda inputs, _bits: sampler_of(visible)(inputs, RandomBits(3)))
-    assert "pairs of draws of two calls for the same inputs are equal" in result.found
+    assert "pairs of draws of two calls for the same inputs are equal" in result.witness
 
 
 def test_draws_of_one_call_that_repeat_themselves_are_told_apart():
     visible = np.full((200, 100), 0.01)
 
-    def by_twos(inputs, bits):
+    def paired_draws(inputs, bits):
         """The second and the first occurrence of an input share their draw, and the counts are right."""
         order = np.argsort(inputs, kind="stable")
         draws = np.empty_like(inputs)
         draws[order] = np.repeat(sampler_of(visible)(inputs[order][::2], bits), 2)
         return draws
 
-    result = compared(visible, by_twos, samples=3_200)  # 8 of each input in a call: the counts alone tell nothing
-    assert "pairs of draws of one call for the same input are equal" in result.found
+    result = compared(visible, paired_draws, samples=3_200)  # 8 of each input in a call: the counts alone tell nothing
+    assert "pairs of draws of one call for the same input are equal" in result.witness
 
 
 def test_an_input_that_has_one_output_only_is_no_reason_to_doubt():
@@ -138,15 +138,15 @@ def test_an_input_that_has_one_output_only_is_no_reason_to_doubt():
 
 
 @pytest.mark.parametrize(
-    ("sampler", "what"),
+    ("sampler", "message"),
     [
         (lambda inputs, _bits: inputs[:-1], "expected one each"),
         (lambda inputs, _bits: inputs / 2, "expected one each"),
         (lambda inputs, _bits: 1 // 0, "raised ZeroDivisionError"),
     ],
 )
-def test_a_sampler_that_breaks_its_contract_is_refused(sampler, what):
-    with pytest.raises(ParameterError, match=what):
+def test_a_sampler_that_breaks_its_contract_is_refused(sampler, message):
+    with pytest.raises(ParameterError, match=message):
         compared(np.full((2, 2), 0.5), sampler, samples=100)
 
 
@@ -164,9 +164,9 @@ def test_a_mechanism_that_returns_its_input_is_refuted_whatever_it_shows(small):
         assert verdict.refuted
         assert verdict.error == FALSE_ALARM
         text = verdict.explain()
-        assert text.startswith("REFUTED: the mechanism does not draw from the distribution that it shows")
+        assert text.startswith("REFUTED: the mechanism does not draw from the distribution that it reports")
         assert "where" in verdict.witness
-        assert "nothing is known of what they give away" in " ".join(text.split())
+        assert "unknown, because the draws differ" in " ".join(text.split())
         assert json.loads(verdict.to_json())["draws"]["agree"] is False
 
 

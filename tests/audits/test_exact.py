@@ -64,7 +64,7 @@ def test_randomised_response_has_exactly_its_epsilon_and_no_delta(epsilon):
 
 
 @pytest.mark.parametrize(
-    ("logs", "what"),
+    ("logs", "message"),
     [
         ([[0.0]], "at least two inputs"),
         ([0.0, 0.0], "at least two inputs"),
@@ -72,8 +72,8 @@ def test_randomised_response_has_exactly_its_epsilon_and_no_delta(epsilon):
         ([[0.0, -np.inf], [np.nan, 0.0]], "row 1 .* is no distribution"),
     ],
 )
-def test_what_is_no_table_of_distributions_is_refused(logs, what):
-    with pytest.raises(ParameterError, match=what):
+def test_what_is_no_table_of_distributions_is_refused(logs, message):
+    with pytest.raises(ParameterError, match=message):
         exact_loss(logs, allowed=1.0)
 
 

@@ -1,4 +1,4 @@
-"""One Gaussian release is judged exactly: what its noise keeps is kept, and a little less noise is refuted."""
+"""A Gaussian release is judged exactly: sufficient noise is kept, slightly less noise is refuted."""
 
 import pytest
 
@@ -9,10 +9,16 @@ from dptext.privacy.guarantee import ApproxDP, NoGuarantee
 from known_broken.case import claim
 
 
-def judged(noise=1.0, *, promised=None, own=None, sensitivity=1.0, epsilon=2.0, delta=1e-6):
-    own = own or ApproxDP(epsilon, delta)
+def judged(noise=1.0, *, claimed=None, guarantee=None, sensitivity=1.0, epsilon=2.0, delta=1e-6):
+    guarantee = guarantee or ApproxDP(epsilon, delta)
     sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=1.0) * noise
-    return judge_gaussian(claim(promised or own), sigma=sigma, sensitivity=sensitivity, stated=own, coverage="a pair")
+    return judge_gaussian(
+        claim(claimed or guarantee),
+        sigma=sigma,
+        sensitivity=sensitivity,
+        release_guarantee=guarantee,
+        coverage="a pair",
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (1.0, 1e-6), (8.0, 1e-6), (40.0, 1e-3)])
@@ -31,17 +37,19 @@ def test_a_sum_that_moves_farther_is_refuted():
     assert not judged(2.0, sensitivity=2.0).refuted
 
 
-def test_what_was_promised_before_is_not_this_releases_to_spend():
+def test_earlier_releases_do_not_extend_the_budget_of_this_release():
     whole = ApproxDP(3.0, 2e-6)
-    assert judged(promised=whole).allowed == 2.0
-    assert judged(0.7, promised=whole).refuted  # epsilon 3 would need no more
-    assert judged(promised=ApproxDP(1.0, 1e-6)).refuted  # it promises less than it claims for itself
+    assert judged(claimed=whole).allowed == 2.0
+    assert judged(0.7, claimed=whole).refuted  # epsilon 3 would need no more
+    assert judged(claimed=ApproxDP(1.0, 1e-6)).refuted  # smaller than the release's guarantee
 
 
-def test_what_cannot_be_judged_is_named():
+def test_invalid_claims_are_refused():
     with pytest.raises(ParameterError, match="sigma"):
         judged(0.0)
     with pytest.raises(ParameterError, match="delta"):
-        judge_gaussian(claim(ApproxDP(1.0, 0.0)), sigma=1.0, sensitivity=1.0, stated=ApproxDP(1.0, 0.0), coverage="")
-    with pytest.raises(ParameterError, match="promises nothing"):
-        judged(promised=NoGuarantee("none"))
+        judge_gaussian(
+            claim(ApproxDP(1.0, 0.0)), sigma=1.0, sensitivity=1.0, release_guarantee=ApproxDP(1.0, 0.0), coverage=""
+        )
+    with pytest.raises(ParameterError, match="has no guarantee"):
+        judged(claimed=NoGuarantee("none"))

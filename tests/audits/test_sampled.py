@@ -73,7 +73,7 @@ def test_what_samples_can_show_at_most():
 
 def test_a_claim_that_no_sample_could_refute_is_refused_before_it_runs():
     require_refutable(5.0, 10**5, error=0.05)
-    with pytest.raises(ParameterError, match=r"100,000 samples show a loss of at most 10.21.*claim allows 64"):
+    with pytest.raises(ParameterError, match=r"100,000 samples can show a loss of at most 10.21.*claim allows 64"):
         require_refutable(64.0, 10**5, error=0.05)
 
 

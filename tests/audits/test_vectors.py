@@ -206,13 +206,13 @@ def _less_along(share):
     return noise
 
 
-@pytest.mark.parametrize(("share", "shown"), [(0.0, 5.0), (0.1, 1.2)])
-def test_noise_that_leaves_a_direction_out_is_refuted(share, shown):
+@pytest.mark.parametrize(("share", "least_loss"), [(0.0, 5.0), (0.1, 1.2)])
+def test_noise_that_leaves_a_direction_out_is_refuted(share, least_loss):
     verdict = audit_vectors(
         Additive("unit ball", 8, _less_along(share), 2.0), claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1
     )
     assert verdict.refuted
-    assert verdict.loss > shown
+    assert verdict.loss > least_loss
     assert "Fisher's discriminant" in verdict.witness
     sound = Additive("unit ball", 8, _less_along(1.0), 2.0)
     assert not audit_vectors(sound, claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1).refuted
@@ -231,14 +231,14 @@ def test_noise_that_hangs_on_the_length_is_refuted():
     assert "the zero vector" in verdict.witness
 
 
-@pytest.mark.parametrize("apart", [1, 2048])
-def test_rows_that_share_their_noise_are_told(apart):
+@pytest.mark.parametrize("offset", [1, 2048])
+def test_rows_that_share_their_noise_are_told(offset):
     """Every other row, or every other block, gets the noise of the one before: each output by itself is sound."""
 
     def shared(bits, count, dimension):
         whole = l2_laplace(bits, count, dimension)
         rows = np.arange(count)
-        return whole[np.where(rows // apart % 2 == 1, rows - apart, rows)]
+        return whole[np.where(rows // offset % 2 == 1, rows - offset, rows)]
 
     with pytest.raises(ParameterError, match="share their noise"):
         audit_vectors(Additive("unit ball", 4, shared, 2.0), claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1)
@@ -316,7 +316,7 @@ def test_too_few_samples_say_that_nothing_was_tested():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"claim": claim(NoGuarantee("none"))}, "promises nothing"),
+        ({"claim": claim(NoGuarantee("none"))}, "has no guarantee"),
         ({"claim": 1.0}, "must be a PrivacyStatement"),
         ({"claim": claim(dptext.MetricDP(1.0, "euclidean"))}, "expected a claim for any two vectors"),
         ({"claim": claim(dptext.PureDP(1.0), relation=Relation.ADD_REMOVE)}, "expected a claim for any two vectors"),
@@ -350,7 +350,7 @@ def test_the_judge_takes_what_it_is_given(glove):
     randomizer = PrivUnit(epsilon=2.0)
     with pytest.raises(ParameterError, match="dimension=64"):
         dptext.audit(randomizer)
-    with pytest.raises(ParameterError, match="a channel brings no claim along"):
+    with pytest.raises(ParameterError, match="a channel has no statement"):
         dptext.audit(randomizer.channel(4))
     with pytest.raises(ParameterError, match="leave dimension= out"):
         dptext.audit(randomizer.channel(4), randomizer.statement(4), dimension=4)

@@ -49,7 +49,7 @@ def test_an_honest_release_is_kept(release, run, options):
     out = release(*options)
     code, text, err = run("audit", out)
     assert code == 0, err
-    assert "KEPT: the promise holds" in text
+    assert "KEPT: the guarantee holds" in text
     assert "NO " not in text
     assert max(map(len, text.splitlines())) <= 100
     code, text, _ = run("audit", out, "--json", "-q")
@@ -62,7 +62,7 @@ def test_a_promise_that_the_parameters_do_not_support_is_refuted(release, run):
     code, text, err = run("audit", out)
     assert code == 3
     assert "NO  the guarantee follows from the parameters" in text
-    assert "NOT ABOUT THIS FILE, of which a check failed" in text
+    assert "NOT ABOUT THIS FILE: a check of the file failed" in text
     assert "KEPT" not in text
     assert "refuted" in err
     assert err.count("\n") == 2  # what is being done, and the error

@@ -62,7 +62,7 @@ OPTIONS = {
 def test_an_honest_release_is_kept(release_folder, audited, name):
     code, text, err = audited(release_folder(name, **OPTIONS[name]))
     assert code == 0, err
-    assert "KEPT: the promise holds" in text
+    assert "KEPT: the guarantee holds" in text
     assert "NO " not in text
     assert "every text is made of texts of the bank (32 texts, 0 of them otherwise)" in text
     assert "THE GUARANTEE FOR A DOCUMENT" in text if name == "whole.jsonl" else "THE GUARANTEE FOR A SENTENCE" in text

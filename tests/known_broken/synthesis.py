@@ -143,7 +143,7 @@ def _votes(normalised):
             claim(guarantee, Unit.USER),
             sigma=gaussian_sigma(epsilon=VOTE_EPSILON, delta=VOTE_DELTA, sensitivity=1.0),
             sensitivity=float(np.linalg.norm(moved)),
-            stated=guarantee,
+            release_guarantee=guarantee,
             coverage=f"one client with texts of {LABELS} labels",
         )
 

@@ -87,7 +87,7 @@ def _answer(report, topic):
     return result
 
 
-AGREE = DrawTest(agree=True, draws=1000, inputs=2, error=1e-6, found="")
+AGREE = DrawTest(agree=True, draws=1000, inputs=2, error=1e-6, witness="")
 _VOID = {"meta", "img", "br", "link"}
 
 

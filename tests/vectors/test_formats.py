@@ -132,7 +132,7 @@ def test_a_missing_folder_is_a_storage_error(tmp_path, small, name):
 
 @pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize(
-    ("word", "what"),
+    ("word", "message"),
     [
         ("\ud800", "row 1: the word holds half a surrogate pair, which is no text; leave it out"),
         ("a\nb", "row 1: the word "),
@@ -142,9 +142,9 @@ def test_a_missing_folder_is_a_storage_error(tmp_path, small, name):
         ),
     ],
 )
-def test_a_word_that_a_format_cannot_hold_is_named_by_its_row(tmp_path, name, word, what):
+def test_a_word_that_a_format_cannot_hold_is_named_by_its_row(tmp_path, name, word, message):
     vectors = dptext.WordVectors(["cat", word, "<unk>"], np.ones((3, 2)))
-    if name == "saved" and "folder" in what:
+    if name == "saved" and "folder" in message:
         dptext.save_vectors(vectors, tmp_path / name)
         words = dptext.load_vectors(tmp_path / name).words
         assert words[0] == "cat"
@@ -152,7 +152,7 @@ def test_a_word_that_a_format_cannot_hold_is_named_by_its_row(tmp_path, name, wo
         return
     with pytest.raises(DataError) as error:
         dptext.save_vectors(vectors, tmp_path / name)
-    assert str(error.value).startswith(what)
+    assert str(error.value).startswith(message)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -328,12 +328,12 @@ def test_files_of_gensim_and_files_for_gensim(tmp_path, small, binary):
     models = pytest.importorskip("gensim.models")
     keyed = models.KeyedVectors(vector_size=small.dimension)
     keyed.add_vectors(list(small.words), small.matrix)
-    theirs = tmp_path / ("theirs.bin" if binary else "theirs.txt")
-    keyed.save_word2vec_format(str(theirs), binary=binary)
-    assert dptext.load_vectors(theirs).fingerprint == small.fingerprint
-    ours = tmp_path / ("ours.bin" if binary else "ours.txt")
-    dptext.save_vectors(small, ours)
-    word2vec_format = models.KeyedVectors.load_word2vec_format(str(ours), binary=binary)
+    gensim_file = tmp_path / ("theirs.bin" if binary else "theirs.txt")
+    keyed.save_word2vec_format(str(gensim_file), binary=binary)
+    assert dptext.load_vectors(gensim_file).fingerprint == small.fingerprint
+    saved_file = tmp_path / ("ours.bin" if binary else "ours.txt")
+    dptext.save_vectors(small, saved_file)
+    word2vec_format = models.KeyedVectors.load_word2vec_format(str(saved_file), binary=binary)
     assert tuple(word2vec_format.index_to_key) == small.words
     np.testing.assert_array_equal(word2vec_format.vectors, small.matrix)
 

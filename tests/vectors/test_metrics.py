@@ -266,7 +266,7 @@ def flat(rows, matrix):
 
 
 @pytest.mark.parametrize(
-    ("function", "what"),
+    ("function", "message"),
     [
         (cosine, r"but .* by way of row \d+ \(the triangle inequality\)"),
         (squared, "the triangle inequality"),
@@ -278,8 +278,8 @@ def flat(rows, matrix):
         (flat, r"shape \(301,\): metric\(rows"),
     ],
 )
-def test_a_function_that_is_no_metric_is_refuted_with_the_rows(small, function, what):
-    with pytest.raises(ParameterError, match=what):
+def test_a_function_that_is_no_metric_is_refuted_with_the_rows(small, function, message):
+    with pytest.raises(ParameterError, match=message):
         metric_space(small, function, rate=1.0, threshold=3.0)
 
 
@@ -327,7 +327,7 @@ def test_a_private_word_never_ends_in_an_error():
 def test_a_function_is_always_asked_for_one_row_and_one_block():
     shapes = set()
 
-    def watched(rows, matrix):
+    def recorded_metric(rows, matrix):
         shapes.add((rows.shape, matrix.shape))
         assert rows.dtype == matrix.dtype == np.float64
         return canberra(rows, matrix)
@@ -335,7 +335,7 @@ def test_a_function_is_always_asked_for_one_row_and_one_block():
     vectors = dptext.load_vectors(
         ([f"w{'abcdefghij'[n % 10]}{n}x" for n in range(1_199)], np.random.default_rng(1).normal(size=(1_199, 3)))
     )
-    mechanism = dptext.TEM(vectors, epsilon=2.0, metric=watched)
+    mechanism = dptext.TEM(vectors, epsilon=2.0, metric=recorded_metric)
     mechanism.sample(list(vectors.words[:50]))
     mechanism.probabilities(vectors.words[3])
     assert shapes == {((1, 3), (512, 3)), ((1, 3), (176, 3))}

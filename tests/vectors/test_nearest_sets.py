@@ -54,7 +54,7 @@ def integer_products(matrix, queries):
     return others @ rows.T
 
 
-def of_integers(matrix, queries, count):
+def find_in_integers(matrix, queries, count):
     order = np.argsort(-integer_products(matrix, queries), axis=1, kind="stable")  # the lower row in a tie
     return np.sort(order[:, :count], axis=1)
 
@@ -76,7 +76,7 @@ def test_sets_of_a_small_matrix_are_those_of_integers(make, size):
     sets = NearestSets(matrix)
     for count in sorted({1, min(2, size), max(1, size // 4), max(1, size - 1), size}):
         result = sets.find(queries, count)
-        np.testing.assert_array_equal(result, of_integers(matrix, queries, count))
+        np.testing.assert_array_equal(result, find_in_integers(matrix, queries, count))
         assert result.dtype == np.int64
 
 
@@ -84,13 +84,13 @@ def test_sets_of_a_small_matrix_are_those_of_integers(make, size):
 @pytest.mark.parametrize("count", [1, 34, 1200, 1300, 5000, 19_900, 19_999, 20_000])
 def test_sets_of_a_large_matrix_are_those_of_integers(count):
     matrix, queries = drawn(20_000, 24), drawn(40, 24, seed=5)
-    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), of_integers(matrix, queries, count))
+    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), find_in_integers(matrix, queries, count))
 
 
 @pytest.mark.parametrize("count", [1, 3, 100, 1250, 5000, 19_999])
 def test_of_ties_and_duplicates_the_lower_rows_are_taken(count):
     matrix, queries = coarse(20_000, 3), coarse(40, 3, seed=6)
-    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), of_integers(matrix, queries, count))
+    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), find_in_integers(matrix, queries, count))
 
 
 def test_a_zero_query_and_a_zero_matrix_tie_with_everything():
@@ -104,14 +104,14 @@ def test_a_difference_of_one_unit_decides(count):
     products = integer_products(matrix, queries[:1])
     assert np.diff(np.unique(products)).tolist() == [1] * 8  # units of 2^-30, of numbers near 2^30
     assert products.min() > 0.7 * 2**30
-    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), of_integers(matrix, queries, count))
+    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), find_in_integers(matrix, queries, count))
 
 
 def test_without_its_bound_the_error_of_float32_is_seen():
     matrix, queries = nearly_tied(5000, 384)
     sets = NearestSets(matrix)
     with mock.patch.object(sets, "_errors", lambda queries: np.full(len(queries), 1e-30)):
-        assert (sets.find(queries, 1000) != of_integers(matrix, queries, 1000)).any()
+        assert (sets.find(queries, 1000) != find_in_integers(matrix, queries, 1000)).any()
 
 
 def test_scores_in_any_order_of_adding_are_within_the_bound():
@@ -151,7 +151,7 @@ def test_a_set_does_not_depend_on_blocks_threads_and_thresholds(count, monkeypat
     matrix = np.concatenate([drawn(10_000, 16), nearly_tied(2000, 16)[0]])
     queries = np.concatenate([drawn(30, 16, seed=8), nearly_tied(1, 16)[1]])
     sets = NearestSets(matrix)
-    expected = of_integers(matrix, queries, count)
+    expected = find_in_integers(matrix, queries, count)
     for name, value in (
         ("_TILE_ROWS", 2**11),
         ("_BETWEEN", 2**12),
@@ -171,7 +171,8 @@ def test_a_set_does_not_depend_on_blocks_threads_and_thresholds(count, monkeypat
             np.testing.assert_array_equal(sets.find(queries, count), expected)
     result = {}
     callers = [
-        threading.Thread(target=lambda at=index: result.update({at: sets.find(queries, count)})) for index in range(3)
+        threading.Thread(target=lambda thread=index: result.update({thread: sets.find(queries, count)}))
+        for index in range(3)
     ]
     for caller in callers:
         caller.start()
@@ -188,7 +189,7 @@ def test_thresholds_only_propose(ranks, monkeypatch):
     sets = NearestSets(matrix)
     size = len(sets._sample)
     monkeypatch.setattr(sets, "_ranks_in_sample", lambda count: tuple(min(rank, size) for rank in ranks))
-    np.testing.assert_array_equal(sets.find(queries, 2000), of_integers(matrix, queries, 2000))
+    np.testing.assert_array_equal(sets.find(queries, 2000), find_in_integers(matrix, queries, 2000))
 
 
 @pytest.mark.parametrize("count", [1, 34, 1000, 2000, 10_000])
@@ -203,7 +204,7 @@ def test_where_ties_are_many_all_scores_decide():
     matrix, queries = coarse(40_000, 2), coarse(10, 2, seed=12)
     result, left = decided_by_all_scores(NearestSets(matrix), queries, 100)
     assert left > 5
-    np.testing.assert_array_equal(result, of_integers(matrix, queries, 100))
+    np.testing.assert_array_equal(result, find_in_integers(matrix, queries, 100))
 
 
 # -- memory --------------------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ def test_a_memory_map_is_used_in_place(tmp_path):
     mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
     sets = NearestSets(mapped)
     assert np.shares_memory(sets._matrix, mapped)
-    np.testing.assert_array_equal(sets.find(queries, 40), of_integers(matrix, queries, 40))
+    np.testing.assert_array_equal(sets.find(queries, 40), find_in_integers(matrix, queries, 40))
 
 
 @pytest.mark.slow
@@ -228,13 +229,13 @@ def test_a_million_rows_need_100_mib_beside_matrix_and_result(make, count):
     try:
         sets = NearestSets(matrix)
         sets.find(queries, count)
-        beside = tracemalloc.get_traced_memory()[1] - 8 * count * len(queries)
+        peak = tracemalloc.get_traced_memory()[1] - 8 * count * len(queries)
         tracemalloc.reset_peak()
         sets.profile(queries)
         beside_profile = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert beside < 100 * 2**20
+    assert peak < 100 * 2**20
     assert beside_profile < 200 * 2**20
 
 

@@ -56,7 +56,7 @@ def archive(path):
 
 
 @pytest.mark.parametrize(
-    ("write", "what"),
+    ("write", "message"),
     [
         (
             lambda path: path.write_bytes((793712314).to_bytes(4, "little") + b"\x0c\0\0\0secret"),
@@ -70,6 +70,6 @@ def archive(path):
 )
 @pytest.mark.parametrize("name", ["a.bin"])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_files_of_other_kinds_are_refused_with_what_to_do(refused, tmp_path, name, write, what):
+def test_files_of_other_kinds_are_refused_with_what_to_do(refused, tmp_path, name, write, message):
     write(tmp_path / name)
-    refused(tmp_path / name, f"{name}: expected a file of vectors, got {what}")
+    refused(tmp_path / name, f"{name}: expected a file of vectors, got {message}")

@@ -54,7 +54,7 @@ def test_the_diameter_bound_holds(small):
 
 
 @pytest.mark.parametrize(
-    ("words", "matrix", "what"),
+    ("words", "matrix", "message"),
     [
         (WORDS, MATRIX[:2], "got 3 words and 2 vectors"),
         (WORDS, [[1.0, np.nan], *MATRIX[1:]], "row 0 of the matrix holds NaN"),
@@ -66,8 +66,8 @@ def test_the_diameter_bound_holds(small):
         (["cat", "dog", "cow"], MATRIX, "must hold '<unk>'"),
     ],
 )
-def test_bad_vectors_are_refused_with_the_row(words, matrix, what):
-    with pytest.raises(DataError, match=what):
+def test_bad_vectors_are_refused_with_the_row(words, matrix, message):
+    with pytest.raises(DataError, match=message):
         WordVectors(words, matrix)
 
 

@@ -133,15 +133,15 @@ def test_documents_can_end_with_the_last_word_of_the_budget(faithful):
 
 
 @pytest.mark.parametrize(
-    ("texts", "error", "what"),
+    ("texts", "error", "message"),
     [
         ("one string", ParameterError, "got one string"),
         (["fine", 2.5], DataError, "entry 2 is float"),
         (["fine", b"bytes"], DataError, "entry 2 is bytes"),
     ],
 )
-def test_what_is_no_text_is_named_by_its_place(faithful, texts, error, what):
-    with pytest.raises(error, match=what):
+def test_what_is_no_text_is_named_by_its_place(faithful, texts, error, message):
+    with pytest.raises(error, match=message):
         privatize(texts, faithful)
 
 

@@ -111,7 +111,7 @@ def test_the_statement_prices_it_and_says_what_stays(small):
 
 
 @pytest.mark.parametrize(
-    ("options", "what"),
+    ("options", "message"),
     [
         ({"p": 0}, "p must be a number above 0 and at most 1"),
         ({"p": 1.1}, "p must be a number above 0 and at most 1"),
@@ -120,6 +120,6 @@ def test_the_statement_prices_it_and_says_what_stays(small):
         ({"reach": -1}, "reach must be"),
     ],
 )
-def test_bad_arguments_are_named(small, options, what):
-    with pytest.raises(ParameterError, match=what):
+def test_bad_arguments_are_named(small, options, message):
+    with pytest.raises(ParameterError, match=message):
         SanTextPlus(small, epsilon=EPSILON, **options)

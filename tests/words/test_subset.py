@@ -97,9 +97,9 @@ def test_what_is_kept_is_bounded_and_changes_no_draw(small, monkeypatch):
     monkeypatch.setattr(halves._sets._kept, "_room", 50)
     assert halves.sample(words, seed=4) == sample
     alone = [SubsetSelection(small, epsilon=3.0, size=20).sample([word] * 40, seed=9) for word in small.words[:3]]
-    beside = SubsetSelection(small, epsilon=3.0, size=20)
-    beside.sample(list(small.words), seed=1)
-    assert [beside.sample([word] * 40, seed=9) for word in small.words[:3]] == alone
+    mechanism = SubsetSelection(small, epsilon=3.0, size=20)
+    mechanism.sample(list(small.words), seed=1)
+    assert [mechanism.sample([word] * 40, seed=9) for word in small.words[:3]] == alone
 
 
 def test_the_same_bits_are_drawn_for_any_words(small):

@@ -303,7 +303,7 @@ def test_the_statement_of_a_word(glove, mechanism):
 
 
 @pytest.mark.parametrize(
-    ("options", "what"),
+    ("options", "message"),
     [
         ({"epsilon": math.nan}, "epsilon must be a finite number above 0, got nan"),
         ({"epsilon": 5.0, "beta": 0.0}, "beta must be a number above 0 and below 1"),
@@ -315,8 +315,8 @@ def test_the_statement_of_a_word(glove, mechanism):
         ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 3, "threshold": 1.0}, "not both"),
     ],
 )
-def test_bad_arguments_are_named(small, options, what):
-    with pytest.raises(ParameterError, match=what):
+def test_bad_arguments_are_named(small, options, message):
+    with pytest.raises(ParameterError, match=message):
         TEM(small, **options)
 
 

@@ -1,4 +1,4 @@
-"""Vickrey: the choice is the paper's, sees the noisy vector only, and the published variant promises nothing."""
+"""Vickrey: the choice is the paper's, sees the noisy vector only, and the published variant has no guarantee."""
 
 import math
 
@@ -136,7 +136,7 @@ def test_the_published_variant_says_that_nothing_is_proved(small):
     assert "the proved value" in " ".join(mechanism.statement.explain().split())
     with pytest.raises(RefusedError, match="nothing is proved for Vickrey as published"):
         mechanism.word_guarantee()
-    with pytest.raises(ParameterError, match="promises nothing"):
+    with pytest.raises(ParameterError, match="has no guarantee"):
         dptext.audit(mechanism)
     assert dptext.privatize(["word word"], mechanism).statement.epsilon == math.inf
 
@@ -166,5 +166,5 @@ def test_bad_shares_are_refused(small, t):
 
 def test_the_published_variant_needs_two_other_words():
     vectors = dptext.WordVectors(["ape", "<unk>"], [[1.0], [2.0]])
-    with pytest.raises(ParameterError, match="two words beside the true one"):
+    with pytest.raises(ParameterError, match="two words besides the true one"):
         Vickrey(vectors, epsilon=1.0, unsafe_as_published=True)

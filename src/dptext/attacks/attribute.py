@@ -47,15 +47,15 @@ def attribute_inference(
 
     Each row is judged once, by an attacker who saw no row of the same person. Intervals are over people, with twice the
     variance that independent people would have. Everybody both teaches and is judged: where nothing can be learnt,
-    what two people have in common by chance counts for the one and for the other, and the variance of all folds
+    chance similarities of two people count for both, and the variance of all folds
     together is just twice that of one judgement (simulated: 1.9 times; false alarms 5 to 9 per cent without it).
 
-    All classes weigh the same in training. What is named for the accuracy is the likeliest class, as frequent as it
-    is; for macro-F1 it is the likeliest if all were equally frequent. Where nine of ten people are of one class nobody
-    may be right more often than whoever names it for everybody, and still tell people apart: the area under the curve
-    (AUC) says how often a person of a class looks more like it than one of the others.
+    All classes weigh the same in training. Accuracy predicts the likeliest class under the observed class frequencies,
+    macro-F1 under equal frequencies. If nine of ten people have one class, no attack may beat a constant answer in
+    accuracy and still separate the classes. The area under the curve (AUC) measures this: the probability that a
+    person of a class scores higher for it than a person of another class.
 
-    Baselines. Accuracy: the majority class, of the training rows or of all, whichever is right more often (with few
+    Baselines. Accuracy: the majority class, of the training rows or of all rows, the more accurate one (with few
     people a fold may lack what the others have most of, and the first alone would flatter the attacker). Macro-F1:
     guessing blindly with the frequencies of the k classes, which gives 1 / k for any frequencies: with q_c the share of
     guesses for class c and p_c its frequency, its F1 is 2 p_c q_c / (p_c + q_c) up to chance, and the sum is largest at
@@ -67,12 +67,12 @@ def attribute_inference(
         people: (n,) whose row each is; None: everybody has one.
         attackers: ``"linear"``, ``"mlp"``, ``"boosting"``.
         confidence: of the intervals. On output that says nothing, `AttackScore.succeeded` is a false alarm with a
-            probability of about (1 - confidence) / 2 for each score, 2.5 per cent unless another level is asked for.
+            probability of about (1 - confidence) / 2 for each score, 2.5 per cent by default.
         seed: for repeatable folds and training.
 
     Returns:
-        For each attacker accuracy, macro-F1 and AUC (of more than two classes, each against the rest: the mean, and
-        that of the class that is told apart best, with an interval that allows for the choice).
+        Accuracy, macro-F1 and AUC per attacker. With more than two classes, AUC is each class against the rest: the
+        mean, and the best class with an interval that allows for the choice.
 
     Raises:
         ParameterError: one kind of label only, a kind that fewer people have than there are folds, rows without
@@ -98,8 +98,8 @@ def attribute_inference(
         for name in names:
             model = Learner(name, random_state(bits)).fit(rows[trained], codes[trained])
             answers[name].add(held_out, np.unique(codes[trained]), model, rows[held_out])
-    # the majority of the training rows may not be that of the people judged: a blind guess is at least as good as one
-    # answer for everybody
+    # the majority of the training rows may differ from the majority of the test rows: the baseline is at least as good
+    # as one constant answer
     blind = max(float((majority == codes).mean()), float(np.bincount(codes).max() / codes.size))
     fields: dict[str, float] = {"confidence": confidence, "design_effect": _BOTH_WAYS}
     scores = []
@@ -130,7 +130,7 @@ def attribute_inference(
 
 
 class _Answers:
-    """What an attacker says of all rows, fold by fold."""
+    """Predictions of an attacker for all rows, collected fold by fold."""
 
     def __init__(self, rows: int, kinds: int) -> None:
         self.likeliest = np.empty(rows, dtype=np.int64)
@@ -178,7 +178,7 @@ def _areas(
 def _parts(codes: Ids, kinds: int, owners: Ids, folds: int, seed: int) -> Iterator[tuple[Ids, Ids]]:
     """(rows to train on, rows to judge), no person in both."""
     if kinds < 2:
-        raise ParameterError(f"labels must be of at least two kinds, got {kinds}: there is nothing to tell apart")
+        raise ParameterError(f"labels must be of at least two kinds, got {kinds}")
     folds = check_int("folds", folds, minimum=2)
     people = int(owners.max()) + 1
     rarest = int(np.bincount(np.unique(codes * people + owners) // people, minlength=kinds).min())

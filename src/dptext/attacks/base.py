@@ -23,15 +23,15 @@ from dptext.threads import available_cores
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AttackScore(ReprMixin):
-    """How well an attack did, beside somebody who sees nothing.
+    """Success of an attack, compared with a baseline that does not see the private output.
 
     Higher is always better for the attacker, and worse for the people in the data.
 
     Attributes:
         measure: what the number is ("AUC", "accuracy", "macro-F1", "share of words recovered").
         score: the number with its interval.
-        baseline: what is reached without looking at the private output.
-        baseline_name: how ("chance", "majority class", "most frequent words").
+        baseline: the score without the private output.
+        baseline_name: the method of the baseline ("chance", "majority class", "most frequent words").
         detail: one sentence for the reader of a report; never any text of a user.
     """
 
@@ -68,7 +68,7 @@ class AttackScore(ReprMixin):
         yield "detail", self.detail or None
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the number with its interval beside the baseline, as one more row of the axes.
+        """Draw the score with its interval and the baseline, as one more row of the axes.
 
         Returns the axes of matplotlib: those given, which may show other attacks, or new ones (extra ``report``).
         """
@@ -331,7 +331,7 @@ class _RobustScaling:
         return self
 
     def transform(self, rows: Any) -> Any:
-        with np.errstate(over="ignore"):  # what is too far to be a number is cut off as well
+        with np.errstate(over="ignore"):  # infinite values are clipped, too
             columns = np.clip((rows - self._middle) / self._spread, -_FAR, _FAR)
         return np.hstack([columns, unit_rows(rows)]) if self._directions else columns
 
@@ -394,7 +394,7 @@ def _cores_for(rows: Any) -> Any:
 
 
 def words_alone(bag: list[str]) -> list[str]:
-    """An analyzer for scikit-learn that takes a bag of words as it is."""
+    """Return the bag unchanged: an analyzer for scikit-learn."""
     return bag
 
 

@@ -158,7 +158,7 @@ class _Dense(Similarity):
         if similarity == "euclidean":
             centre = np.median(first, axis=0)  # distances stay, squares are smaller, and no huge row moves it
             first, second = first - centre, second - centre
-        # candidates on one scale, and each private row on its own, which leaves its order as it is: on one scale for
+        # candidates on one scale, and each private row on its own, which keeps its order: on one scale for
         # both, a single huge row would push all others below the least float
         scale = max(float(np.abs(first).max()), np.finfo(np.float64).tiny)
         second = second / scale
@@ -395,8 +395,8 @@ def author_reidentification(
         seed: of ties and training.
 
     Returns:
-        How often the author is among the first k, for each k below their number, against somebody who always names
-        those with the most known rows.
+        The share of rows whose author is among the first k, for each k below the number of authors. The baseline always
+        names the authors with the most known rows.
 
     Raises:
         ParameterError: fewer than two authors, a private row of somebody unknown, NaN; the argument is named.
@@ -411,7 +411,7 @@ def author_reidentification(
     names = list(known_authors)
     codes, people = as_codes("known_authors", names, left.shape[0])
     if people < 2:
-        raise ParameterError(f"known_authors must be at least two people, got {people}: there is nobody to mix up")
+        raise ParameterError(f"known_authors must be at least two people, got {people}")
     true = _codes_of(private_authors, dict(zip(names, codes.tolist(), strict=True)), right.shape[0])
     bits = RandomBits(seed)
     pairs = _centroids(left, codes, people, right) if attacker == "centroid" else _linear(left, codes, right, bits)
@@ -437,8 +437,7 @@ def _codes_of(authors: Iterable[Hashable], codes: dict[Hashable, int], rows: int
     unknown = next((row for row, name in enumerate(names) if not isinstance(name, Hashable) or name not in codes), None)
     if unknown is not None:
         raise ParameterError(
-            f"private_authors: row {unknown} is of somebody without a known row; the attack is on a closed world: "
-            "leave such rows out"
+            f"private_authors: row {unknown} has an author without a known row; leave such rows out (closed world)"
         )
     result = np.array([codes[name] for name in names], dtype=np.int64)
     if len(np.unique(result)) < 2:

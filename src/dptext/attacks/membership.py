@@ -61,7 +61,7 @@ def sum_membership(
 
     Args:
         released: the noisy sum, of any shape.
-        targets: one array of that shape for each person who is asked about: what they would have added.
+        targets: one array of that shape per queried person: their contribution to the sum.
         members: (n,) who is in the sum: the truth that the attack is measured against.
         guess: what the attacker takes the rest of the sum for, the same for all people who are asked about; None: 0.
         attack: its name in the result.
@@ -126,7 +126,7 @@ class ChannelRows:
         values = np.asarray(self._rows(ids), dtype=np.float64)
         if values.ndim != 2 or len(values) != len(ids):
             raise ParameterError(f"channel must give {len(ids):,} rows for as many inputs, got shape {values.shape}")
-        with np.errstate(over="ignore"):  # what is infinite is no distribution, and refused
+        with np.errstate(over="ignore"):  # infinite values are refused below
             rows = np.exp(values) if self._log else values
         # NaN fails both comparisons
         if not ((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) <= _OFF).all()):
@@ -257,10 +257,10 @@ class Membership:
 def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: str = "score") -> Membership:
     """The measures of any attack that gives each text a score: higher means rather a member.
 
-    Its accuracy is that of the best threshold, chosen on one half of the texts and applied to the other, both ways.
+    The accuracy uses the best threshold, chosen on one half of the texts and applied to the other, both ways.
 
     Raises:
-        ParameterError: a score that is no number; no members, or nobody else.
+        ParameterError: a score that is no number; no members, or no non-members.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
@@ -374,7 +374,7 @@ def shadow_membership(
         hidden, epochs, seed: of the attack model.
 
     Raises:
-        ParameterError: an argument of another shape, without numbers, with no members or nobody else; it is named.
+        ParameterError: an argument of another shape, without numbers, without members or without non-members.
         MissingExtraError: scikit-learn is not installed.
     """
     known = _log_probabilities("shadow_outputs", shadow_outputs, logits)
@@ -436,7 +436,7 @@ def likelihood_ratio_membership(
     shadows on a side one variance serves all texts.
 
     Args:
-        shadow_outputs: (shadows, n, classes) what each shadow says about each of the n texts.
+        shadow_outputs: (shadows, n, classes) the outputs of each shadow for the n texts.
         shadow_members: (shadows, n) which texts each shadow was trained on (see `random_halves`).
         outputs: (n, classes) what the target says about them.
         labels: (n,) true classes 0 .. classes - 1.

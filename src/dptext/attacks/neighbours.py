@@ -1,4 +1,4 @@
-"""Neighbours of a name: what shared word vectors tell of the words that stood beside it."""
+"""Nearest-neighbour attack on shared word vectors: words that occurred next to a name."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ def nearest_secrets(
     seed: int | None = None,
     attack: str = "neighbours",
 ) -> list[AttackScore]:
-    """How often the nearest secret is that of the name, and how often it is among its nearest words.
+    """Return how often the nearest secret is the name's, and how often it is among the name's nearest words.
 
     Pairs of which a word has no vector are left out; ``detail`` says how many there are. Of fewer than four pairs of
     four different secrets no attack can be seen to succeed: `nearest_secrets_known` is the control that shows it.
 
     Args:
         vectors, names, secrets, kinds, left_out, seed: as in `secret_ranks`.
-        public: (V, d') vectors of the same words that were not learned from these texts: what an attacker knew before.
+        public: (V, d') vectors of the same words that were not learned from these texts (prior knowledge).
         top: how many of the nearest words the attacker may name.
         confidence: of the intervals, over pairs. On vectors that say nothing `AttackScore.succeeded` is a false alarm
             with a probability of at most about (1 - confidence) / 2 for each score.

@@ -47,10 +47,10 @@ Space: TypeAlias = tuple[Sequence[str], npt.ArrayLike]
 
 
 def expected_recovery(channel: Channel, prior: npt.ArrayLike, *, log: bool = False) -> AttackScore:
-    """The best attacker's success on words that occur as often as the prior says: exactly, without a draw.
+    """Return the exact success of the best attacker on words drawn from the prior.
 
-    It is an average over words; some are recovered far more often. And it is no promise: one who knows more of the text
-    than how frequent words are (its context) does better.
+    It is an average over words; some are recovered far more often. And it is no bound: an attacker who knows more
+    than word frequencies (the context) does better.
 
     Args:
         channel: (inputs, outputs) P(output | input), what the mechanism really draws from; or a function from
@@ -212,7 +212,7 @@ def cross_corpus_recovery(
             that both models have, such as "the" and "of". From them, and from words that are then each other's nearest,
             the rotation between the spaces is learnt; they are left out of the score. 0: the spaces are compared as
             they are.
-        confidence: of the interval (words taken as independent, which those of one model are not quite).
+        confidence: of the interval (words taken as independent, an approximation).
         seed: of ties.
 
     Raises:
@@ -326,7 +326,7 @@ def bag_inversion(
             attacker knows both.
         public_bags: n texts or bags of words; or (n, words) counts, dense or sparse.
         vectors: (m, d) the private vectors.
-        bags: what is behind them, of the same kind; words that no public bag holds cannot be named. Empty bags are
+        bags: the bags of words behind the vectors; words that no public bag holds cannot be named. Empty bags are
             left out.
         decoder: ``"ridge"`` (a linear map to the chance of each word; its penalty chosen on a fifth of the public
             pairs) or ``"logistic"`` (a logistic regression for every word).

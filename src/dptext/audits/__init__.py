@@ -1,4 +1,4 @@
-"""Try to break a promise: exact losses, sampled lower bounds, canaries, and the verdict against a statement."""
+"""Audits of guarantees: exact losses, sampled lower bounds, canaries, and verdicts."""
 
 from dptext.audits.goodness import distance_from
 from dptext.audits.losses import (

@@ -40,13 +40,13 @@ _TOGETHER = 16  # groups of all others, by their chances
 
 @dataclass(frozen=True)
 class DrawTest:
-    """Draws beside the distribution that a mechanism shows."""
+    """Comparison of draws with a distribution or with stated noise."""
 
     agree: bool
     draws: int
     inputs: int
     error: float
-    found: str
+    witness: str
 
 
 def compare_draws(
@@ -60,7 +60,7 @@ def compare_draws(
     outputs: Sequence[str] | None = None,
     closely: Sequence[int] = (),
 ) -> DrawTest:
-    """Draw for every input, and compare the draws with the shown distribution."""
+    """Draw for every input, and compare the draws with the reported distribution."""
     inputs = _inputs(len(log_probabilities), samples // 2, closely, bits)
     once, repeated = (_drawn(sampler, inputs, bits) for _ in range(2))
     every, draws = np.concatenate([inputs, inputs]), np.concatenate([once, repeated])
@@ -70,7 +70,7 @@ def compare_draws(
         rows = _compared(log_probabilities, every, draws)
         share = math.log(error / _TESTS)
         result = _off(rows, share, called) or _leaning(rows, share) or _repeated(rows, inputs, once, repeated, share)
-    return DrawTest(agree=not result, draws=draws.size, inputs=len(log_probabilities), error=error, found=result)
+    return DrawTest(agree=not result, draws=draws.size, inputs=len(log_probabilities), error=error, witness=result)
 
 
 def compare_releases(
@@ -87,7 +87,7 @@ def compare_releases(
         by_chance = sum(math.sqrt(-log_share / (2 * n)) for n in (values.size, _REFERENCE * values.size))
         if abs(share - mean) > by_chance and not witness:
             witness = f"{name}: {share:.1%} in {values.size:,} cases, where {mean:.1%} are expected"
-    return DrawTest(agree=not witness, draws=len(documents), inputs=len(parts), error=error, found=witness)
+    return DrawTest(agree=not witness, draws=len(documents), inputs=len(parts), error=error, witness=witness)
 
 
 def _repeats(private: Sequence[str]) -> dict[str, Floats]:
@@ -147,7 +147,7 @@ def _impossible(logs: Floats, inputs: Rows, sample: Rows, called: _Names) -> str
 
 @dataclass(frozen=True)
 class _Compared:
-    """The draws of one input beside its chances: G and K of the module's docstring, and what contributes most."""
+    """Draws of one input compared with its probabilities: statistics G and K, and the worst group of outputs."""
 
     row: int
     draws: int
@@ -462,7 +462,7 @@ _NOISES: dict[str, Callable[[Constants], Noise]] = {
     "Piecewise": _window,
     "Hybrid": _window,
 }
-"""By the names that statements use, from their parameters; a loss that is a number is that of any two vectors."""
+"""By the names that statements use, from their parameters; a loss that is a number holds for any two vectors."""
 
 
 def compare_vectors(
@@ -488,8 +488,8 @@ def compare_vectors(
         by_chance = sum(math.sqrt(-log_share / (2 * value.size)) for value in (values, reference))
         if distance > by_chance:
             witness = f"{name}, {values.size:,} draws: off by {distance:.2f}, where chance explains {by_chance:.2f}"
-            return DrawTest(agree=False, draws=rows, inputs=rows, error=error, found=witness)
-    return DrawTest(agree=True, draws=rows, inputs=rows, error=error, found="")
+            return DrawTest(agree=False, draws=rows, inputs=rows, error=error, witness=witness)
+    return DrawTest(agree=True, draws=rows, inputs=rows, error=error, witness="")
 
 
 def _share_up_to(ordered: Floats, numbers: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Sampled lower bounds on the loss of a pair of inputs: what an attacker provably learns from the output.
+"""Privacy loss of pairs of inputs: sampled lower bounds, exact losses and canaries.
 
 Derivation: docs/understand/audits.md#audits-sampled
 Derivation: docs/understand/audits.md#audits-canaries
@@ -32,9 +32,9 @@ class LossBound:
 
     Attributes:
         loss: the bound; it holds with probability at least 1 - error.
-        strongest: what the same number of samples could have shown at most.
-        event: the event that shows it, in words.
-        p_low, q_high: the bounds on its probability under the one and the other input.
+        strongest: the largest loss that this number of samples could have shown.
+        event: description of the event with this loss.
+        p_low, q_high: the bounds on its probability under the first and the second input.
     """
 
     loss: float
@@ -56,13 +56,13 @@ def clopper_pearson(
 
 
 def strongest_bound(samples: int, *, error: float, delta: float = 0.0) -> float:
-    """The largest loss that ``samples`` held-out samples an input can show: all of one side, none of the other."""
+    """Return the largest loss that this many held-out samples per input can show."""
     low, high = clopper_pearson([samples, 0], samples, error / 2)
     return _log_ratio(float(low[0]), float(high[1]), delta)
 
 
 def samples_needed(loss: float, *, error: float, delta: float = 0.0) -> int:
-    """How many held-out samples an input can show a given loss at all."""
+    """Return the number of held-out samples per input from which a sample can show this loss."""
     count = 16
     while strongest_bound(count, error=error, delta=delta) <= loss:
         count *= 2
@@ -74,7 +74,7 @@ def samples_needed(loss: float, *, error: float, delta: float = 0.0) -> int:
 def loss_bound(
     first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], *, error: float, delta: float = 0.0
 ) -> LossBound:
-    """A lower bound on the loss of a pair, from scores of independent outputs of its two inputs.
+    """Return a lower bound on the loss of a pair, from scores of independent outputs of its two inputs.
 
     Args:
         first: (n,) scores of outputs of the first input; higher means likelier under the first.
@@ -178,7 +178,7 @@ def _expected_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np
 
 
 def _middle_of_gap(threshold: float, *ordered: npt.NDArray[np.float64]) -> float:
-    """The same event on these samples, its threshold as far from all of them as can be: new samples fall beside."""
+    """The same event on these samples, its threshold as far from all of them as can be: new samples rarely equal it."""
     places = [int(np.searchsorted(entry, threshold)) for entry in ordered]
     below = max(
         (float(entry[position - 1]) for entry, position in zip(ordered, places, strict=True) if position > 0),
@@ -231,7 +231,7 @@ class _CheckedDraw:
 
 
 def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
-    """The log-odds that a trained classifier gives for "first": logistic or boosted, whichever separates better."""
+    """The log-odds that a trained classifier gives for "first": logistic or boosted, the better of the two."""
     if first.ndim == 1 and first.dtype.kind in "iu":
         return _histogram_score(first, second)
     half = len(first) // 2
@@ -276,14 +276,14 @@ _INFINITE = 1e299
 
 @dataclass(frozen=True)
 class ExactLoss:
-    """The pair that exceeds its allowance most, or keeps it least.
+    """The pair whose loss exceeds its allowance most, or comes closest to it.
 
     Attributes:
         loss: its exact loss in nats.
-        allowed: what it may lose.
+        allowed: the allowed loss of this pair.
         first, second: the inputs (rows); the output is likelier under the first.
         output: the output that attains the loss.
-        pairs: how many pairs were looked at.
+        pairs: the number of audited pairs.
         largest: the largest loss of any pair, allowed or not.
         ratio: the largest loss relative to its allowance (at most 1 where the claim holds).
     """
@@ -436,11 +436,11 @@ def _checked(log_probabilities: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class CanaryBound:
-    """What one training run gave away.
+    """A lower bound on epsilon from one training run.
 
     Attributes:
         loss: a lower bound on epsilon that holds with probability at least 1 - error.
-        strongest: what as many guesses could have shown at most (all correct).
+        strongest: the bound if all guesses had been correct.
         correct, guesses, canaries: the counts behind it.
     """
 
@@ -493,12 +493,12 @@ def canary_loss(
     """Train once with a random half of the canaries and bound epsilon (add/remove of a canary) from below.
 
     Args:
-        train: (m,) booleans, True where the canary is in the training data -> what was released.
-        score: what was released -> (m,) scores; higher means likelier to have been in.
+        train: (m,) booleans, True if the canary is in the training data -> the release.
+        score: the release -> (m,) scores; higher means that the canary is likelier in the training data.
         canaries, guesses: m, and r, which is fixed before the run; default: all.
         delta: of the claim.
         error: the probability with which the bound may be wrong.
-        seed: for the coins; None for fresh randomness.
+        seed: seed of the random half; None for fresh randomness.
 
     Raises:
         ParameterError: scores of another shape or not finite; counts out of range.

@@ -1,5 +1,5 @@
-"""Sampled audits of what makes private vectors of vectors: a pair of inputs as far apart as can be, and the score that
-tells their outputs apart best."""
+"""Sampled audits of randomizers of vectors: a most distant pair of inputs, and the score that separates its outputs
+best."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VectorScore: TypeAlias = Callable[[Floats], Floats] | Literal["learnt"]
 
 _NUMBERS_AT_ONCE = 1 << 22
 _FIRST = 64
-_LOOKED_AT = 20_000  # outputs of each vector, on which a pair and a score are chosen
+_CHOICE_SAMPLES = 20_000  # outputs of each vector, on which a pair and a score are chosen
 _WIDEST = 1024  # outputs of which a covariance is estimated
 _REPEATED = 40  # outputs that come again in their own call alone: by chance with probability 2^-40
 
@@ -58,17 +58,17 @@ def audit_vectors(
     error: float = 1e-6,
     seed: int | None = None,
 ) -> Verdict:
-    """Try to refute what a randomizer promises for two vectors, by samples.
+    """Try to refute the guarantee of a randomizer for two vectors, by samples.
 
     Args:
         mechanism: a channel (``domain``, ``dimension``, ``sample``), or a function that draws, with a ``pair``.
         claim: a statement under substitution; the loss is tested at its delta.
-        pair: two (d,) vectors; None: those of `extreme_pairs`, of which the more telling one is kept.
-        score: what ranks the outputs; None: the most telling of those above; ``"learnt"``: a classifier's (and where
-            outputs are of another width than inputs).
-        samples: outputs of each vector that test the bound; as many more choose the event. They are drawn a few
-            million numbers at a time.
-        error: how often the audit may refute a true claim.
+        pair: two (d,) vectors; None: the pair of `extreme_pairs` with the larger sampled loss.
+        score: ranks the outputs; None: the built-in score with the largest sampled loss; ``"learnt"``: a classifier
+            (the default if outputs and inputs differ in width).
+        samples: outputs of each vector that test the bound; as many more choose the event. They are drawn in blocks
+            of a few million numbers.
+        error: the probability of refuting a true claim.
         seed: None for fresh randomness.
 
     Raises:
@@ -79,8 +79,8 @@ def audit_vectors(
     guarantee = check_claim(claim).guarantee
     if claim.relation is not Relation.SUBSTITUTION or isinstance(guarantee, MetricDP):
         raise ParameterError(
-            "expected a claim for any two vectors (substitution, no metric), got another: what two vectors may lose "
-            "would not follow from it"
+            "expected a claim for any two vectors (substitution, no metric): the allowed loss of two vectors does "
+            "not follow from this one"
         )
     draw: Draw = mechanism.sample if hasattr(mechanism, "sample") else mechanism
     if pair is not None:
@@ -96,13 +96,13 @@ def audit_vectors(
     size = next(iter(pairs.values()))[0].size
     comparable = _width(draw, pairs, bits) == size
     delta = delta_of(claim)
-    few = min(samples, _LOOKED_AT)
+    few = min(samples, _CHOICE_SAMPLES)
     if score == "learnt" or (score is None and not comparable):
         (name, *_), used = pairs, "a learnt score"
         ranking = _ranking_of(learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name])))
     else:
         fields = None if score is None else {"the given score": _ranking_of(score)}
-        name, used, ranking = _most_telling(draw, pairs, fields, few, error_of_bound, delta, bits)
+        name, used, ranking = _best_pair_and_ranking(draw, pairs, fields, few, error_of_bound, delta, bits)
     pair = pairs[name]
     # draws that nothing was chosen on
     scores = [_outputs(draw, vector, 2 * samples, bits, lambda outputs: ranking(outputs, *pair)) for vector in pair]
@@ -132,7 +132,7 @@ def audit_vectors(
 
 
 def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats]]:
-    """Vectors of a domain that are as far apart as two can be, with their names."""
+    """Return the most distant pairs of vectors of a domain, by name."""
     axes = np.eye(2, dimension)
     if domain == "one-hot" and dimension > 1:
         return {"the first category against the second": (axes[0], axes[1])}
@@ -204,24 +204,24 @@ def _discriminant(draw: Draw, pair: tuple[Floats, Floats], count: int, bits: Ran
     return lambda outputs, _first, _second: outputs @ direction
 
 
-def _most_telling(
+def _best_pair_and_ranking(
     draw: Draw,
     pairs: dict[str, tuple[Floats, Floats]],
-    given: dict[str, Ranking] | None,
+    scores: dict[str, Ranking] | None,
     count: int,
     error: float,
     delta: float,
     bits: RandomBits,
 ) -> tuple[str, str, Ranking]:
-    """The names of the pair and of the ranking that show most on these outputs, and the ranking."""
+    """Return the names of the pair and the ranking with the largest loss on these outputs, and the ranking."""
     result = []
     for name, pair in pairs.items():
-        rankings = _RANKINGS if given is None else given
-        if given is None and pair[0].size <= _WIDEST:
+        rankings = _RANKINGS if scores is None else scores
+        if scores is None and pair[0].size <= _WIDEST:
             rankings = {**rankings, "Fisher's discriminant": _discriminant(draw, pair, count, bits)}
         ranked = [_outputs(draw, vector, count, bits, partial(_all, rankings, pair)) for vector in pair]
         for place, (used, ranking) in enumerate(rankings.items()):
-            first, second = (scores[:, place] for scores in ranked)
+            first, second = (values[:, place] for values in ranked)
             result.append((loss_bound(first, second, error=error, delta=delta).loss, name, used, ranking))
     return max(result, key=lambda entry: entry[0])[1:]
 
@@ -233,7 +233,7 @@ def _all(rankings: dict[str, Ranking], pair: tuple[Floats, Floats], outputs: Flo
 def _outputs(
     draw: Draw, vector: Floats, count: int, bits: RandomBits, score: Callable[[Floats], Floats] | None = None
 ) -> Floats:
-    """Outputs of one vector, or their scores: drawn in blocks, so that no more than scores has to be held."""
+    """Draw outputs of one vector in blocks; return them, or only their scores."""
     results = [
         outputs if score is None else np.asarray(score(outputs), dtype=np.float64)
         for outputs in _blocks(draw, vector, count, bits)
@@ -242,7 +242,7 @@ def _outputs(
 
 
 def _blocks(draw: Draw, vector: Floats, count: int, bits: RandomBits) -> Iterator[Floats]:
-    """Outputs of one vector, those of one call at a time."""
+    """Yield outputs of one vector, one call at a time."""
     step = _rows_a_call(vector.size, count)
     for start in range(0, count, step):
         values = np.repeat(vector[None, :], min(step, count - start), axis=0)
@@ -250,19 +250,19 @@ def _blocks(draw: Draw, vector: Floats, count: int, bits: RandomBits) -> Iterato
 
 
 def _rows_a_call(size: int, count: int) -> int:
-    """How many outputs are drawn at once: no more than memory holds, and in two calls at least."""
+    """Return the number of outputs per call: limited by memory, and small enough for two calls."""
     return max(1, min(_NUMBERS_AT_ONCE // size, -(-count // 2)))
 
 
 def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
-    """Independent outputs of one vector that are equal lie in one call or in two, as it happens."""
+    """Raise if equal outputs always come from the same call: independent ones are spread over both."""
     order = np.argsort(scores, kind="stable")
     equal = np.diff(scores[order]) == 0
     same_call = np.diff(order // rows_a_call) == 0
     if int(equal.sum()) >= _REPEATED and bool(same_call[equal].all()):
         raise ParameterError(
             f"{int(equal.sum()):,} of {len(scores):,} outputs came again, each within one call of the mechanism: rows "
-            "share their noise, and the difference of two outputs is then that of the two vectors"
+            "share their noise, so the difference of two outputs reveals the difference of their vectors"
         )
 
 

@@ -1,4 +1,4 @@
-"""What an audit found, against what was claimed: from a measured loss to a verdict. Nothing here knows a mechanism."""
+"""Verdicts of audits: a measured privacy loss compared with a claimed guarantee."""
 
 from __future__ import annotations
 
@@ -33,24 +33,25 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, UNCOMPARED
 from dptext.validation import check_float
 
-_WIDTH = 79
-_HANG = " " * 15
 Floats: TypeAlias = npt.NDArray[np.float64]
+
+_WIDTH = 79
+_LABEL = 14
 _ZCDP_DELTA = 1e-6
-_OF_ANOTHER = "NOT ABOUT THIS FILE, of which a check failed: what follows is about its mechanism alone."
+_ROUNDING = 1e-6  # relative: versions of the accounting library round differently
+_OTHER_FILE = "NOT ABOUT THIS FILE: a check of the file failed, so the following is about its mechanism only."
 
 
 class Outcome(StrEnum):
-    """The three ways an audit can end."""
+    """Possible results of an audit."""
 
     REFUTED = "refuted"
-    """A pair of inputs loses more than was claimed, or the mechanism draws from another distribution than it shows;
-    the witness says which."""
+    """The guarantee does not hold for the witness, or the mechanism does not draw from the distribution it reports."""
     CONSISTENT = "consistent"
-    """No violation was found in samples. That is no proof: read how much this sample could have shown."""
+    """Samples showed no violation. This is evidence, not a proof: see ``strongest``."""
     EXACT = "exact"
-    """The loss of every pair that was looked at was computed from the distribution that the mechanism shows, and keeps
-    the claim; ``draws`` says whether draws were compared with it."""
+    """The exact losses of all audited pairs keep the guarantee. They were computed from the reported distribution;
+    ``draws`` tells if draws were compared with it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -59,20 +60,18 @@ class Verdict(ReprMixin):
 
     Attributes:
         outcome: refuted, consistent or exact.
-        claim: the guarantee that was put to the test.
-        method: how, in a few words.
-        loss: the loss that was shown for the witness: exact, or a lower bound that holds with probability
-            1 - error. Higher is worse for the claim. 0 where draws refute the distribution that was shown: nothing is
-            known of the loss then.
-        allowed: what the claim allows for that pair, slack included.
-        delta: the delta at which the loss is meant.
-        error: the probability with which this audit refutes a claim that is true (0 for a loss that was computed).
-        strongest: the largest loss that this audit could have shown. Where draws were compared with the noise that
-            the statement names, the loss that this noise shows with the same score.
-        witness: the pair of inputs and the output (or event) that attain the loss, in public terms.
-        coverage: what was looked at, in words.
-        draws: how draws compare with the distribution that the mechanism shows or its statement names; None: none
-            were compared.
+        claim: the audited guarantee.
+        method: the method of the audit.
+        loss: the loss of the witness: exact, or a lower bound that holds with probability 1 - error. Higher is worse
+            for the claim. 0 if the draws refute the reported distribution: the loss is unknown then.
+        allowed: the largest loss that the claim allows for the witness, including slack.
+        delta: the delta of the loss.
+        error: the probability of refuting a true claim (0 for an exact loss).
+        strongest: the largest loss that this audit could have shown. If draws were compared with the noise that the
+            statement names, the loss that this noise shows with the same score.
+        witness: the pair of inputs and the output (or event) with this loss.
+        coverage: the audited inputs.
+        draws: the comparison of draws with the reported distribution or the stated noise; None: no comparison.
     """
 
     outcome: Outcome
@@ -89,74 +88,72 @@ class Verdict(ReprMixin):
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is false."""
+        """True if the claim is false."""
         return self.outcome is Outcome.REFUTED
 
     @property
     def refutable(self) -> bool:
-        """Whether this audit could have refuted the claim: by its draws, or by the loss that it could have shown."""
+        """True if this audit could have refuted the claim."""
         return self.draws is not None or self.strongest > self.allowed
 
-    def explain(self, *, of_another: bool = False) -> str:
-        """The verdict for a reader who does not know the method.
+    def explain(self, *, other_file: bool = False) -> str:
+        """Return the verdict in words.
 
         Args:
-            of_another: whether a check of the file failed that it was meant for: it then says nothing of the file.
+            other_file: True if a check of the file failed, so that the verdict is about the mechanism only.
         """
-        lines = (textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=_HANG) for line in self._reasons())
-        headline = textwrap.fill(_OF_ANOTHER if of_another else self._headline(), _WIDTH, subsequent_indent="  ")
-        return "\n".join([headline, *lines])
+        lines = [textwrap.fill(_OTHER_FILE if other_file else self._headline(), _WIDTH, subsequent_indent="  ")]
+        for label, text in self._details():
+            first = f"  {label + ':':<{_LABEL}}"
+            lines.append(textwrap.fill(first + text, _WIDTH, subsequent_indent=" " * len(first)))
+        return "\n".join(lines)
 
     def _headline(self) -> str:
         match self.outcome:
-            case Outcome.REFUTED if self._draws_otherwise:
-                return "REFUTED: the mechanism does not draw from the distribution that it shows."
+            case Outcome.REFUTED if self._draws_differ:
+                return "REFUTED: the mechanism does not draw from the distribution that it reports."
             case Outcome.REFUTED:
-                return "REFUTED: the promise is broken."
+                return "REFUTED: the guarantee does not hold."
             case Outcome.EXACT if self.draws is None:
                 return f"CONSISTENT: {UNCOMPARED}"
             case Outcome.EXACT:
-                return "KEPT: the promise holds for everything that was looked at, by exact computation."
+                return "KEPT: the guarantee holds for all audited inputs, by exact computation."
             case Outcome.CONSISTENT if self.refutable:
                 return "NOT REFUTED: no violation was found. This is evidence, not a proof."
             case _:
-                return "NOT TESTED: this many samples could not have refuted the promise, true or not."
+                return "NOT TESTED: the sample is too small to refute the guarantee, true or not."
 
     @property
-    def _draws_otherwise(self) -> bool:
+    def _draws_differ(self) -> bool:
         return self.draws is not None and not self.draws.agree
 
-    def _reasons(self) -> list[str]:
-        lines = [f"The promise: {self.claim}.", f"Looked at:   {self.coverage}.", f"Worst found: {self.witness}."]
-        visible, allowed = _nats(self.loss), _nats(self.allowed)
-        if self.outcome is Outcome.EXACT:
-            lines.append(f"There:       the output gives away {visible} nats; the promise allows {allowed}.")
-        elif self._draws_otherwise:
-            lines.append(
-                "There:       draws are not from the distribution that is shown (wrong with probability at most "
-                f"{self.error:.1g}), so nothing is known of what they give away; the promise allows {allowed}."
-            )
-        elif self.refuted and self.error == 0.0:
-            lines.append(f"There:       the output gives away {visible} nats, and the promise allows only {allowed}.")
-        elif self.refuted:
-            lines.append(
-                f"There:       the output gives away at least {visible} nats (wrong with probability at most "
-                f"{self.error:.1g}), and the promise allows only {allowed}."
-            )
+    def _details(self) -> list[tuple[str, str]]:
+        loss, limit = _format_loss(self.loss), f"(allowed: {_format_loss(self.allowed)})"
+        if self._draws_differ:
+            measured = f"unknown, because the draws differ {limit}."
+        elif self.outcome is Outcome.EXACT or (self.refuted and self.error == 0.0):
+            measured = f"{loss} {limit}."
         else:
-            text = f"This sample could have shown {_nats(self.strongest)} at most."
+            measured = f"at least {loss} {limit}."
+            strongest = _format_loss(self.strongest)
             if self.draws is not None:
-                text = f"Exactly the stated noise shows {_nats(self.strongest)} with this score and sample."
-            lines.append(
-                f"There:       at least {visible} nats were shown to leak; the promise allows {allowed}. {text}"
-            )
-        lines.append(f"Method:      {self.method}.")
-        return lines
+                measured += f" The stated noise shows {strongest} with this score and sample."
+            elif not self.refuted:
+                measured += f" This sample can show at most {strongest}."
+        if self.refuted and self.error > 0.0:
+            measured += f" Wrong with probability at most {self.error:.1g}."
+        return [
+            ("Guarantee", f"{self.claim}."),
+            ("Audited", f"{self.coverage}."),
+            ("Worst case", f"{self.witness}."),
+            ("Loss (nats)", measured),
+            ("Method", f"{self.method}."),
+        ]
 
     def to_json(self) -> str:
-        """The verdict as JSON; infinities as the string "infinity"."""
+        """Return the verdict as JSON; infinities are strings."""
         data = {**asdict(self), "claim": guarantee_to_dict(self.claim), "refutable": self.refutable}
-        return json.dumps({key: _plain(value) for key, value in data.items()}, indent=2)
+        return json.dumps({key: _json_value(value) for key, value in data.items()}, indent=2)
 
     def _repr_fields(self) -> Fields:
         yield "outcome", str(self.outcome)
@@ -166,16 +163,14 @@ class Verdict(ReprMixin):
 
     def _html_fields(self) -> Fields:
         yield "verdict", self._headline()
-        for entry in self._reasons():
-            name, _, reason = entry.partition(":")
-            yield name.lower(), reason.strip()
+        yield from ((label.lower(), text) for label, text in self._details())
 
     def plot(self, axes: Any = None, *, name: str | None = None) -> Any:
-        """Draw what the claim allows beside what was shown, as one more row of the axes.
+        """Draw the allowed and the measured loss as one more row of the axes.
 
         Args:
-            axes: of matplotlib, maybe with other verdicts on them; None: of a new figure.
-            name: of the row.
+            axes: Matplotlib axes, possibly with other verdicts; None: a new figure.
+            name: name of the row.
 
         Returns:
             The axes.
@@ -184,38 +179,38 @@ class Verdict(ReprMixin):
             MissingExtraError: matplotlib is not installed.
         """
         axes = get_axes(axes, height=2.2)
-        self.draw_row(axes, name or f"worst pair found,\n{self.method.partition(',')[0]}")
+        self.draw_row(axes, name or f"worst pair,\n{self.method.partition(',')[0]}")
         legend_below(axes)
         return axes
 
     def draw_row(self, axes: Any, name: str) -> None:
-        """The row alone, without a legend."""
+        """Draw the row without a legend."""
         losses = {"allowed": self.allowed, "loss": self.loss, "strongest": self.strongest}
         add_guarantee_row(axes, name, refuted=self.refuted, **losses)
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {key: _json_value(entry) for key, entry in value.items()}
     if isinstance(value, float) and math.isinf(value):
         return "infinity" if value > 0 else "-infinity"
     return value
 
 
-def _nats(value: float) -> str:
-    return "infinitely many" if math.isinf(value) and value > 0 else f"{max(value, 0.0):.5g}"
+def _format_loss(value: float) -> str:
+    return "infinite" if value == math.inf else f"{max(value, 0.0):.5g}"
 
 
 def check_claim(claim: object) -> PrivacyStatement:
-    """A statement that promises something."""
+    """Return the claim; raise if it is not a statement with a guarantee."""
     if not isinstance(claim, PrivacyStatement):
         raise ParameterError(
             f"a claim must be a PrivacyStatement, which names unit and relation, got {type(claim).__name__}"
         )
     if isinstance(claim.guarantee, NoGuarantee):
         raise ParameterError(
-            f"the statement promises nothing (NoGuarantee), so there is nothing to refute. {UNBOUNDED} What attackers "
-            "get out of it: dptext report; whether it speaks of this data: dptext explain"
+            f"the statement has no guarantee (NoGuarantee), so there is nothing to refute. {UNBOUNDED} Run dptext "
+            "report to measure the success of attacks, or dptext explain to compare the statement with its data."
         )
     return claim
 
@@ -233,25 +228,53 @@ def judge_exact(
     error: float = 1e-6,
     seed: int | None = None,
 ) -> Verdict:
-    """The verdict of an exact audit: the losses of the shown distribution, and whether draws are from it.
+    """Judge a claim by the exact losses of a reported distribution, and compare draws with this distribution.
 
     Args:
-        claim: the statement to put to the test.
+        claim: the audited statement.
         log_probabilities, allowed: see `dptext.audits.losses.exact_loss`.
-        names, outputs: what the inputs and outputs are called.
-        coverage: which inputs these are.
-        sampler: draws outputs of inputs, by their numbers; where the losses keep the claim, its draws are compared with
-            ``log_probabilities`` (`dptext.audits.goodness`). None: the verdict says that none were.
-        samples: how many draws; half of them for the two inputs that come nearest to their allowance.
-        error: the probability with which a sampler of exactly this distribution is refuted.
-        seed: for the draws; None for fresh randomness.
+        names, outputs: names of the inputs and outputs.
+        coverage: description of the inputs.
+        sampler: draws outputs of inputs, given by their indices. If the losses keep the claim, its draws are compared
+            with ``log_probabilities`` (`dptext.audits.goodness`). None: no comparison.
+        samples: number of draws; half of them are of the two inputs closest to their allowance.
+        error: the probability of refuting a sampler of exactly this distribution.
+        seed: seed of the draws; None for fresh randomness.
     """
-    guarantee = check_claim(claim).guarantee
+    claimed = check_claim(claim).guarantee
     logs = np.asarray(log_probabilities, dtype=np.float64)
-    if isinstance(guarantee, PureDP | MetricDP):
-        verdict, pair = _judge_loss(claim, logs, allowed, names, outputs, coverage)
+    method = "from the distribution that the mechanism reports"
+    if isinstance(claimed, PureDP | MetricDP):
+        result = exact_loss(logs, allowed=allowed)
+        pair: Sequence[int] = (result.first, result.second)
+        output = f"output {result.output}" if outputs is None else f"the output {outputs[result.output]!r}"
+        verdict = Verdict(
+            outcome=Outcome.REFUTED if result.excess > 0 else Outcome.EXACT,
+            claim=claimed,
+            method=f"exact, {method}",
+            loss=result.loss,
+            allowed=result.allowed,
+            witness=f"{output} under {names[result.first]!r} against {names[result.second]!r}",
+            coverage=(
+                f"{coverage} ({result.pairs:,} pairs, every output); the largest loss of any pair is "
+                f"{result.largest:.4g}, the largest share of an allowance {result.ratio:.1%}"
+            ),
+        )
     else:
-        verdict, pair = _judge_delta(claim, logs, names, coverage)
+        approx = as_approx(claim)
+        delta, first, second = exact_delta(logs, epsilon=approx.epsilon + claim.slack)
+        pair = (first, second)
+        broken = delta > approx.delta
+        verdict = Verdict(
+            outcome=Outcome.REFUTED if broken else Outcome.EXACT,
+            claim=claimed,
+            method=f"exact hockey-stick divergence (delta {delta:.3g}, claimed: {approx.delta:.3g}), {method}",
+            loss=math.inf if broken else approx.epsilon,
+            allowed=approx.epsilon + claim.slack,
+            delta=delta,
+            witness=f"{names[first]!r} against {names[second]!r}",
+            coverage=coverage,
+        )
     if verdict.refuted:
         return verdict
     if sampler is None:
@@ -259,78 +282,26 @@ def judge_exact(
     draws = compare_draws(
         logs, sampler, samples=samples, error=error, bits=RandomBits(seed), names=names, outputs=outputs, closely=pair
     )
-    return _add_draws(verdict, draws)
-
-
-def _add_draws(verdict: Verdict, draws: DrawTest) -> Verdict:
-    """The verdict on a distribution that keeps the claim, once draws were compared with it."""
     compared = (
         f"{draws.draws:,} draws of {draws.inputs:,} inputs (likelihood-ratio chi-square, repeats, outputs of "
         f"probability 0; false alarms at most {draws.error:.1g} in all)"
     )
+    verdict = replace(verdict, draws=draws, error=draws.error)
     if draws.agree:
-        return replace(verdict, draws=draws, error=draws.error, method=f"{verdict.method}, as are {compared}")
-    return replace(
-        verdict,
-        outcome=Outcome.REFUTED,
-        draws=draws,
-        loss=0.0,
-        error=draws.error,
-        witness=draws.found,
-        method=f"{compared} against the distribution that the mechanism shows",
-    )
+        return replace(verdict, method=f"{verdict.method}; in agreement with {compared}")
+    return _refute_draws(replace(verdict, method=f"{compared} against the distribution that the mechanism reports"))
 
 
-def _judge_loss(
-    claim: PrivacyStatement,
-    logs: Floats,
-    allowed: Any,
-    names: Sequence[str],
-    outputs: Sequence[str] | None,
-    coverage: str,
-) -> tuple[Verdict, tuple[int, int]]:
-    result = exact_loss(logs, allowed=allowed)
-    output = f"output {result.output}" if outputs is None else f"the output {outputs[result.output]!r}"
-    verdict = Verdict(
-        outcome=Outcome.REFUTED if result.excess > 0 else Outcome.EXACT,
-        claim=claim.guarantee,
-        method="exact, from the distribution that the mechanism shows",
-        loss=result.loss,
-        allowed=result.allowed,
-        witness=f"{output} under {names[result.first]!r} against {names[result.second]!r}",
-        coverage=(
-            f"{coverage} ({result.pairs:,} pairs, every output); the largest loss of any pair is {result.largest:.4g}, "
-            f"the largest share of an allowance that is used {result.ratio:.1%}"
-        ),
-    )
-    return verdict, (result.first, result.second)
-
-
-def _judge_delta(
-    claim: PrivacyStatement, logs: Floats, names: Sequence[str], coverage: str
-) -> tuple[Verdict, tuple[int, int]]:
-    guarantee = as_approx(claim)
-    delta, first, second = exact_delta(logs, epsilon=guarantee.epsilon + claim.slack)
-    verdict = Verdict(
-        outcome=Outcome.REFUTED if delta > guarantee.delta else Outcome.EXACT,
-        claim=claim.guarantee,
-        method=(
-            f"exact hockey-stick divergence (delta {delta:.3g} is needed where {guarantee.delta:.3g} was promised), "
-            "from the distribution that the mechanism shows"
-        ),
-        loss=guarantee.epsilon if delta <= guarantee.delta else math.inf,
-        allowed=guarantee.epsilon + claim.slack,
-        delta=delta,
-        witness=f"{names[first]!r} against {names[second]!r}",
-        coverage=coverage,
-    )
-    return verdict, (first, second)
+def _refute_draws(verdict: Verdict) -> Verdict:
+    """Refute a verdict by its draws, which differ from the distribution or noise; the loss is unknown then."""
+    assert verdict.draws is not None
+    return replace(verdict, outcome=Outcome.REFUTED, loss=0.0, witness=verdict.draws.witness)
 
 
 def judge_sample(
     claim: PrivacyStatement, bound: LossBound, *, allowed: float, error: float, witness: str, coverage: str
 ) -> Verdict:
-    """The verdict of a sampled audit: refuted where the lower bound lies above what the claim allows."""
+    """Judge a claim by a sampled lower bound on the loss: it is refuted if the bound exceeds ``allowed``."""
     return Verdict(
         outcome=Outcome.REFUTED if bound.loss > allowed else Outcome.CONSISTENT,
         claim=check_claim(claim).guarantee,
@@ -346,29 +317,33 @@ def judge_sample(
 
 
 def add_release_draws(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
-    """Add the comparison of released documents to the verdict of an exact audit; ``error`` is that of both together."""
-    verdict = replace(
-        verdict, error=error, method=f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
-    )
-    if draws.agree:
-        return verdict
-    return replace(verdict, outcome=Outcome.REFUTED, draws=draws, loss=0.0, witness=draws.found)
+    """Add the comparison of released documents to an exact verdict; ``error`` covers both."""
+    method = f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
+    verdict = replace(verdict, error=error, method=method)
+    return verdict if draws.agree else _refute_draws(replace(verdict, draws=draws))
 
 
 def add_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
-    """Add what follows from the stated noise to the verdict of a sampled audit; ``error`` is that of all together."""
-    if loss > verdict.allowed * (1 + _ACCOUNTS_AGREE):
+    """Add the exact loss of the stated noise, and its comparison with draws, to a sampled verdict.
+
+    ``error`` covers all of them.
+    """
+    if loss > verdict.allowed * (1 + _ROUNDING):
         method = "exact, from the noise that the statement names"
         return replace(verdict, outcome=Outcome.REFUTED, loss=loss, error=0.0, method=method)
-    text = "length, projection, neighbouring rows"
-    compared = f"{draws.draws:,} draws compared with the noise that the statement names ({text})"
-    strongest = max(could_show, verdict.loss)
-    verdict = replace(verdict, draws=draws, error=error, strongest=strongest, method=f"{verdict.method}; {compared}")
-    return verdict if draws.agree else replace(verdict, outcome=Outcome.REFUTED, loss=0.0, witness=draws.found)
+    compared = "compared with the noise that the statement names (length, projection, neighbouring rows)"
+    verdict = replace(
+        verdict,
+        draws=draws,
+        error=error,
+        strongest=max(could_show, verdict.loss),
+        method=f"{verdict.method}; {draws.draws:,} draws {compared}",
+    )
+    return verdict if draws.agree else _refute_draws(verdict)
 
 
 def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float, coverage: str) -> Verdict:
-    """The verdict of a one-run canary audit."""
+    """Judge a claim by canaries in one training run."""
     guarantee = as_approx(check_claim(claim))
     allowed = guarantee.epsilon + claim.slack
     return Verdict(
@@ -386,24 +361,21 @@ def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float,
 
 
 def judge_gaussian(
-    claim: PrivacyStatement, *, sigma: float, sensitivity: float, stated: ApproxDP, coverage: str
+    claim: PrivacyStatement, *, sigma: float, sensitivity: float, release_guarantee: ApproxDP, coverage: str
 ) -> Verdict:
-    """The verdict on one Gaussian release: its delta at the epsilon that it claims, exactly (Balle and Wang 2018,
-    Theorem 8).
+    """Judge one Gaussian release by its exact delta at the claimed epsilon (Balle and Wang 2018, Theorem 8).
 
     Args:
-        claim: the statement to put to the test.
+        claim: the audited statement.
         sigma: the standard deviation of the noise on each number.
-        sensitivity: how far the sum moves between neighbours, at most, in Euclidean length.
-        stated: what this release claims for itself, out of the statement's guarantee; the rest is for others that were
-            counted in.
-        coverage: what was looked at.
+        sensitivity: the largest Euclidean distance between the sums of neighbouring datasets.
+        release_guarantee: the guarantee of this release alone; the statement may include earlier releases.
+        coverage: description of the release.
 
     Raises:
         ParameterError: a claim without a guarantee; a sigma or sensitivity that is not above 0; a delta of 0.
     """
-    guarantee = as_approx(check_claim(claim))
-    epsilon, delta = min(stated.epsilon, guarantee.epsilon), min(stated.delta, guarantee.delta)
+    epsilon, delta = _release_budget(claim, release_guarantee)
     sigma, sensitivity = check_float("sigma", sigma, above=0), check_float("sensitivity", sensitivity, above=0)
     needed = gaussian_delta(sigma, epsilon=epsilon, sensitivity=sensitivity)
     broken = needed > delta * (1 + 1e-9)
@@ -411,67 +383,64 @@ def judge_gaussian(
     return Verdict(
         outcome=Outcome.REFUTED if broken else Outcome.EXACT,
         claim=claim.guarantee,
-        method=(
-            f"exact trade-off of Gaussian noise (delta {needed:.3g} is needed where {delta:.3g} was promised), from "
-            "the noise that the statement names"
-        ),
+        method=f"exact trade-off of the stated Gaussian noise (delta {needed:.3g}, claimed: {delta:.3g})",
         loss=loss if broken else min(loss, epsilon),
         allowed=epsilon,
         delta=delta,
         witness=(
-            f"a {claim.unit} who moves the sum by all of {sensitivity:g}: noise of standard deviation {sigma:g} on "
-            "each number"
+            f"a {claim.unit} who moves the sum by the whole sensitivity of {sensitivity:g}: noise of standard "
+            f"deviation {sigma:g} on each number"
         ),
         coverage=coverage,
     )
 
 
 def judge_sampled_gaussian(
-    claim: PrivacyStatement, *, account: SampledGaussian, stated: ApproxDP, coverage: str
+    claim: PrivacyStatement, *, account: SampledGaussian, release_guarantee: ApproxDP, coverage: str
 ) -> Verdict:
-    """The verdict on steps of Gaussian noise on sums over samples: the epsilon of their account, computed again."""
-    guarantee = as_approx(check_claim(claim))
-    epsilon, delta = min(stated.epsilon, guarantee.epsilon), min(stated.delta, guarantee.delta)
+    """Judge steps of Gaussian noise on sampled sums by accounting for their epsilon again."""
+    epsilon, delta = _release_budget(claim, release_guarantee)
     loss = account.epsilon(delta=check_float("delta", delta, above=0, below=1))
-    broken = loss > epsilon * (1 + _ACCOUNTS_AGREE)
+    broken = loss > epsilon * (1 + _ROUNDING)
     return Verdict(
         outcome=Outcome.REFUTED if broken else Outcome.EXACT,
         claim=claim.guarantee,
         method=(
-            f"the account of {account.steps:,} sampled steps computed again (epsilon {loss:.4g} at delta {delta:.3g}, "
-            f"where {epsilon:.4g} was promised), from the noise that the statement names"
+            f"accounting of {account.steps:,} sampled steps with the stated noise (epsilon {loss:.4g} at delta "
+            f"{delta:.3g}, claimed: {epsilon:.4g})"
         ),
         loss=loss if broken else min(loss, epsilon),
         allowed=epsilon,
         delta=delta,
         witness=(
-            f"a {claim.unit} who is in each step with a chance of {account.sampling_rate:g} and moves its sum by a "
-            f"norm, under noise of {account.noise_multiplier:g} norms"
+            f"a {claim.unit} who is sampled in each step with probability {account.sampling_rate:g} and moves the sum "
+            f"by the clipping norm: noise of {account.noise_multiplier:g} clipping norms"
         ),
         coverage=coverage,
     )
 
 
-_ACCOUNTS_AGREE = 1e-6
-"""Relatively: versions of the library that sums the losses round them differently."""
+def _release_budget(claim: PrivacyStatement, release_guarantee: ApproxDP) -> tuple[float, float]:
+    total = as_approx(check_claim(claim))
+    return min(release_guarantee.epsilon, total.epsilon), min(release_guarantee.delta, total.delta)
 
 
 def require_refutable(claim_loss: float, samples: int, *, error: float, delta: float = 0.0) -> None:
-    """Refuse, before it runs, a sampled audit that could not refute the claim with any sample.
+    """Raise if no sample of this size could refute the claim.
 
     Raises:
-        ParameterError: with how much this many samples can show.
+        ParameterError: with the largest loss that this many samples can show.
     """
     maximum = strongest_bound(samples, error=error, delta=delta)
     if maximum <= claim_loss:
         raise ParameterError(
-            f"{samples:,} samples show a loss of at most {maximum:.4g}, the claim allows {claim_loss:.4g}: no result "
-            "could refute it; use more samples, a pair of inputs with a smaller allowance, or an exact audit"
+            f"{samples:,} samples can show a loss of at most {maximum:.4g}, but the claim allows {claim_loss:.4g}. Use "
+            "more samples, a pair of inputs with a smaller allowance, or an exact audit."
         )
 
 
 def as_approx(claim: PrivacyStatement) -> ApproxDP:
-    """The guarantee as (epsilon, delta); zCDP at a delta of 1e-6."""
+    """Return the guarantee as (epsilon, delta); zCDP at a delta of 1e-6."""
     match claim.guarantee:
         case ApproxDP():
             return claim.guarantee
@@ -485,5 +454,5 @@ def as_approx(claim: PrivacyStatement) -> ApproxDP:
 
 
 def delta_of(claim: PrivacyStatement) -> float:
-    """The delta at which the claim is tested."""
+    """Return the delta at which the claim is tested."""
     return 0.0 if isinstance(claim.guarantee, MetricDP) else as_approx(claim).delta

@@ -118,7 +118,7 @@ class _AuditedRelease:
         text_unit = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
         kind = self.method.audited
         unit = {"vectors": "vector", "words": "word", "texts": text_unit}.get(kind, str(statement.unit))
-        explanation = verdict.explain(of_another=refuted and not verdict.refuted)
+        explanation = verdict.explain(other_file=refuted and not verdict.refuted)
         is_small = kind == "vectors" and not verdict.refutable and verdict.allowed < 30
         needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if is_small else 0
         meaning = audited(verdict, statement, refuted=refuted, of=kind, needed=needed)

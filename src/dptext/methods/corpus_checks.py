@@ -199,4 +199,4 @@ def _judge_people(statement: PrivacyStatement) -> Verdict:
     people = "people" if statement.unit is Unit.USER else "documents"
     coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
     with describes("noise"):
-        return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, stated=guarantee, coverage=coverage)
+        return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, release_guarantee=guarantee, coverage=coverage)

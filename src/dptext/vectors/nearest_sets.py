@@ -34,11 +34,11 @@ _STEPS = 2**30  # of a scalar product
 _MOST_DIMENSIONS = 2**16
 _UNIT32 = 2.0**-24
 
-_QUERIES = 1024  # at once
+_QUERIES = 1024  # per batch
 _TILE_SCORES, _LEAST_TILE_ROWS, _TILE_ROWS = 2**20, 2**10, 2**13
-_CHECKED, _EXACT = 2**19, 2**18  # float64 numbers of rows at once
-_ALL_SCORES = 2**23  # at once, where all of a query are kept
-_BETWEEN, _SPARE, _BITS = 3 * 2**20, 2**10, 2**27  # kept at once, where few are; more for each query
+_CHECKED, _EXACT = 2**19, 2**18  # float64 numbers of rows per batch
+_ALL_SCORES = 2**23  # per batch, if all scores of a query are kept
+_BETWEEN, _SPARE, _BITS = 3 * 2**20, 2**10, 2**27  # kept per batch, if few are kept; more for each query
 _DECIDED = 2**17  # of those, by one thread
 
 _SEED = 15
@@ -61,7 +61,7 @@ class NearestSets:
             )
         self._matrix = values
         self._length = _largest_length(values, "the matrix")
-        # Public: it only proposes. Drawn at random, it is as good for every query, however the rows are sorted.
+        # Public: it only proposes. Because it is random, it suits every query, however the rows are sorted.
         size, dimension = values.shape
         target = min(_SAMPLE, size // _SAMPLE_SHARE, _SAMPLE_FLOATS // dimension)
         draws = RandomBits(seed=_SEED).below(np.full(target, size, dtype=np.uint64))
@@ -242,11 +242,11 @@ class NearestSets:
         return places[undecided]
 
     def _together(self, ranks: tuple[int, int]) -> int:
-        """So many queries at once are bounded in memory."""
+        """Return the number of queries per batch that fits into memory."""
         return max(16, min(_BETWEEN // self._expected(ranks), _BITS // len(self) if ranks[1] else _QUERIES))
 
     def _expected(self, ranks: tuple[int, int]) -> int:
-        """So many rows lie between thresholds."""
+        """Return the expected number of rows between the thresholds."""
         return (ranks[0] - ranks[1]) * len(self) // len(self._sample) + 1
 
     def _ranks_in_sample(self, count: int) -> tuple[int, int]:
@@ -308,7 +308,7 @@ class _Between:
         self._rooms = local()
 
     def collect(self, start: int) -> None:
-        """Those of the tile of rows that begins there."""
+        """Collect the scores of the tile of rows that begins at ``start``."""
         rows = self._matrix[start : start + self.tiles.step]
         scores = self._room("scores", np.float32, len(rows))
         marks = self._room("marks", np.bool_, len(rows))
@@ -356,7 +356,7 @@ class _Between:
 
 
 def _parts(places: Rows, together: int) -> Iterator[Rows]:
-    """So many at once, but at least one and no more than fill a tile of scores."""
+    """Yield parts of at most ``together`` places, at least one and no more than fill a tile of scores."""
     many = max(1, min(_QUERIES, together))
     return (places[start : start + many] for start in range(0, len(places), many))
 

@@ -137,7 +137,7 @@ class NearestNeighbours:
         return maxima
 
     def _decide(self, queries: Floats, rounded: npt.NDArray[np.float32], count: int) -> Rows:
-        # Every float32 score is within this of the true one, in whatever order it is summed: rounding of the inputs
+        # Every float32 score is within this of the true one, in any order of summation: rounding of the inputs
         # and d + 1 terms, each at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5). The last unit covers what float64
         # and the thresholds below may err by.
         lengths = np.sqrt((queries**2).sum(axis=1))
@@ -157,7 +157,7 @@ class NearestNeighbours:
             which, place = np.nonzero(scores >= threshold[rows, None])
             result.append((rows[which], place + first))
         which, place = (np.concatenate(entry) for entry in zip(*result, strict=True))
-        # how a product sums depends on the queries beside one; so it only proposes, and a sum in float64 in an order
+        # how a product sums depends on the other queries; so it only proposes, and a sum in float64 in an order
         # of its own decides
         score = np.einsum("ij,ij->i", queries[which], self._matrix[place].astype(np.float64))
         score -= self._half_norms[place]
@@ -192,7 +192,7 @@ def neighbour_groups(vectors: WordVectors, size: int) -> list[RowIndices]:
     right = table.columns(0, len(vectors))
     groups: list[RowIndices] = []
     while free.size >= 2 * size:
-        # the distances of many founders at once; one that an earlier founder takes was computed in vain
+        # distances of a batch of founders; one that an earlier founder takes was computed in vain
         founders = np.arange(min(_SEEDS_AT_A_TIME, free.size))
         squared = table.squared(table.rows(free[founders]), right)
         taken = np.zeros(free.size, dtype=bool)

@@ -38,8 +38,8 @@ class WordVectors(ReprMixin):
         words: V distinct words, most frequent first, ``"<unk>"`` among them.
         matrix: (V, d) finite numbers; stored as read-only float32.
         source: where they come from, for statements.
-        statement: what was promised to those on whose texts the vectors were trained; None: they are public.
-        copy: False hands the matrix over where its type allows: nobody else may hold it, as it must not change.
+        statement: the privacy statement of their training; None: the vectors are public.
+        copy: False takes over the matrix if its type allows: no other object may hold it, as it must not change.
 
     The words and the matrix are taken to be *public*, or released under their own statement: a mechanism's guarantee
     does not cover those who are in them (`dptext.words.mechanism`).
@@ -90,7 +90,7 @@ class WordVectors(ReprMixin):
 
     @property
     def statement(self) -> PrivacyStatement | None:
-        """What was promised to those on whose texts the vectors were trained; None: they are public."""
+        """The privacy statement of the training of the vectors; None: they are public."""
         return self._statement
 
     def attach_statement(self, statement: PrivacyStatement) -> Self:
@@ -128,7 +128,7 @@ class WordVectors(ReprMixin):
         return self
 
     def __deepcopy__(self, _memo: object) -> Self:
-        return self  # frozen: whoever copies what holds the vectors (a search over parameters) need not copy them
+        return self  # frozen: a copied owner (in a search over parameters) can share them
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self.words, np.asarray(self._matrix), self._source, self._statement))
@@ -152,7 +152,7 @@ class WordVectors(ReprMixin):
     ) -> list[tuple[str, float]]:
         """The words most like a word, or a vector, the most similar first: for people who look at vectors.
 
-        Nothing here is private: vectors are public, or post-processing of what was released.
+        Nothing here is private: vectors are public, or post-processing of a release.
 
         Args:
             word_or_vector: a word, which is not among its own neighbours, or d numbers.
@@ -213,7 +213,7 @@ class WordVectors(ReprMixin):
 def _rebuild(
     words: tuple[str, ...], matrix: npt.NDArray[np.float32], source: str, statement: PrivacyStatement | None
 ) -> WordVectors:
-    # nobody else holds what came out of a pickle; and where that is a mapped file, a copy would be one for each process
+    # a matrix from a pickle has no other owner; for a mapped file, a copy would use memory in each process
     return WordVectors(words, matrix, source=source, statement=statement, copy=False)
 
 

@@ -34,7 +34,7 @@ class Madlib(NoisyVectors):
     The neighbour search is exact.
 
     Args:
-        epsilon: nats a unit of Euclidean distance. The noise has mean length d / epsilon.
+        epsilon: nats per unit of Euclidean distance. The noise has mean length d / epsilon.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -58,15 +58,15 @@ class Mahalanobis(NoisyVectors):
 
     **Guarantee** (unit word, substitution, local). For all words w, w' and every output:
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||_RM + slack) P(x | w') (triangle inequality in this norm; the nearest
-    neighbour is post-processing). *This is a promise per unit of another metric than Madlib's*: per unit of
-    Euclidean distance it is ``euclidean_epsilon`` = epsilon / sqrt(smallest eigenvalue of A), at most
+    neighbour is post-processing). *The unit of this guarantee differs from Madlib's*: per unit of
+    Euclidean distance epsilon is ``euclidean_epsilon`` = epsilon / sqrt(smallest eigenvalue of A), at most
     epsilon / sqrt(1 - lambda), which the statement carries as a parameter. Pairs are never farther apart than the
     public diameter in this norm. Assumptions: public vocabulary and vectors (S is computed from them); the
-    double-precision noise is treated as real-valued. ``slack`` (about 1e-8) bounds what it adds that A and its root
-    are computed in float64 (`dptext.vectors.metrics`).
+    double-precision noise is treated as real-valued. ``slack`` (about 1e-8) bounds the loss from computing A and its
+    root in float64 (`dptext.vectors.metrics`).
 
     Args:
-        epsilon: nats a unit of the regularised Mahalanobis distance.
+        epsilon: nats per unit of the regularised Mahalanobis distance.
         lambda_: between 0 (Madlib) and 1 (plain Mahalanobis), the weight of the covariance; the paper uses .2.
 
     Raises:
@@ -101,7 +101,7 @@ class Mahalanobis(NoisyVectors):
 
     @property
     def euclidean_epsilon(self) -> float:
-        """What is proved per unit of Euclidean distance, the slack aside."""
+        """The proved epsilon per unit of Euclidean distance, without slack."""
         return math.nextafter(self.epsilon / math.sqrt(self._ellipsoid.smallest), math.inf)
 
     def word_guarantee(self) -> MetricDP:
@@ -144,8 +144,8 @@ class Vickrey(NoisyVectors):
 
     **Guarantee** (unit word, substitution, local). That of Madlib: for all words w, w' and every output
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||) P(x | w'). The choice depends on the noisy vector, public vectors and
-    fresh bits only, so it is post-processing, *at every t*. t changes how often a word stays as it is; that is
-    not more privacy in this sense. Assumptions: as for Madlib.
+    fresh bits only, so it is post-processing, *at every t*. t changes how often a word stays unchanged,
+    not the guarantee. Assumptions: as for Madlib.
 
     **As published** (``unsafe_as_published=True``): the neighbours are sought among all words *but the true one*, so
     that a word never stays, which is the paper's motive (published code does so in more than one way). That looks at
@@ -153,7 +153,7 @@ class Vickrey(NoisyVectors):
     statement then carries no guarantee, its reason, and the epsilon that is claimed.
 
     Args:
-        epsilon: nats a unit of Euclidean distance. The noise has mean length d / epsilon.
+        epsilon: nats per unit of Euclidean distance. The noise has mean length d / epsilon.
         t: between 0 and 1, how much the second neighbour is preferred; at .5 the odds are d2 to d1.
         unsafe_as_published: the variant without a guarantee, for comparisons.
 
@@ -181,7 +181,9 @@ class Vickrey(NoisyVectors):
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         vectors = self.vectors
         if unsafe_as_published and len(vectors) < 3:
-            raise ParameterError(f"the published variant needs two words beside the true one, got {len(vectors)} words")
+            raise ParameterError(
+                f"the published variant needs two words besides the true one, got {len(vectors)} words"
+            )
         self.t = check_float("t", t, minimum=0, maximum=1)
         self.unsafe_as_published = bool(unsafe_as_published)
         self._wanted = 3 if unsafe_as_published else 2 if self.t > 0 else 1
@@ -191,7 +193,7 @@ class Vickrey(NoisyVectors):
         """Metric DP with pairs counted up to the public diameter.
 
         Raises:
-            RefusedError: for the published variant, which promises nothing.
+            RefusedError: for the published variant, which has no guarantee.
         """
         if self.unsafe_as_published:
             raise RefusedError(f"nothing is proved for Vickrey as published: {_REASON}")
@@ -201,11 +203,11 @@ class Vickrey(NoisyVectors):
     def claimed_epsilon(self) -> float | None:
         return self.epsilon if self.unsafe_as_published else None
 
-    def _promise(self) -> Guarantee:
+    def _stated_guarantee(self) -> Guarantee:
         return NoGuarantee(_REASON) if self.unsafe_as_published else self.word_guarantee()
 
     def document_guarantee(self, longest: int) -> Guarantee:
-        return self._promise() if self.unsafe_as_published else super().document_guarantee(longest)
+        return self._stated_guarantee() if self.unsafe_as_published else super().document_guarantee(longest)
 
     def parameters(self) -> dict[str, Parameter]:
         options: dict[str, Parameter] = {"t": self.t}
@@ -254,7 +256,7 @@ class TruncatedGumbel(WordMechanism):
     epsilon > 2 (1 + ln |W|) / m, m the smallest distance, with b as in `published_scale` (formulas after the paper and
     a public re-implementation).
 
-    **Guarantee**: none; published for comparison, with ``unsafe_as_published=True`` only. What is true:
+    **Guarantee**: none; published for comparison, with ``unsafe_as_published=True`` only. In detail:
 
     - The noise is not the trouble: with D as wide as the vocabulary every candidate may win, for every k.
     - The number of candidates is. x comes out of w only when k reaches the place r of x in the list of w, so
@@ -262,17 +264,17 @@ class TruncatedGumbel(WordMechanism):
 
           ln P(k = 1) - ln P(k >= r),   about r ln r for r beyond 2 ln |W|,                                (witness)
 
-      for every b, and the printed promise needs epsilon d(w, x) to be as much for *all* pairs. Places are no
+      for every b, and the printed guarantee needs epsilon d(w, x) to be as much for *all* pairs. Places are no
       distances: r goes up to |W| while d stays below D. At 50,000 words the farthest pair loses at least 370,000 nats
-      where an epsilon of 100 promises 1,300. And no sampler of 53 bits ever draws k above 80: what is farther never
-      comes out, so the loss in practice is infinite.
-    - The printed promise could hold only where epsilon d >= (witness) for all pairs: fewer than some dozens of words,
-      or words on a line. No word vectors are like that, so nothing is left to implement soundly but what is here:
+      where an epsilon of 100 allows 1,300. And no sampler of 53 bits ever draws k above 80, so farther words are never
+      drawn and the loss in practice is infinite.
+    - The printed guarantee could hold only where epsilon d >= (witness) for all pairs: fewer than some dozens of words,
+      or words on a line. No word vectors are like that, so there is no sound variant except known mechanisms:
       with all words as candidates and Gumbel noise that is not truncated, added to -d, the largest is chosen with the
       odds of `SanText`; with the threshold of `TEM` it takes density into account.
 
     Args:
-        epsilon: the paper's, nats a unit of distance; not what holds.
+        epsilon: the paper's, nats per unit of distance; it does not hold.
         scale: b itself, where epsilon is below what the paper's formula covers.
         unsafe_as_published: True, or the mechanism is refused.
 
@@ -302,8 +304,8 @@ class TruncatedGumbel(WordMechanism):
         vectors = self.vectors
         if not unsafe_as_published:
             raise RefusedError(
-                f"{_NO_PROOF}; use TEM or SanText, or unsafe_as_published=True to compare (the statement then promises "
-                "nothing)"
+                f"{_NO_PROOF}; use TEM or SanText, or unsafe_as_published=True to compare (the statement then has "
+                "no guarantee)"
             )
         self.unsafe_as_published = True
         self._table = ExactDistances(vectors.matrix)

@@ -46,7 +46,7 @@ _OF_THE_RELEASED = "the part of the words is the bound for the vectors that were
 
 
 def assumptions_about(vectors: WordVectors) -> tuple[str, ...]:
-    """What the statement of a mechanism takes for granted about its vectors."""
+    """Return the assumptions of a statement about its vectors."""
     if vectors.statement is None:
         return (_PUBLIC,)
     return (
@@ -57,7 +57,7 @@ def assumptions_about(vectors: WordVectors) -> tuple[str, ...]:
 
 
 def parameters_of_training(vectors: WordVectors) -> dict[str, Parameter]:
-    """What the statement of a mechanism repeats of that of its vectors."""
+    """Return the parameters of a statement that describe the training of its vectors."""
     training = vectors.statement
     if training is None:
         return {}
@@ -70,20 +70,20 @@ def parameters_of_training(vectors: WordVectors) -> dict[str, Parameter]:
 def statement_with_training(
     statement: PrivacyStatement, vectors: WordVectors, *, documents: int = 1
 ) -> PrivacyStatement:
-    """What is promised to somebody who has text in a release *and* in the training of its vectors.
+    """Return the statement for a user with texts in a release *and* in the training of its vectors.
 
     Args:
         statement: of a release of documents (``result.statement``), made with these vectors.
         vectors: released under a statement whose unit is the user, or the document.
-        documents: how many documents of the release are theirs.
+        documents: the user's number of documents in the release.
 
     **Guarantee** (unit of the training, substitution): the training's, converted to substitution, plus ``documents``
     times the release's (see the top of `dptext.words.mechanism` for the proof). Slack is counted into epsilon.
 
     Raises:
         ParameterError: not a statement of documents, other vectors, vectors without a statement, or a number below 1.
-        RefusedError: no proof: the unit of the training is a word or an example (of which a person has any number), or
-            a document while several documents are theirs; a metric guarantee without a bound; zCDP with slack.
+        RefusedError: no proof: the unit of the training is a word or an example (a user may have any number), or a
+            document and ``documents`` is above 1; a metric guarantee without a bound; zCDP with slack.
 
     >>> import dptext
     >>> training = PrivacyStatement(
@@ -102,14 +102,14 @@ def statement_with_training(
     """
     training = vectors.statement
     if training is None:
-        raise ParameterError("these vectors are public (they carry no statement): there is nothing to add")
+        raise ParameterError("these vectors are public (they have no statement): there is nothing to add")
     if statement.unit is not Unit.DOCUMENT or statement.relation is not Relation.SUBSTITUTION:
         raise ParameterError(
             f"expected the statement of a release of documents, under substitution, got one about a {statement.unit} "
             f"under {statement.relation}"
         )
     if statement.parameters.get("vectors_sha256") != vectors.fingerprint:
-        raise ParameterError("the statement speaks of other vectors (their fingerprint differs)")
+        raise ParameterError("the statement is about other vectors (their fingerprint differs)")
     documents = check_int("documents", documents, minimum=1)
     if training.unit not in (Unit.USER, Unit.DOCUMENT) or (training.unit is Unit.DOCUMENT and documents > 1):
         raise RefusedError(
@@ -171,13 +171,12 @@ class WordMechanism(TextMechanism):
     """A randomised map from the words of a public vocabulary to its words. Frozen; it holds no random state.
 
     Args:
-        vectors: public word vectors, or ones released under a statement (then the mechanism's statement is for people
-            who are not in their training; see `dptext.words.mechanism`). A known name or a path stands for
-            the 50,000 most frequent words there.
-        epsilon: for two words at distance d a loss of at most epsilon * d is proved, where a mechanism does not say
-            otherwise.
-        unknown: what a word outside the vocabulary counts as: ``"unk"`` (the element ``"<unk>"`` with its public
-            vector) or ``"uniform"`` (a word drawn uniformly first, afresh for each occurrence).
+        vectors: public word vectors, or vectors released under a statement. The mechanism's statement then covers only
+            users who are not in their training (see `dptext.statement_with_training`). A known name or a path loads the
+            50,000 most frequent words.
+        epsilon: for two words at distance d the loss is at most epsilon * d, unless the mechanism says otherwise.
+        unknown: replacement of words outside the vocabulary before the draw: ``"unk"`` (the element ``"<unk>"`` with
+            its public vector) or ``"uniform"`` (a uniformly drawn word, afresh for each occurrence).
 
     Raises:
         ParameterError: epsilon is not a finite number above 0; another policy.
@@ -185,12 +184,12 @@ class WordMechanism(TextMechanism):
 
     keeps_marks = True
     document_epsilon: float | None = None
-    """What no document costs more than, pure, however many words it has; None: nothing bounds it."""
+    """Upper bound on the privacy loss of a document of any length; None: no bound."""
     max_words: int | None = None
-    """Words of a document after this many are not looked at; None: no limit."""
+    """Maximum number of words read per document; None: no limit."""
     beyond: BeyondWords = "unk"
-    """What becomes of them: ``"<unk>"`` each, or the document ends there. The number of words, which is exposed,
-    decides where that is, so neighbours are cut at the same place."""
+    """Replacement of later words: ``"<unk>"``, or the document ends. The cut depends on the number of words, which is
+    exposed, so neighbours are cut at the same position."""
 
     def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         vectors = word_vectors(vectors)
@@ -206,10 +205,10 @@ class WordMechanism(TextMechanism):
 
     @abstractmethod
     def word_guarantee(self) -> Guarantee:
-        """The promise for one word: metric DP where a pair loses with its distance, else what is proved for all."""
+        """Return the guarantee for one word."""
 
-    def _promise(self) -> Guarantee:
-        """What the statement for one word says: `word_guarantee`, unless a published variant promises nothing."""
+    def _stated_guarantee(self) -> Guarantee:
+        """Return the guarantee of the statement: NoGuarantee for a published variant without proof."""
         return self.word_guarantee()
 
     @abstractmethod
@@ -218,25 +217,25 @@ class WordMechanism(TextMechanism):
 
     @property
     def slack(self) -> float:
-        """Nats that finite arithmetic may add to the loss of one word, proved."""
+        """Upper bound on the loss that finite arithmetic adds per word, in nats."""
         return 0.0
 
     @property
     def labels(self) -> Rows | None:
-        """(V,) the public group of each word, where the guarantee covers only pairs of one group."""
+        """(V,) public groups of the words, if the guarantee covers only pairs of one group."""
         return None
 
     @property
     def claimed_epsilon(self) -> float | None:
-        """The epsilon that the paper prints for a word, where it is another one than what is proved."""
+        """The epsilon that the paper prints for a word, if it differs from the proved one."""
         return None
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """What two words have to fulfil for the promise to hold between them."""
+        """Return the conditions on two words under which the guarantee holds between them."""
         return ()
 
     def exposes(self) -> tuple[str, ...]:
-        """What the output shows of a word beside the promise, for the statement."""
+        """Return the properties of a word that the output shows without protection, for the statement."""
         return ()
 
     def parameters(self) -> dict[str, Parameter]:
@@ -252,7 +251,7 @@ class WordMechanism(TextMechanism):
 
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-        """The arguments of the constructor, the vectors aside, in the `parameters` of a statement.
+        """Return the arguments of the constructor (except the vectors) from the `parameters` of a statement.
 
         Raises:
             KeyError: one is missing.
@@ -263,18 +262,18 @@ class WordMechanism(TextMechanism):
         return {name: parameters[expected] for name, expected in names.items()}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted beside what every release does, for the statement."""
+        """Return the assumptions of the proof beyond those of every release, for the statement."""
         return assumptions_about(self.vectors)
 
     def distance_table(self) -> DistanceTable:
-        """Public distances between the words, in the metric that epsilon counts (Euclidean, unless one says other)."""
+        """Return the public distances between the words in the metric of the guarantee, by default Euclidean."""
         return ExactDistances(self.vectors.matrix)
 
     def sample(self, words: Iterable[str], *, seed: int | None = None) -> list[str]:
-        """One private word for each word, drawn independently.
+        """Draw one private word per word, independently.
 
         Args:
-            words: words; case is folded, words outside the vocabulary are treated as the policy says.
+            words: words; case is folded, words outside the vocabulary are treated according to ``unknown``.
             seed: None for cryptographic randomness; an integer for tests and papers only.
 
         >>> from dptext import TEM, load_vectors
@@ -304,16 +303,16 @@ class WordMechanism(TextMechanism):
 
     @property
     def statement(self) -> PrivacyStatement:
-        """The promise for one word: unit word, substitution, local."""
+        """The statement for one word: unit word, substitution, local."""
         return self._statement(
-            self._promise(),
+            self._stated_guarantee(),
             unit=Unit.WORD,
             condition=Condition(requirements=(SameLayout(), *self.requirements())),
             slack=self.slack,
         ).replace(exposed=self.exposes())
 
     def document_guarantee(self, longest: int) -> Guarantee:
-        """The promise for replacing all words of a document of at most ``longest`` words."""
+        """Return the guarantee for replacing all words of a document of at most ``longest`` words."""
         word = self.word_guarantee()
         if isinstance(word, PureDP) and longest == 0:
             return PureDP(0.0)
@@ -327,13 +326,13 @@ class WordMechanism(TextMechanism):
         )
 
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
-        """The promise for a document: unit document, substitution, local.
+        """Return the statement for a document: unit document, substitution, local.
 
         Args:
             longest: the number of protected words in the longest document of the release (the output shows it).
             seeded: whether a seed was used.
         """
-        adds_up = "distances" if isinstance(self._promise(), MetricDP) else "losses"
+        adds_up = "distances" if isinstance(self._stated_guarantee(), MetricDP) else "losses"
         return self._statement(
             self.document_guarantee(longest),
             unit=Unit.DOCUMENT,
@@ -385,7 +384,7 @@ class WordMechanism(TextMechanism):
         return super().most_parts(private_texts)
 
     def _pure_epsilon(self) -> dict[str, Parameter]:
-        match self._promise():
+        match self._stated_guarantee():
             case MetricDP() as metric:
                 return {"pure_epsilon_of_a_word": metric.pure_epsilon}
             case PureDP(epsilon):
@@ -421,7 +420,7 @@ class ShownMechanism(WordMechanism):
 
     @abstractmethod
     def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
-        """(n, V) what `_draw` draws from for each of n rows."""
+        """(n, V) probabilities from which `_draw` draws for each of n rows."""
 
     def probabilities(self, word: str) -> npt.NDArray[np.float64]:
         """(V,) float64: the probabilities with which ``word`` becomes each word; see `distributions`."""
@@ -429,7 +428,7 @@ class ShownMechanism(WordMechanism):
         return only
 
     def distributions(self, words: list[str]) -> npt.NDArray[np.float64]:
-        """(n, V) float64: what `sample` really draws from for each of n words, from its own integers.
+        """(n, V) float64: the exact distribution of `sample` for each of n words, from its integer weights.
 
         Under the policy ``"uniform"`` an unknown word has the mean of all rows, which takes V^2 probabilities.
         """
@@ -457,7 +456,7 @@ class SelectingMechanism(ShownMechanism):
 
     @property
     def slack(self) -> float:
-        """Nats that finite arithmetic may add to the loss of one word, proved (`dptext.noise.selection`)."""
+        """Upper bound on the loss that finite arithmetic adds per word, in nats (`dptext.noise.selection`)."""
         return self._selection.slack
 
     def assumptions(self) -> tuple[str, ...]:
@@ -480,11 +479,11 @@ class SelectingMechanism(ShownMechanism):
 class NoisyVectors(WordMechanism):
     """Noise on the word's vector, then a choice among public words that sees the noisy vector and fresh bits only.
 
-    The choice is post-processing, so a promise about the noisy vector is one about the word that comes out. Noise and
-    promise are those of `dptext.Madlib`, where a mechanism does not say otherwise.
+    The choice is post-processing, so a guarantee for the noisy vector holds for the output word. By default, noise and
+    guarantee are `dptext.Madlib`'s.
 
     Raises:
-        ParameterError: noise so large that float64 no longer sees the words beside it.
+        ParameterError: noise so large that float64 no longer resolves the words.
     """
 
     def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
@@ -508,10 +507,10 @@ class NoisyVectors(WordMechanism):
         return MetricDP(self.epsilon, self._metric("euclidean"), vectors.diameter_bound, vectors.fingerprint)
 
     _wanted = 1
-    """How many neighbours of the noisy vector `_choose` chooses among."""
+    """Number of neighbours of the noisy vector that `_choose` needs."""
 
     def _choose(self, near: Rows, _noisy: Floats, _rows: Rows, _bits: RandomBits) -> Rows:
-        """(n,) rows that come out, of the (n, wanted) nearest. A private mechanism does not look at ``_rows``."""
+        """Choose (n,) output rows from the (n, wanted) nearest ones. A private mechanism must not use ``_rows``."""
         nearest: Rows = near[:, 0]
         return nearest
 

@@ -24,10 +24,10 @@ MECHANISMS: dict[str, type[WordMechanism]] = {
     entry.name.lower(): entry
     for entry in (TEM, SubsetSelection, Madlib, Mahalanobis, SanText, SanTextPlus, CusText, Vickrey)
 }
-"""Those with a proof."""
+"""Mechanisms with a proof."""
 
 PUBLISHED_ONLY: dict[str, type[WordMechanism]] = {TruncatedGumbel.name.lower(): TruncatedGumbel}
-"""Those of which nothing sound remains: for comparisons, with ``unsafe_as_published=True``."""
+"""Published mechanisms without a sound variant: for comparisons, with ``unsafe_as_published=True``."""
 
 _BY_NAME: dict[str, type[WordMechanism]] = {
     entry.name: entry for entry in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())
@@ -36,7 +36,7 @@ _OF_ALL = ("vectors", "epsilon", "unknown", "unsafe_as_published")
 
 
 def options_of(mechanism: type[WordMechanism]) -> tuple[str, ...]:
-    """What can be set of a mechanism besides what can be set of all."""
+    """Return the names of the options that only this mechanism has."""
     return tuple(name for name in signature(mechanism).parameters if name not in _OF_ALL)
 
 
@@ -47,7 +47,7 @@ def word_mechanism(
     vectors: VectorsLike | None = None,
     **options: Any,
 ) -> WordMechanism:
-    """The word mechanism that an argument means: every function that takes one goes by this."""
+    """Return the word mechanism for an argument: a name, a class or a mechanism."""
     if isinstance(mechanism, WordMechanism):
         refuse_beside(mechanism, epsilon=epsilon, vectors=vectors, **options)
         return mechanism
@@ -55,7 +55,7 @@ def word_mechanism(
     if isinstance(mechanism, str) and mechanism.lower() in PUBLISHED_ONLY:
         name = PUBLISHED_ONLY[mechanism.lower()].__name__
         raise ParameterError(
-            f"{name} does not keep what its paper promises: for comparisons build it yourself, {name}(vectors, "
+            f"the printed guarantee of {name} does not hold: for comparisons build it yourself, {name}(vectors, "
             "epsilon=..., unsafe_as_published=True)"
         )
     if not (isinstance(build, type) and issubclass(build, WordMechanism)):
@@ -79,7 +79,7 @@ def is_word_mechanism(statement: PrivacyStatement) -> bool:
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
-    """The word mechanism of which a statement speaks; of redacted texts the one behind the redaction."""
+    """Return the word mechanism of a statement; for redacted texts, the mechanism behind the redaction."""
     build: Any = _BY_NAME.get(inner_mechanism(statement))
     if build is None:
         raise DataError(f"the statement is not of a word mechanism that can be audited ({', '.join(_BY_NAME)})")
@@ -109,7 +109,7 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
         raise DataError(f"the vectors of the statement cannot be found ({error}); say where they are") from None
     if words.fingerprint != fingerprint:
         raise DataError(
-            "the vectors are not those of the statement (their fingerprint differs): name the file that was used"
+            "the vectors differ from the statement's (their fingerprint differs): name the file that was used"
         )
     try:
         mechanism: WordMechanism = build(words, **options)
@@ -124,7 +124,7 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
 
 
 def _may_not_end(name: str) -> bool:
-    """Whether a name is that of a pipe or a device."""
+    """Return True for a pipe or a device, from which reading may not end."""
     path = Path(name)
     with suppress(OSError, ValueError):  # what no path can be is refused where it is opened
         return path.exists() and not (path.is_file() or path.is_dir())

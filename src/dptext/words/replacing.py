@@ -1,4 +1,4 @@
-"""Texts through a word mechanism: what becomes of each token, and back: which word stands where which one stood."""
+"""Replacement of the words of texts through a word mechanism, and alignment of private with original texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>
 
 _NEVER_IN_WORDS = frozenset(',;!?()[]{}"-')  # punctuation at which every text is cut, so that no word holds it
 _logger = logging.getLogger(__name__)
-_KEPT = -1  # code of a token that stays as it is
+_KEPT = -1  # code of an unchanged token
 _CODES = {kind: -2 - place for place, kind in enumerate(PLACEHOLDERS)}
 _REMEMBERED = 1 << 19  # tokens whose code is remembered, by one process
 _LONGEST_REMEMBERED = 64
@@ -59,7 +59,7 @@ class WordReplacing:
         return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
     def _cut(self, tokens: list[str], limit: int) -> list[str]:
-        """The tokens up to the last word that the mechanism takes, where it drops all that follows."""
+        """Return the tokens up to the last word that the mechanism reads, if it drops later ones."""
         if self._mechanism.beyond != "drop":
             return tokens
         words = [place for place, token in enumerate(tokens) if self._codes[token] >= 0]
@@ -101,18 +101,18 @@ class WordReplacing:
 
 
 def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:
-    """What can stand between kept characters in a private text: words and placeholders, cut where those cut."""
+    """Return the possible runs of letters of a private text: parts of words and placeholders."""
     outputs = (*vocabulary.words, *PLACEHOLDERS.values())
     return frozenset(part for output in outputs for part in letters_between(output))
 
 
 def count_foreign_words(text: str, known: frozenset[str]) -> int:
-    """How many runs of letters of a private text no release can hold."""
+    """Count the runs of letters of a private text that no release can contain."""
     return sum(part not in known for part in letters_between(text))
 
 
 class Codes(dict[str, int]):
-    """The code of every token met: the row of a word, a negative code for what is not a word."""
+    """Cache of token codes: the row of a word, a negative code for other tokens."""
 
     def __init__(self, mechanism: WordMechanism) -> None:
         super().__init__()
@@ -226,7 +226,7 @@ class _Slot:
 
 
 def layout_of_release(text: str) -> str:
-    """What any release of a text shows of its layout, whichever words come out: white space and some punctuation."""
+    """Return the layout that every release of a text shows: white space and some punctuation."""
     parts, touching = [], False
     for piece in pieces(text):
         kind = kind_of(piece)

@@ -36,9 +36,9 @@ class SanText(SelectingMechanism):
 
     **Reach.** Weights are integers (`dptext.noise.selection`) that fall from 2^44 to the smallest one whose rounding
     costs less than 1e-3 nats: (epsilon / 2) d up to 22.8. Words beyond the `reach` = 45.6 / epsilon count as if they
-    lay there: what is drawn from is exp(-(epsilon / 2) min(d, reach)). min(d, reach) obeys the triangle inequality
-    too, so the proof above holds for it, and it is at most d, so the promise holds as printed; besides, no pair loses
-    more than epsilon * reach. What is gained by words beyond is at most |W| e^-22.8 of the probability in all (6e-6
+    lay there: the weights are exp(-(epsilon / 2) min(d, reach)). min(d, reach) obeys the triangle inequality
+    too, so the proof above holds for it, and it is at most d, so the guarantee holds as printed; besides, no pair loses
+    more than epsilon * reach. Words beyond the reach gain at most |W| e^-22.8 of the probability in total (6e-6
     at 50,000 words). Where no two words lie farther apart than the reach, this is the formula itself. In short: TEM,
     with the largest threshold that its integers represent.
 
@@ -47,7 +47,7 @@ class SanText(SelectingMechanism):
     2^-53 no chance at all.
 
     Args:
-        epsilon: nats a unit of Euclidean distance.
+        epsilon: nats per unit of Euclidean distance.
 
     Raises:
         ParameterError: a number out of range; more words than the sampler counts (2^20 - 1).
@@ -106,7 +106,7 @@ class SanTextPlus(SanText):
         P(x | w) = p Q(x | w) + (1 - p) [x = w]              for another.
 
     **Guarantee** (unit word, substitution, local): pure differential privacy with the epsilon of the statement, far
-    above the ``epsilon`` that is asked for, which is per unit of distance and holds for pairs of sensitive words only.
+    above the argument ``epsilon``, which is per unit of distance and holds for pairs of sensitive words only.
     A word that stays is much likelier under itself than under its neighbours however near, so the bound of metric DP
     breaks: words w, w' of which w is not sensitive lose up to ln((1 - p + p Q(w | w)) / (p' Q(w | w'))), where p' is
     p if w' is not sensitive either and 1 if it is. With W the integer weights of `dptext.noise.selection`,
@@ -125,7 +125,7 @@ class SanTextPlus(SanText):
     vocabulary, and everything is priced. ``claimed_epsilon`` is the paper's.
 
     Args:
-        epsilon: nats a unit of Euclidean distance, of SanText.
+        epsilon: nats per unit of Euclidean distance, of SanText.
         sensitive: the share of the vocabulary, rarest words first, that always goes through SanText.
         p: the probability with which other words go through it (a multiple of 2^-53).
         reach: distances count up to here; None: as far as SanText can tell them apart.
@@ -174,7 +174,7 @@ class SanTextPlus(SanText):
 
     @property
     def slack(self) -> float:
-        """None: the epsilon of the statement is computed from the integers, or bounds what they may be."""
+        """None: the epsilon of the statement already includes the rounding of the integers."""
         return 0.0
 
     @property
@@ -258,7 +258,7 @@ class CusText(ShownMechanism):
     **As published** (``unsafe_as_published=True``): the output set of a word is the ``size`` words nearest to it. Two
     words have the same set only by accident, and a word that stands in one of two sets tells them apart with
     certainty: the true epsilon is infinite; the statement carries no guarantee, and a witness.
-    There is a promise for pairs with equal sets only, of which no vocabulary has many.
+    There is a guarantee for pairs with equal sets only, of which no vocabulary has many.
 
     Args:
         epsilon: nats, for any two words of one group.
@@ -338,7 +338,7 @@ class CusText(ShownMechanism):
         return members, np.full(size, self.size)
 
     def _cumulative_weights(self) -> npt.NDArray[np.uint64]:
-        """(V, widest) running sums of the integer weights; what is padded adds nothing."""
+        """(V, widest) running sums of the integer weights; padding adds nothing."""
         widest = self._members.shape[1]
         scale = 2.0 ** (62 - widest.bit_length())
         minimum = min(scale, max(1.0, math.ceil(scale * math.exp(-self.epsilon / 2) * _MARGIN)))

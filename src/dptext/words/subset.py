@@ -1,4 +1,4 @@
-"""SubsetSelection: a word becomes one of the k words most like it, or any other, under a pure promise.
+"""SubsetSelection: replace a word by one of its k most similar words, or by any other, with pure DP.
 
 Derivation: docs/mechanisms/subset-selection.md#words-subset
 """
@@ -36,9 +36,9 @@ _ENTRIES = 2**22  # distances kept meanwhile, at most: more (words on one point,
 _PROBED = 8192  # rows that give the first bound
 _CACHE_BYTES = 256 << 20
 _PAIRS = 256  # (word, block) of which distances are computed together
-_LOOKED_AT = 1024  # points, to see how far they lie apart
+_SPREAD_SAMPLE = 1024  # points from which the spread is estimated
 _FINE = 1 / 32  # of the typical length: a coarse grid is fine enough
-_PROFILED = 32  # words whose similarities by rank are looked at
+_PROFILED = 32  # words in the profile of similarities by rank
 _RANKS = 256
 
 
@@ -53,7 +53,7 @@ class SubsetSelection(ShownMechanism):
     Assumptions: public vocabulary and vectors.
 
     **A document** of n words costs n epsilon; with ``max_words`` n no document costs more, for words after the n-th
-    become ``"<unk>"`` without being looked at, or the document ends there (``beyond="drop"``). To spend E on n words,
+    become ``"<unk>"`` unread, or the document ends there (``beyond="drop"``). To spend E on n words,
     use epsilon = E / n.
 
     **k.** A word stays with probability 1 / (k + (N - k) e^-epsilon). Where epsilon is not far above ln N (10.8 at
@@ -152,7 +152,7 @@ class SubsetSelection(ShownMechanism):
 def _grid(points: Floats) -> ExactDistances:
     """A coarse grid of the points where it is fine beside how far they lie apart, else a fine one."""
     coarse = ExactDistances(points, dtype=np.float32)
-    some = points[:: -(-len(points) // _LOOKED_AT)]
+    some = points[:: -(-len(points) // _SPREAD_SAMPLE)]
     typical = np.median(np.sqrt(((some - np.median(some, axis=0)) ** 2).sum(axis=1)))
     return coarse if coarse.rounding <= _FINE * typical else ExactDistances(points)
 
@@ -308,7 +308,7 @@ class _Sets:
             self._find(rows[~sound], slots[~sound], bounded=False)
 
     def _bounds(self, left: Any) -> tuple[Any, Any]:
-        """(n, 1) distances each between which the set ends, most likely: by those of the rows that are probed."""
+        """(n, 1) distances each between which the set most likely ends, estimated from the probed rows."""
         low, high = _everything(left)
         probed = self._probes.shape[1]
         expected = self._size * probed / len(self._table)
@@ -316,7 +316,7 @@ class _Sets:
         ranks = [rank for rank in (math.floor(expected - spread), math.ceil(expected + spread)) if 0 <= rank < probed]
         if ranks:
             distance = self._table.squared(left, self._probes)
-            for rank in reversed(ranks):  # one after the other: two at once take numpy eight times as long
+            for rank in reversed(ranks):  # separately: two ranks in one call take numpy eight times as long
                 distance = np.partition(distance[:, : ranks[-1] + 1] if rank < ranks[-1] else distance, rank, axis=1)
                 if rank < expected:
                     low = distance[:, rank, None]

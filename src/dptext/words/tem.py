@@ -39,7 +39,7 @@ class TEM(SelectingMechanism):
     Euclidean up to 1e-4) bounds what finite arithmetic adds.
 
     **Document budget.** With ``document_epsilon`` E and ``max_words`` n the threshold is E / (n epsilon), so that n
-    words cost E, pure; words of a document after the n-th become ``"<unk>"`` without being looked at, or the document
+    words cost E, pure; words of a document after the n-th become ``"<unk>"`` unread, or the document
     ends after the n-th (``beyond="drop"``).
 
     Args:
@@ -52,8 +52,8 @@ class TEM(SelectingMechanism):
         threshold: g itself.
         pure_epsilon: the worst case of a word, epsilon * g: it sets the threshold to pure_epsilon / epsilon.
         document_epsilon: a pure budget for a document, together with ``max_words``.
-        max_words: how many words of a document the budget covers.
-        beyond: what becomes of the words after these, ``"unk"`` or ``"drop"``.
+        max_words: number of words per document that the budget covers.
+        beyond: replacement of later words: ``"unk"``, or ``"drop"`` to cut the document.
 
     Raises:
         ParameterError: a number out of range; a threshold whose probabilities the sampler cannot represent; a

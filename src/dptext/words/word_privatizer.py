@@ -14,14 +14,14 @@ from dptext.words.registry import word_mechanism
 class WordPrivatizer(TextPrivatizer):
     """Replace every word of every text through a word mechanism, as a step of a scikit-learn pipeline.
 
-    The constructor only stores. ``fit`` loads the vectors and builds the mechanism; it looks at no text, so nothing is
-    learned from them. ``transform`` is that of `dptext.release.scikit_learn.TextPrivatizer`: fresh noise each time.
+    ``fit`` loads the vectors and builds the mechanism without reading the texts. ``transform`` draws fresh noise each
+    time (`dptext.release.scikit_learn.TextPrivatizer`).
 
     **Guarantee** (unit document, substitution among documents of equal layout, local): of one call of ``transform``,
-    as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call often: ``fit``
-    transforms what it trains on, ``predict`` what it predicts for, and a cross-validation of k folds privatizes each
-    text k times for each candidate. What was promised about a text that went through n calls is the composition of
-    n statements. To pay once, privatize first (`dptext.privatize`) and search on the private texts.
+    see ``statement_``. *Every call is a separate release and spends its own budget*, and pipelines call often: ``fit``
+    transforms the training texts, ``predict`` the new texts, and a k-fold cross-validation privatizes each text k times
+    per candidate. The guarantee of a text after n calls is the composition of n statements. To spend the budget once,
+    privatize first (`dptext.privatize`) and search on the private texts.
 
     Args:
         mechanism: a name in `dptext.words.registry` (``"tem"``, ``"madlib"``), a subclass of `WordMechanism`, or a
@@ -35,8 +35,8 @@ class WordPrivatizer(TextPrivatizer):
             texts (other texts or parameters still get other noise), and the statement says so.
 
     Attributes:
-        mechanism_: the mechanism, frozen.
-        statement_: what the *last* call of ``transform`` promised for a document. It is there after the first call.
+        mechanism_: the mechanism.
+        statement_: the statement for a document of the *last* call of ``transform``; set by the first call.
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported).
@@ -71,7 +71,7 @@ class WordPrivatizer(TextPrivatizer):
         self.seed = seed
 
     def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
-        """Build the mechanism; the texts are not looked at."""
+        """Build the mechanism without reading the texts."""
         vectors = None if self.vectors is None else load_vectors_once(self.vectors, limit=self.limit)
         if vectors is None and not isinstance(self.mechanism, WordMechanism):
             vectors = load_vectors_once(GLOVE, limit=self.limit)
