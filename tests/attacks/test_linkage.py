@@ -274,7 +274,10 @@ def test_who_names_the_most_frequent_authors_is_the_baseline():
         (lambda: linkage_of_scores([[1.0, float("nan")]] * 2), "scores must be numbers or minus infinity, got NaN"),
         (lambda: sequence_likelihoods([[0]], [[0]], [[0.5, 0.6]]), "channel must hold distributions"),
         (lambda: sequence_likelihoods([[1]], [[0]], [[0.5, 0.5]]), "original must hold ids of 1 inputs"),
-        (lambda: author_reidentification(["a", "b"], "xy", ["a"], "z"), "private_authors: row 0 is of somebody"),
+        (
+            lambda: author_reidentification(["a", "b"], "xy", ["a"], "z"),
+            "private_authors: row 0 has an author without",
+        ),
     ],
 )
 def test_what_cannot_be_judged_is_refused(call, says):

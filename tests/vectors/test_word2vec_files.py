@@ -60,7 +60,7 @@ def archive(path):
     [
         (
             lambda path: path.write_bytes((793712314).to_bytes(4, "little") + b"\x0c\0\0\0secret"),
-            "a fastText model; give the .vec file that fastText saves beside it",
+            "a fastText model; give the .vec file that fastText saves next to it",
         ),
         (lambda path: path.write_bytes(gzip.compress(b"secret 1 2")), "gzip; let its name end in .gz"),
         (lambda path: path.write_bytes(zstd(b"secret")), "Zstandard; let its name end in .zst"),

@@ -94,7 +94,7 @@ def test_what_is_kept_is_bounded_and_changes_no_draw(small, monkeypatch):
     sample = mechanism.sample(words, seed=4)
     assert sample == mechanism.sample(words, seed=4)
     halves = SubsetSelection(small, epsilon=3.0, size=20)
-    monkeypatch.setattr(halves._sets._kept, "_room", 50)
+    monkeypatch.setattr(halves._sets._kept, "_capacity", 50)
     assert halves.sample(words, seed=4) == sample
     alone = [SubsetSelection(small, epsilon=3.0, size=20).sample([word] * 40, seed=9) for word in small.words[:3]]
     mechanism = SubsetSelection(small, epsilon=3.0, size=20)

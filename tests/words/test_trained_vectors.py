@@ -187,7 +187,7 @@ def test_units_of_which_a_person_has_any_number_are_refused(unit):
     ("changes", "match"),
     [
         ({"guarantee": MetricDP(1.0, "euclidean"), "relation": Relation.SUBSTITUTION}, "has no pure epsilon"),
-        ({"guarantee": MetricDP(1.0, "euclidean", 2.0)}, "already speaks of substitution"),
+        ({"guarantee": MetricDP(1.0, "euclidean", 2.0)}, "already covers substitution"),
         ({"guarantee": ZCDP(0.1), "slack": 0.1}, "zCDP with slack"),
     ],
 )
