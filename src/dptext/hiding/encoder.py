@@ -102,7 +102,7 @@ class TrainedEncoder(ReprMixin):
         if seed is None or vectors is None:
             return channel.sample(clean, RandomBits(seed))
         # equal noise on other vectors would give them away by subtraction, to those who do not know the seed, too
-        parameters = hashlib.sha256(b"vectors\0" + self.statement().to_json().encode()).digest()
+        parameters = self.statement().settings_digest({"input": "vectors"})
         content = hashlib.sha256(repr(vectors.shape).encode() + np.ascontiguousarray(vectors).tobytes()).digest()
         return channel.sample(clean, NoiseKey(seed).stream(parameters, 0, content))
 

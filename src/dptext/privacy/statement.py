@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -232,6 +233,19 @@ class PrivacyStatement(ReprMixin):
         data["parameters"] = dict(self.parameters)
         data["claimed_epsilon"] = _to_json(self.claimed_epsilon)
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+
+    def settings_digest(self, settings: Mapping[str, Any] | None = None) -> bytes:
+        """SHA-256 of ``settings`` and of the fields that decide the distribution of an output.
+
+        It names the noise of a release (`dptext.privacy.randomness.NoiseKey`): the wording of a statement, its release
+        id and the version of the software do not change a result.
+        """
+        names = ("unit", "relation", "trust", "mechanism")
+        deciding: dict[str, Any] = {name: getattr(self, name) for name in names}
+        deciding["guarantee"] = {key: _to_json(value) for key, value in guarantee_to_dict(self.guarantee).items()}
+        deciding["parameters"] = dict(self.parameters)
+        described = json.dumps([deciding, dict(settings or {})], sort_keys=True)
+        return hashlib.sha256(described.encode()).digest()
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyStatement:

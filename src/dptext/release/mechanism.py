@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -215,9 +213,7 @@ class Rewriter:
         self.tally = Tally()
         self.key = NoiseKey(seed) if key is None else key
         self.release_id = release_id or new_release_id()
-        owned = mechanism.settings_of_owner()
-        described = mechanism.statement.to_json() + (json.dumps(owned, sort_keys=True) if owned else "")
-        self._parameters = hashlib.sha256(described.encode()).digest()  # other settings draw other noise
+        self._parameters = mechanism.statement.settings_digest(mechanism.settings_of_owner())
         self._place = 0
 
     @cached_property

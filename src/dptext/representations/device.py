@@ -6,7 +6,6 @@ The folder holds ``encoder.safetensors`` (arrays), ``config.json`` (format, vers
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -291,7 +290,7 @@ class DeviceEncoder(ReprMixin):
         values = check_texts(texts)
         if seed is None:
             return self.encode_with(values, RandomBits(), progress=progress)
-        parameters = hashlib.sha256(b"vectors\0" + self.statement.to_json().encode()).digest()
+        parameters = self.statement.settings_digest({"input": "vectors", **self.parameters()})
         return self.encode_with(
             values, NoiseKey(seed).stream(parameters, 0, Batch(values, {}).digest()), progress=progress
         )

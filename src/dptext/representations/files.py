@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,15 +102,9 @@ def vectors_in(path: PathLike) -> Iterator[Private]:
     return vector_batches(Path(path), VECTOR)
 
 
-def parameters_digest(encoder: DeviceEncoder) -> bytes:
-    """SHA-256 of all that decides about the law of an output: what names the noise of a release of its vectors."""
-    described = [encoder.statement.to_json(), dict(encoder.parameters())]
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
-
-
 def encode_block(encoder: DeviceEncoder, key: NoiseKey) -> Callable[[int, Batch], Private]:
     """Return the function that encodes a block: the same vectors whenever and wherever it is done."""
-    parameters = parameters_digest(encoder)
+    parameters = encoder.statement.settings_digest(encoder.parameters())
 
     def encode(place: int, block: Batch) -> Private:
         bits = key.stream(parameters, place, block.digest())
