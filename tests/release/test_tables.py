@@ -70,7 +70,7 @@ def test_the_same_kind_comes_back(mechanism, make):
     assert [row["text"] for row in rows] == dptext.privatize(TEXTS, mechanism, seed=3).texts
     assert as_rows(table) == before
     assert MARKER not in repr(result.table)
-    assert "the column 'stars', as it was" in result.statement.exposed
+    assert "the column 'stars', unchanged" in result.statement.exposed
     assert "which rows had no text (null)" in result.statement.exposed
     assert result.statement.seeded
 

@@ -34,7 +34,7 @@ def _statement(guarantee, **more):
         condition="any two texts",
         trust="local",
         mechanism="TEM",
-        exposed=("the column 'intent', as it was", NASTY),
+        exposed=("the column 'intent', unchanged", NASTY),
         **more,
     )
 

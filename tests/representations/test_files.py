@@ -105,7 +105,7 @@ def test_a_file_its_schema_and_its_statement(work, encoder):
     assert statement.data_sha256 == file_digest("out.parquet")
     assert statement.guarantee == encoder.statement.guarantee
     assert (statement.unit, statement.relation, statement.trust) == ("document", "substitution", "local")
-    assert "the column 'id', as it was" in statement.exposed
+    assert "the column 'id', unchanged" in statement.exposed
     assert not statement.seeded
     assert names() == ["in.jsonl", "out.parquet", "out.parquet.privacy.json"]
 

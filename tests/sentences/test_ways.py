@@ -58,7 +58,7 @@ def test_a_table_comes_back_as_its_kind(kind, rewriter):
         texts = release.table["text"].to_pylist()
     assert counts(texts) == [2, None, 0, 2]
     assert release.statement.guarantee == dptext.PureDP(4.0)
-    assert "the column 'stars', as it was" in release.statement.exposed
+    assert "the column 'stars', unchanged" in release.statement.exposed
     assert "which rows had no text (null)" in release.statement.exposed
 
 

@@ -115,7 +115,7 @@ def test_the_statement_is_that_of_one_machine_and_the_audit_passes(frame, mechan
     release = privatize(frame, mechanism, keep=["stars"])
     written = release.write(out)
     one_machine = dptext.privatize(TEXTS, mechanism).statement
-    assert same_promise(written, one_machine.replace(exposed=(*one_machine.exposed, "the column 'stars', as it was")))
+    assert same_promise(written, one_machine.replace(exposed=(*one_machine.exposed, "the column 'stars', unchanged")))
     assert written == PrivacyStatement.from_json((tmp_path / "private.parquet.privacy.json").read_text())
     assert written.data_sha256 == folder_digest(Path(out))
     assert (tmp_path / "private.parquet" / "_SUCCESS").exists()
@@ -308,7 +308,7 @@ def test_texts_of_a_bank(spark, frame, glove, tmp_path, capsys):
     written = fresh.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "book"), user="n")
     assert Ledger(tmp_path / "book").left("3").spent == 6.0  # of two sentences, which it may have
     one_machine = dptext.privatize(TEXTS, rewriter).statement
-    assert same_promise(written, one_machine.replace(exposed=(*one_machine.exposed, "the column 'stars', as it was")))
+    assert same_promise(written, one_machine.replace(exposed=(*one_machine.exposed, "the column 'stars', unchanged")))
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:40]))
     values = [str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "texts.parquet"), "--engine", "spark", "--epsilon", "3"]
     assert main(["privatize", *values, "--mechanism", "bank", "--bank", str(tmp_path / "bank")]) == 0

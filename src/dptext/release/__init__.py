@@ -1,1 +1,1 @@
-"""A private file out of files: resumable, charged, its statement beside it."""
+"""Releases from file to file: resumable, charged to a ledger, published with a statement."""

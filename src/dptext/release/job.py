@@ -134,7 +134,7 @@ class Job:
         return head
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """Yield what was appended; a last line that is not whole does not count."""
+        """Yield the appended lines; an incomplete last line is ignored."""
         self._end = self._stream.seek(0)
         for line in self._stream:
             if line.endswith(b"\n"):
@@ -205,8 +205,8 @@ class Job:
             return False
         if self.parts[place].digest != digest:
             raise RefusedError(
-                f"the input is not what it was when the run of {str(self.out)!r} was interrupted: a part of it that is "
-                "done has changed; add --force to start over"
+                f"the input changed since the run of {str(self.out)!r} was interrupted, in a finished part; "
+                "add --force to start over"
             )
         return True
 

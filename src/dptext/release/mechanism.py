@@ -55,18 +55,18 @@ def _placeholder(match: re.Match[str]) -> str:
 
 
 class Replacing(Protocol):
-    """What replaces texts in one process, with all that it remembers between calls; it is never pickled or shared."""
+    """Replacer of texts with the caches of one process; never pickled or shared."""
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
-        """One private text for each text, and what was counted in them."""
+        """Return one private text per text, and their tally."""
         ...
 
 
 class TextMechanism(ReprMixin, ABC):
     """What replaces texts: each *part* of a text (a word, a sentence, the text as a whole) by a public one, at random.
 
-    Frozen, and it holds no random state; it can be pickled. The private form of a text depends on this text and on
-    fresh random bits alone, so that a promise for one document is one for each document of a release.
+    Frozen, without random state, and pickleable. The private form of a text depends only on this text and on fresh
+    random bits, so the guarantee for one document covers each document of a release.
     """
 
     name: ClassVar[str]
@@ -82,25 +82,24 @@ class TextMechanism(ReprMixin, ABC):
             raise AttributeError(f"a mechanism is frozen, {name!r} cannot be set: build another one")
         object.__setattr__(self, name, value)
 
-    # -- the promise ------------------------------------------------------------------------------------------
+    # -- guarantee --------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def statement(self) -> PrivacyStatement:
-        """The promise for one part. Mechanisms that may differ in their output differ in it: it names the noise."""
+        """Return the statement for one part. It keys the noise, so it differs between different mechanisms."""
 
     @abstractmethod
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement, and for a job that goes on with the same mechanism only."""
+        """Return the public parameters, for the statement and for resuming a job."""
 
     def settings_of_owner(self) -> dict[str, Parameter]:
-        """What decides about the output beside `parameters` and is for the owner of the texts alone: a job that goes on
-        compares it, no statement has it."""
+        """Return private settings that influence the output: compared when a job resumes, in no statement."""
         return {}
 
     @abstractmethod
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
-        """The promise for a document: unit document, substitution, local.
+        """Return the statement for a document: unit document, substitution, local.
 
         Args:
             longest: the number of protected parts in the longest document of the release (`Tally.longest`).
@@ -113,9 +112,9 @@ class TextMechanism(ReprMixin, ABC):
         return None
 
     def statement_before(self, *, seeded: bool = False) -> PrivacyStatement:
-        """The promise that holds for every document, before one is read: what a ledger charges.
+        """Return the statement that covers every document, before one is read: for the ledger.
 
-        Of a metric promise the loss per unit of distance counts, which is the same for documents of any length.
+        A metric guarantee counts with its loss per unit of distance, which does not depend on the length.
 
         Raises:
             RefusedError: longer documents lose more, and nothing says how long they are at most.
@@ -134,7 +133,7 @@ class TextMechanism(ReprMixin, ABC):
     def _statement_of(
         self, guarantee: Guarantee, *, unit: Unit, condition: Condition, **terms: Any
     ) -> PrivacyStatement:
-        """The statement of this mechanism, which replaces each text by itself: under substitution, local."""
+        """Return the statement of a mechanism that replaces each text separately: under substitution, local."""
         return release_statement(
             guarantee=guarantee,
             unit=unit,
@@ -167,7 +166,7 @@ class TextMechanism(ReprMixin, ABC):
         """How many protected parts the text behind a private one had at most, from the private text alone."""
 
     def most_parts(self, private_texts: Iterable[str]) -> int:
-        """`parts_in` of the text that has most, where the texts of a release are all that is left of it.
+        """Return the largest `parts_in` of the private texts.
 
         Raises:
             RefusedError: they could show fewer parts than there were; what to do instead is said.
@@ -256,7 +255,7 @@ class Rewriter:
 
 
 def check_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
-    """The strings of the texts; a `DataError` names the place of what is none."""
+    """Yield the texts as strings; a `DataError` gives the position of an invalid one."""
     for place, entry in enumerate(texts, 1):
         text = entry.text if isinstance(entry, Document) else entry
         if text is not None and not isinstance(text, str):

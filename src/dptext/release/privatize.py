@@ -50,9 +50,8 @@ def privatize(
             that a table carries besides the values of its rows (`dptext.strip_metadata` says what). The commands refuse
             columns that look like identifiers; this function does not.
             `dptext.text.identifiers.look_at` says which do, and why.
-        user: of a table, the column that says who wrote a text. The promise is one for each text, and those of a person
-            add up: `Release.most_texts` says for the owner alone how many one has, `Release.for_user` what they are
-            promised.
+        user: of a table, the author column. The guarantee is per text, and losses of one author add up:
+            `Release.most_texts` is the largest number of texts (private), `Release.for_user` the guarantee for it.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
         progress: a bar, as `dptext.display` says; or called with the number of texts done.
 
@@ -151,15 +150,15 @@ def privatize_file(
 ) -> Release:
     """Replace every text of a file, and write the private file, its statement and, maybe, its rejects.
 
-    The input is read in constant memory. Whatever stops the program leaves the old output, if there was one, and a job
-    that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
+    The input is read in constant memory. An interrupted run leaves an existing output unchanged and continues with
+    ``resume=True`` and the same noise, so that nothing is released twice.
 
     Args:
         source: one file or several (see `dptext.io.documents.read_documents`), whose rows go to one output; or
             `TextFiles`, with their own text, keep, on_error, suffix, encoding and separator.
-        out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
-            are done: what was sent is sent, and nothing can be resumed.
-        mechanism: what replaces texts, as in `privatize`.
+        out: the private file, with the format by its suffix; or an open binary stream (a pipe), which cannot be
+            resumed.
+        mechanism: the mechanism, as in `privatize`.
         text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`. No column to keep is
             refused here, as with `privatize`; `dptext.text.identifiers.columns_of` says which look like identifiers.
         seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
@@ -191,7 +190,7 @@ def privatize_file(
         if to is not None or statement_file is not None:
             raise ParameterError("to and statement_file are for a stream: the name of a file says both, leave them out")
         writer = DocumentWriter(Path(out), text=rows.text, keep=rows.keep)
-        # beside the secret of the noise, in a file that is its owner's alone
+        # stored with the secret of the noise, readable by the owner only
         options = {
             **mechanism.parameters(),
             **mechanism.settings_of_owner(),
@@ -206,7 +205,7 @@ def privatize_file(
             "a stream has no name: say its format with to, and where the statement goes with statement_file"
         )
     if resume or ledger is not None:
-        raise ParameterError("what went into a stream is gone: resume and ledger need the path of a file as out")
+        raise ParameterError("resume and ledger need the path of a file as out, not a stream")
     writer = DocumentWriter(Path(f"-{to}"), text=rows.text, keep=rows.keep)
     if writer.is_assembled:
         raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")
@@ -237,7 +236,7 @@ class _Rewriting:
         return self._rewriter.statement()
 
 
-# -- batches: for ``datasets.Dataset.map``, and all that maps over columns --------------------------------------
+# -- batches, for ``datasets.Dataset.map`` ----------------------------------------------------------------------
 
 
 def batch_privatizer(
@@ -261,9 +260,9 @@ def batch_privatizer(
     - It keeps results on disk. A second ``map`` with *the same* privatizer over the same data finds them: the same
       texts, the same release, no further loss. With another privatizer, or after a change of the data, it runs anew: a
       release that costs again. The folder of the cache holds the original texts too: never hand it on.
-    - It carries over what the dataset says of where it came from, above all the sizes of its splits in bytes, and the
-      names of all classes, and ``save_to_disk`` writes it: the bytes of the original texts give away which of two
-      diagnoses stood there. Hand on what `dptext.strip_metadata` made of the result, after the last ``map``.
+    - It keeps the dataset's metadata, such as split sizes in bytes and class names, and ``save_to_disk`` writes them:
+      the byte size of the original texts can reveal their content. Share the result of `dptext.strip_metadata`, after
+      the last ``map``.
     - It names a dataset by a hash of the data it was made from, which ``save_to_disk`` writes out. Every privatizer
       holds 128 random bits (they are no part of the noise) that go into this hash, so that no guess of the
       original texts can be tested against it.
@@ -284,7 +283,7 @@ class BatchPrivatizer:
     """See `batch_privatizer`."""
 
     def __init__(self, mechanism: TextMechanism, *, text: str = "text") -> None:
-        Rewriter(mechanism)  # refuses what is no mechanism
+        Rewriter(mechanism)  # raises for anything but a mechanism
         self.mechanism = mechanism
         self.text = text
         self._salt = RandomBits().take(16)
@@ -301,7 +300,7 @@ class BatchPrivatizer:
         return {self.text: list(Rewriter(self.mechanism).rewrite(texts))}
 
     def statement(self, private_texts: Iterable[str | None], *, keep: Sequence[str] = ()) -> PrivacyStatement:
-        """What was promised for a document, from the private texts of all batches."""
+        """Return the statement for a document, from the private texts of all batches."""
         texts = list(private_texts)
         for place, text in enumerate(texts, 1):
             if text is not None and not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""Redaction before a mechanism: what is recognised in a text becomes a placeholder (`Redacted`)."""
+"""Redaction before a mechanism: recognised parts of a text become placeholders (`Redacted`)."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Redaction:
         self.kinds = check_kinds(kinds)
         self.terms = words if isinstance(words, Terms) else Terms(words)
         if analyzer is None and entities is not None:
-            raise ParameterError("entities are those of an analyzer: give one, or leave them out")
+            raise ParameterError("entities needs an analyzer: pass analyzer=, or leave entities out")
         if isinstance(analyzer, str) and analyzer != PRESIDIO:
             raise ParameterError(f"analyzer must be {PRESIDIO!r}, or an object that analyzes texts as Presidio's does")
         self._given, self.language = analyzer, language
@@ -191,7 +191,7 @@ class Redaction:
             try:
                 spans += self._analyzed(text)
             except (Exception, SystemExit) as error:  # noqa: BLE001  no private text may end a release
-                _logger.warning("the analyzer failed on a text (%s): all of it was redacted", type(error).__name__)
+                _logger.warning("the analyzer failed on a text (%s): the whole text was redacted", type(error).__name__)
                 return [Span(0, len(text), UNREAD)]
         # accents and joiners after a span belong to its last letter, and would else attach to the placeholder
         return united(span._replace(end=_ATTACHED.match(text, span.end).end()) for span in spans)
@@ -283,28 +283,27 @@ def _type_of(analyzer: object) -> str:
 
 
 class Redacted(TextMechanism):
-    """A mechanism that sees a text only after what is recognised in it was replaced by placeholders (``<name>``).
+    """A mechanism behind a redaction, which replaces recognised parts of a text by placeholders (``<name>``).
 
     **Guarantee.** Let r be the redaction: a map of texts, whose result depends on the text alone. Then
 
         P(M(r(x)) = z) <= e^L(r(x), r(x')) P(M(r(x')) = z)
 
-    with the loss L that M promises between two texts (`dptext.privacy.restating.after_redaction`). *Recognition
-    promises nothing*: what it does not find goes through M like every other word, and the bound of M is all there is.
+    with the loss L of M between two texts (`dptext.privacy.restating.after_redaction`). *Recognition has no
+    guarantee*: parts that it misses go through M like every other word.
 
-    - Where M promises one epsilon for **any two texts** (a bank with ``unit="document"``), r(x) and r(x') are two
-      texts, and the guarantee is the same.
+    - If M covers **any two texts** with one epsilon (a bank with ``unit="document"``), the guarantee does not change.
     - Where the loss grows with a distance, or the guarantee is for texts of equal layout or length, for a word or a
       sentence, it is a guarantee **between the redacted texts**. It does not bound what distinguishes x from x'. One
       letter can decide whether something is recognised, so texts at a small distance can become texts at a large one,
       or of another layout. The statement says so: its condition and its metric are about redacted texts
       (``AfterRedaction``).
 
-    A placeholder shows that something of its kind was recognised at its place. It stands as it is in the output of a
-    word mechanism. A bank sees it as part of the sentence, and its output is whole texts of the bank.
+    A placeholder shows that something of its kind was recognised at its place. A word mechanism keeps it in
+    its output. A bank sees it as part of the sentence, and its output is whole texts of the bank.
 
-    Assumptions: recognisers and list were fixed without regard to the texts of the release, and what is recognised in a
-    text depends on nothing else. A list made from the same texts can reveal, by its placeholders, what they contain.
+    Assumptions: recognisers and list were fixed without regard to the texts of the release, and recognition in a
+    text depends only on this text. A list made from the same texts can reveal, by its placeholders, what they contain.
 
     Args:
         mechanism: replaces the texts afterwards, such as `dptext.TEM` or `dptext.BankRewriter`.
@@ -314,7 +313,7 @@ class Redacted(TextMechanism):
         analyzer: a Presidio ``AnalyzerEngine`` with your recognisers and models, or ``"presidio"`` for its default
             (English), used together with the patterns. A text on which it fails is redacted as a whole.
         language: of the texts, for the analyzer.
-        entities: entities for the analyzer (``"PERSON"``); None: all that it knows.
+        entities: entities for the analyzer (``"PERSON"``); None: all of them.
 
     Raises:
         ParameterError: a mechanism that redacts already; an unknown kind; nothing to redact; an analyzer that fails on
@@ -443,14 +442,14 @@ def as_redacted(
     )
     assumed = [
         "what recognises things in a text was fixed without regard to the texts of the release, and depends on nothing "
-        "but the text that it looks at",
-        f"recognition promises nothing ({by}; looked for: {looked_for}): what it did not recognise went through the "
+        "but the text itself",
+        f"recognition has no guarantee ({by}; looks for: {looked_for}): parts that it missed went through the "
         "mechanism like everything else",
     ]
     if isinstance(statement.guarantee, MetricDP):
         assumed.append(
-            "where promises for redacted texts are added up, the distance that counts is the largest of those between "
-            "the texts as each release redacted them"
+            "when guarantees for redacted texts are added up, the largest distance between the texts redacted by the "
+            "releases counts"
         )
     visible = "that something was recognised, where, and of which kind: a fixed placeholder stands for each"
     return after_redaction(

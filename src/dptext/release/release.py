@@ -1,4 +1,4 @@
-"""What a release returns, the files beside its data (statement, rejects), and how many texts each user has."""
+"""The result of a release, its files (statement, rejects), and counts of texts per user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AT_LEAST = 1 << 16  # rows that wait for each other before they are sorted
 
 
 class MostTexts(NamedTuple):
-    """What was counted."""
+    """Counts of texts per user."""
 
     texts: int
     unnamed: int = 0
@@ -48,7 +48,7 @@ class TextsOfPeople:
         self._unnamed = 0
 
     def counting(self, blocks: Iterable[Batch]) -> Iterator[Batch]:
-        """The blocks, each counted before it goes on."""
+        """Yield the blocks after counting them."""
         for block in blocks:
             if len(block.texts):
                 self.add(as_lists(block.columns)[self.column], block.texts)
@@ -103,7 +103,7 @@ def user_digest(name: str, key: bytes) -> bytes:
 
 
 def promise_to(maximum: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
-    """What the person with the most texts is promised for all of them, for the owner of the texts alone."""
+    """Return the statement for the person with the most texts, for the owner of the texts only."""
     if not maximum.texts:
         return None
     weakest = max(statements, key=lambda candidate: candidate.epsilon)
@@ -137,19 +137,18 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Release(ReprMixin):
-    """What came out, and what was promised: what every function that releases texts or vectors returns.
+    """Result of a release: private texts, table or file, with the privacy statement.
 
     Attributes:
-        statement: what was promised; beside a file it stands in ``OUT.privacy.json``.
-        documents: rows that came out.
-        skipped: rows that could not be read and were left out; beside a file they are listed in ``OUT.rejects.jsonl``.
-        resumed: rows that were done already when the run went on.
-        tally: counts over the texts, private for the most part; zeros where nothing was counted.
-        people: how many texts each person has, where a column said whose they are: private. None: nobody counted, or
-            the run only had to put in place what an earlier one had made.
-        doubts: where noise hides what was to come out, in sentences; they follow from the release.
-        made: what came out, by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; nothing
-            for a stream.
+        statement: the privacy statement; for a file also in ``OUT.privacy.json``.
+        documents: number of output rows.
+        skipped: number of unreadable rows that were left out; for a file they are listed in ``OUT.rejects.jsonl``.
+        resumed: number of rows finished by an earlier, interrupted run.
+        tally: counts over the texts, mostly private; zeros if nothing was counted.
+        people: counts of texts per user, private. None: not counted.
+        doubts: sentences about noise that drowns out the data; they follow from the release.
+        made: the output by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; empty for
+            a stream.
     """
 
     statement: PrivacyStatement
@@ -168,7 +167,7 @@ class Release(ReprMixin):
 
     @property
     def for_user(self) -> PrivacyStatement | None:
-        """What the person with the most texts is promised for all of them; None where nobody counted, or nothing is.
+        """The statement for the person with the most texts; None if not counted or without a guarantee.
 
         **Private: for the owner of the texts alone**, as the number of texts is. A statement to hand on has a bound
         that was fixed beforehand: `dptext.statement_for_user`.
@@ -207,7 +206,7 @@ class Release(ReprMixin):
 
     def _output(self, name: str) -> Any:
         if name not in self.made:
-            has = ", ".join(self.made) or "neither texts nor a table nor a file: what came out went into a stream"
+            has = ", ".join(self.made) or "neither texts nor a table nor a file: the output went into a stream"
             raise AttributeError(f"this release has no {name!r}, it has {has}")
         return self.made[name]
 
@@ -216,7 +215,7 @@ class Release(ReprMixin):
         yield "made", ", ".join(self.made) or "a stream"
         yield "mechanism", self.statement.mechanism
         if strength_sentence(self.statement) in (Strength.TOO_LARGE.value, UNBOUNDED):
-            yield "protects", False  # by its bound; what is shown in full has the sentence
+            yield "protects", False  # by its bound
         yield "guarantee", str(self.statement.guarantee)
 
     def _html_fields(self) -> Fields:
@@ -234,7 +233,7 @@ def rejects_path(data: Path) -> Path:
 
 
 def data_and_statement(file: Path) -> tuple[Path, Path]:
-    """The data and its statement, whichever of the two was named."""
+    """Return the paths of the data and its statement, given either of them."""
     if not file.name:  # "." or ".."
         file = file.resolve()
     if file.name.endswith(_SUFFIX):
@@ -280,8 +279,8 @@ def read_statement(path: Path) -> PrivacyStatement:
     check_released(path)
     if path.name.endswith(_SUFFIX) and not path.exists():
         raise StorageError(
-            f"cannot read {str(path)!r}: there is no such file, and without its statement nothing says what was "
-            "promised of the data: ask whoever made it for both files"
+            f"cannot read {str(path)!r}: there is no such file, and without its statement the data has no "
+            "known guarantee: ask for both files"
         )
     try:
         return PrivacyStatement.from_json(read_stored(path).decode())
@@ -309,4 +308,4 @@ def without_text(some: bool) -> tuple[str, ...]:
 
 
 def kept_as_it_was(column: str) -> str:
-    return f"the column {column!r}, as it was"
+    return f"the column {column!r}, unchanged"

@@ -69,7 +69,7 @@ class Charges:
         if self._ledger.state(release_id) == RELEASED:
             raise RefusedError("the ledger has settled this release already: start over, which is a new release")
         if isinstance(promise, PrivacyStatement) and isinstance(promise.guarantee, MetricDP):
-            # the farthest pair is known only when all rows are read
+            # the largest distance is known after all rows are read
             promise = promise.replace(guarantee=replace(promise.guarantee, max_distance=None))
         others = self._ledger.pending(besides=release_id)
         self._ledger.reserve(release_id, promise, self._keys(reader), by=self.column or TEXT, **terms)
@@ -152,7 +152,7 @@ _ROWS_A_PIECE = 1024  # of a stream: the end of one can be seen, so the length o
 
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
-    """What is read."""
+    """Input files of a release."""
 
     paths: PathLike | Sequence[PathLike]
     text: str = "text"
@@ -194,7 +194,7 @@ class TextFiles:
         )
 
     def complete(self, statement: PrivacyStatement) -> PrivacyStatement:
-        """The statement of a release of these rows, with what it shows beside the texts."""
+        """Add the kept columns to the exposed parts of a statement."""
         return add_columns(statement, self.keep, skip=self.on_error == "skip")
 
 
@@ -322,7 +322,7 @@ def release_stream(
     statement_file: Path,
     missing: str | None = None,
 ) -> Release:
-    """`release_file` into an open stream (a pipe): nothing can be resumed, and what was sent is sent."""
+    """Run `release_file` into an open stream (a pipe), which cannot be resumed."""
     check_statement_file(source.sources, statement_file, force=settings.force)
     run = begin(NoiseKey(settings.seed), new_release_id())
     sent, rows, tally = HashedFile(stream), 0, Tally()
@@ -338,9 +338,7 @@ def release_stream(
                 done(reader, rows)
     except BaseException as error:
         if rows:
-            error.add_note(
-                f"up to {rows:,} rows are sent already; what was promised for them stands in {str(statement_file)!r}"
-            )
+            error.add_note(f"up to {rows:,} rows were sent; their statement is {str(statement_file)!r}")
         raise
     finally:
         statement = source.complete(run.statement(tally)).replace(data_sha256=sent.digest())
@@ -423,7 +421,7 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
     text = statement_file.read_text(encoding="utf-8") if statement_file.exists() else ""
     with contextlib.suppress(DataError):
         statement = PrivacyStatement.from_json(text)
-        # what follows from the guarantee of a document differs from that of its parts
+        # parameters that follow from the guarantee differ between a document and its parts
         decided = {name: value for name, value in of.parameters.items() if name not in OF_THE_GUARANTEE}
         same = {**statement.parameters, **decided} == dict(statement.parameters)
         kept = {entry for entry in statement.exposed if entry.startswith("the column ")}
@@ -433,11 +431,11 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
     raise ParameterError(f"{str(out)!r} is there already, and is of another run: choose another name, or add --force")
 
 
-# -- the walk of a file ------------------------------------------------------------------------------------
+# -- data flow of a file -----------------------------------------------------------------------------------
 
 
 def _note_on_job(job: Job, charges: Charges, error: BaseException) -> None:
-    """Tell how to go on after an error; delete a job without rows and without a charge."""
+    """Add a note on resuming to an error; delete a job without rows and without a charge."""
     if job.is_published:
         charges.note_pending(error, job.release_id)
         error.add_note(f"{job.out} is in place: run the same command with --resume to finish")
@@ -490,7 +488,7 @@ def _tally(job: Job) -> Tally:
 
 
 def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
-    """The statement of all that the job did, with the digest of the file as it will appear."""
+    """Return the statement of the whole job, with the digest of the output file."""
     if job.is_assembled:
         with job.assembled() as (blocks, stream):
             run.finish(blocks, [part.size for part in job.parts], stream)

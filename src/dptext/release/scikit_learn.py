@@ -1,6 +1,6 @@
 """What the estimators for scikit-learn have in common (extra ``sklearn``): texts in, noise out, labels in codes.
 
-Nothing imports this but modules of estimators, which are imported when they are asked for.
+Only modules of estimators import this module, on first use of their names.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ except ImportError:
 class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator of texts that draws fresh noise whenever it is asked.
 
-    Its constructor only stores. It keeps no random state, so that none is pickled, cloned or forked: whichever process
-    asks for noise draws it afresh.
+    The constructor only stores its arguments. There is no random state to pickle, clone or fork: each process draws
+    fresh noise.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -78,12 +78,12 @@ def validated(estimator: Any, *arrays: npt.ArrayLike, reset: bool) -> Any:
 class TextPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A transformer whose ``fit`` builds a mechanism and looks at no text, and whose ``transform`` is a release.
 
-    ``transform`` draws fresh noise in whichever process calls it: no random state is kept, so none is pickled, cloned
-    or forked, and the noise of two calls is independent. A subclass stores ``seed`` and sets ``mechanism_``.
+    ``transform`` draws fresh noise in each call. There is no random state to pickle, clone or fork. A subclass stores
+    ``seed`` and sets ``mechanism_``.
 
     Attributes:
         mechanism_: the mechanism, frozen.
-        statement_: what the *last* call of ``transform`` promised for a document. It is there after the first call.
+        statement_: the statement of the *last* call of ``transform`` for a document.
     """
 
     seed: int | None

@@ -1,1 +1,1 @@
-"""Text to private vector: encoders, bounds, randomizers, what goes to the device, and a server that learns from it."""
+"""Private vectors: encoders, bounds, randomizers, device encoders, and classifiers for the server."""

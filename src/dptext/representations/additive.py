@@ -26,9 +26,9 @@ from dptext.validation import check_choice, check_float
 
 _WIDEN = 1 + 2.0**-30  # a vector brought into its domain in double precision is within this factor of it
 _STEPS = 2.0**12  # of the grid, in one standard deviation of a coordinate
-_TOGETHER = 2**15  # numbers worked on at once, so that they stay in the cache
+_TOGETHER = 2**15  # numbers per block, so that a block fits into the cache
 _BLOCKS_A_TASK = 16
-_LONGEST = 2.0**100  # what float32 holds with room to spare
+_LONGEST = 2.0**100  # well within float32
 
 
 class Rounded(Protocol):
@@ -186,7 +186,7 @@ class L2Laplace(_Additive):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(_Additive):
-    """Normal noise on every coordinate, with the least sigma that the promise allows (analytic calibration). Unbiased.
+    """Normal noise on every coordinate, with the smallest sigma for the guarantee (analytic calibration). Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): (epsilon, delta) for any two vectors (Balle and Wang 2018,
     Theorem 8, at the L2 diameter of the domain: `dptext.privacy.gaussian`); rounding is post-processing, so
@@ -195,7 +195,7 @@ class Gaussian(_Additive):
     In the unit ball the sensitivity is 2. Arguments, input and output: as for `Laplace`. E||z - x||^2 = d sigma^2.
 
     Args:
-        delta: above 0 and below 1: far below 1 / (number of people), or it promises little.
+        delta: above 0 and below 1; choose it far below 1 / (number of people).
 
     >>> round(Gaussian(epsilon=8.0, delta=1e-5).expected_squared_error(64))
     92
@@ -225,7 +225,7 @@ class Gaussian(_Additive):
 
 @dataclass(frozen=True, kw_only=True)
 class CappedLaplace(L2Laplace):
-    """L2-Laplace noise of the budget ``share * epsilon``, which promises ``epsilon``."""
+    """L2-Laplace noise of the budget ``share * epsilon``, with the guarantee ``epsilon``."""
 
     name: ClassVar[str] = "CappedLaplace"
 

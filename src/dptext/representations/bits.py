@@ -35,7 +35,7 @@ from dptext.validation import check_int
 Codes = npt.NDArray[np.uint16]
 
 MOST_BITS = 16
-_NUMBERS = 1 << 14  # worked on at once, so that they stay in the cache
+_NUMBERS = 1 << 14  # per block, so that a block fits into the cache
 _NUMBERS_A_TASK = 1 << 18
 
 
@@ -188,8 +188,8 @@ class WeightedBits(BitRandomizer):
     """Numbers between -1 and 1 in offset binary, its bits flipped the rarer the more they weigh. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, the sum of equation (flip)
-    of `dptext.noise.discrete` over all bits of all d numbers, from the realised thresholds of 32 bits: at most what was
-    asked for. Exact: no assumption about real numbers.
+    of `dptext.noise.discrete` over all bits of all d numbers, from the realised thresholds of 32 bits: at most
+    ``epsilon``. Exact: no assumption about real numbers.
 
     Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, or the bits themselves (`send`, `decode`).
     E||z - x||^2 is d times equation (variance) of this module and the rounding at its worst, 1 / (2^l - 1)^2 a
@@ -231,7 +231,7 @@ class OneBit(BitRandomizer):
     """Numbers between -1 and 1 as one bit each, 1 the more often the larger the number is. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, d times equation (flip) of
-    `dptext.noise.discrete`, from the realised threshold of 32 bits: at most what was asked for. Exact.
+    `dptext.noise.discrete`, from the realised threshold of 32 bits: at most ``epsilon``. Exact.
 
     Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, +-1 / (1 - 2q) each, or the bits themselves
     (`send`, `decode`). E||z - x||^2 = d / tanh^2(epsilon / 2d) - ||x||^2. It beats codes of ten bits up to 4 nats
@@ -345,7 +345,7 @@ class SymmetricUnary(UnaryRandomizer):
     """SUE, the basic RAPPOR: each bit of a one-hot vector is flipped with one chance. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, equation (unary) of this
-    module with p = 1 - q, from realised thresholds of 32 bits: at most what was asked for. Exact.
+    module with p = 1 - q, from realised thresholds of 32 bits: at most ``epsilon``. Exact.
 
     Input: (n, k), k >= 2; the largest coordinate of a row counts, the first of equals. Output: (n, k) float32, or the
     bits themselves (`send`, `decode`, `frequencies`). E||z - x||^2 = k q (1 - q) / (1 - 2q)^2, q = 1 / (1 + e^(eps/2)).
@@ -371,8 +371,8 @@ class OptimizedUnary(UnaryRandomizer):
     """OUE: the true bit is a fair coin, the others are as rarely 1 as the budget allows. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, equation (unary) of this
-    module with p = 1/2, from the realised threshold of 32 bits: at most what was asked for. Exact. It holds for one-hot
-    vectors only: on other bits the same chances cost far more.
+    module with p = 1/2, from the realised threshold of 32 bits: at most ``epsilon``. Exact. It holds for one-hot
+    vectors only: for other bits the same probabilities have a far larger loss.
 
     Input, output, errors: as for `SymmetricUnary`. E||z - x||^2 = (1/4 + (k - 1) q (1 - q)) / (1/2 - q)^2 with
     q = 1 / (1 + e^eps): less than SUE's where k is large.

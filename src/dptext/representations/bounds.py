@@ -101,7 +101,7 @@ def row_products(rows: Floats, matrix: Floats) -> Floats:
 
 
 def check_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Floats:
-    """The vectors as (n, d) float64; their values are not looked at: beyond doubles, a number is infinite."""
+    """Return the vectors as (n, d) float64 without checking their values; numbers beyond doubles become infinite."""
     array = _as_doubles(vectors)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ParameterError(f"vectors must have the shape (n, d), got {array.shape}: one vector is [vector]")
@@ -141,7 +141,7 @@ PROJECTIONS = ("pca", "random", "supervised")
 _SEED = 7
 _SHRINKAGE = 0.5
 _REST = 0.5
-"""How long the rest of a vector is beside its discriminant part, in the root of the mean square."""
+"""Norm of the rest of a vector relative to its discriminant part, as a root mean square."""
 
 
 def random_directions(inputs: int, dimension: int) -> Floats:
@@ -158,7 +158,7 @@ def principal_directions(centred: Floats, dimension: int) -> Floats:
 
 
 def discriminant_directions(centred: Floats, labels: Sequence[Any] | npt.NDArray[Any], dimension: int) -> Floats:
-    """(D, dimension) columns: linear discriminants of public labels first, then the main directions of what is left."""
+    """Return (D, dimension) columns: linear discriminants of public labels, then principal directions of the rest."""
     codes, classes = _codes(labels, len(centred))
     means = np.stack([centred[codes == code].mean(axis=0) for code in range(classes)])
     within = centred - means[codes]
@@ -209,7 +209,7 @@ BOUNDS = {
 """The last step, and the domain that it ends in."""
 
 NATURAL = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube", Domain.ONE_HOT: "one-hot"}
-"""The last step into each domain, where none is asked for."""
+"""Default of the last step into each domain."""
 
 TRAINED_INTO = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
 """The domains that a gradient is known into, and the last step into each."""
@@ -302,7 +302,7 @@ class Bound:
 
     @property
     def sha256(self) -> str:
-        """Digest of all that decides where a vector ends up: equal bounds, equal digest."""
+        """Digest of all parameters: equal bounds have equal digests."""
         digest = hashlib.sha256(f"{self.kind} {self.radius!r} {self.mean.size}".encode())
         digest.update(self.mean.astype("<f8").tobytes())
         if self.directions is not None:
@@ -310,7 +310,7 @@ class Bound:
         return digest.hexdigest()
 
     def parameters(self) -> dict[str, Parameter]:
-        """The last step and its radius, what it was fitted on, and a digest of the numbers."""
+        """Return the last step, its radius, the public texts, and a digest of the numbers."""
         return {
             "projection": self.projection,
             "centred": bool(self.mean.any()),
@@ -322,14 +322,14 @@ class Bound:
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """That what it was fitted on is public."""
+        """Return the assumption that the texts of the fit are public."""
         if self.public_texts == 0:
             return ("centre, projection and radius are public: they were not computed from protected texts",)
         name = "public texts" if self.public_name is None else f"'{self.public_name}'"
         labels = " and their labels" if self.projection == "supervised" else ""
         return (
-            f"centre, projection and radius were fitted on {name} ({self.public_texts} texts{labels}), which whoever "
-            "fitted them declared public: nothing is promised to those who are in there",
+            f"centre, projection and radius were fitted on {name} ({self.public_texts} texts{labels}), declared "
+            "public: their authors are not protected",
         )
 
 

@@ -167,7 +167,7 @@ def _clean_covariance(vectors: Floats, mean: Floats, channel: Channel, prior: Li
 
 
 def _mean_scores(weights: Floats, mean: Floats, covariance: Floats, noise: Floats, prior: LinearPrior | None) -> Floats:
-    """(classes,) scores of the mean vector: those of the noisy mean, drawn towards those of the public one."""
+    """Return (classes,) scores of the mean vector: of the noisy mean, shrunk towards the public one."""
     if prior is None:
         return mean @ weights
     public = prior.mean @ weights
@@ -190,7 +190,7 @@ def _strength(gap: Floats, signal: Floats, noise: Floats, *, nothing: bool) -> f
 
 def _solve(covariance: Floats, moments: Floats) -> Floats:
     values, basis = np.linalg.eigh(covariance)
-    floor = max(1e-10 * float(values.max(initial=0.0)), 1e-150)  # whose inverse is a number still
+    floor = max(1e-10 * float(values.max(initial=0.0)), 1e-150)  # its inverse is finite
     inverse = np.where(values > floor, 1 / np.maximum(values, floor), 0.0)
     weights: Floats = basis @ (inverse[:, None] * (basis.T @ moments))
     return weights
@@ -204,8 +204,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Learn from the private vectors that arrived, and their labels; predict for noisy vectors or for clean ones.
 
-    Two models come out of one fit. ``predict`` and ``score`` are for vectors that arrive *noisy*, as those of the
-    training did. `device_model` is for *clean* ones: sent back to the device, it classifies there and nothing
+    One fit gives two models. ``predict`` and ``score`` are for *noisy* vectors like those of the training.
+    `device_model` is for *clean* ones: sent back to the device, it classifies there and nothing
     leaves. They differ, because noise that is there at training and missing at use would otherwise be mistaken for
     variation of the text (``dptext.representations.classifiers`` has the equations).
 
@@ -218,9 +218,9 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         model: ``"linear"`` (numpy; it knows the noise in closed form) or ``"mlp"`` (a perceptron; extra ``train``).
         channel: the public noise: a `Channel`, a `Randomizer`, or the `PrivacyStatement` that came with the vectors;
             None: not known, and the vectors are taken as they are.
-        public: (vectors, labels) of *public* examples, (m, d) as a device has them before the noise, or None. The
-            linear model shrinks towards what they say; the perceptron trains on them too.
-        training: of the perceptron, ``"plain"``, ``"robust"`` or ``"adaptive"``: which noise it draws on public
+        public: (vectors, labels) of *public* examples, (m, d) before the noise, or None. The linear
+            model shrinks towards theirs; the perceptron also trains on them.
+        training: of the perceptron, ``"plain"``, ``"robust"`` or ``"adaptive"``: the noise that it draws on public
             vectors in each epoch, and adds on top of those that arrived; `dptext.representations.networks` has the
             table. Robust (the noise of the channel, drawn anew) is right where users send at the channel's epsilon,
             adaptive (at the schedule's) is for servers that do not know at which.
@@ -230,12 +230,12 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             perceptron, see `dptext.representations.networks.TrainingOptions`.
         validation_fraction, patience, extra_noise: of its training, see there.
         progress: called with an `dptext.representations.networks.Epoch` after each epoch.
-        seed: of the perceptron's initial weights, batches, dropout and training noise. No privacy rests on it.
+        seed: of the perceptron's initial weights, batches, dropout and training noise. Privacy does not depend on it.
 
     Attributes:
         classes_: the labels, sorted.
         n_features_in_: k, the width of the vectors.
-        channel_: the noise as it was understood, or None.
+        channel_: the channel of the noise, or None.
         strength_, intensity_: of the linear model, see `dptext.representations.classifiers.LinearFit`.
         epochs_, best_epoch_: of the perceptron: what ``progress`` saw, and the epoch whose weights were kept.
         epsilons_: of the perceptron's adaptive training: of each epoch; else empty.
@@ -332,8 +332,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def fit_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
         """Learn from **public** vectors alone, as devices have them before the noise. This call *declares them public*.
 
-        What arrives later is predicted with the noise that the training has met. *Nothing is promised to those who
-        are in these vectors*: robust and adaptive training draw noise on them in each epoch, which for private
+        Later vectors are predicted with the noise of the training. *The people behind these vectors are not
+        protected*: robust and adaptive training draw noise on them in each epoch, which for private
         vectors would be a release in each epoch.
 
         Args:

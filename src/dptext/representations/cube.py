@@ -33,7 +33,7 @@ from dptext.representations.randomizer import Channel, Private, Randomizer, in_b
 STEPS = 2**20
 """Numbers are rounded to multiples of 1 / STEPS; the variance of that is below 2^-42."""
 
-_NUMBERS = 1 << 15  # worked on at once
+_NUMBERS = 1 << 15  # per block
 _NUMBERS_A_TASK = 1 << 18
 
 
@@ -173,7 +173,7 @@ class Piecewise(Randomizer):
     """Some coordinates of a vector of the cube, each near its true value, in exactly discrete form. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, k times equation (window)
-    of `dptext.noise.caps`, from integers: at most what was asked for. Exact: no assumption about real numbers.
+    of `dptext.noise.caps`, from integers: at most ``epsilon``. Exact: no assumption about real numbers.
 
     Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, 0 but for k of the coordinates.
     E||z - x||^2 is equation (error) of this module; k and the window make it least for vectors of length 1.
@@ -199,7 +199,7 @@ class Hybrid(Randomizer):
     """`Piecewise` for a share of the numbers and one bit for the others, so that the error is the same for all vectors.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, k times the larger of
-    equation (window) of `dptext.noise.caps` and equation (flip) of `dptext.noise.discrete`: at most what was asked for.
+    equation (window) of `dptext.noise.caps` and equation (flip) of `dptext.noise.discrete`: at most ``epsilon``.
     Exact.
 
     Input, output: as for `Piecewise`. The share of the window is the one with which equation (error) does not depend

@@ -73,7 +73,7 @@ def unknown_names(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def described(encoder: TextEncoder) -> Described:
-    """The parts of an encoder that a folder holds: all of it, or (of a caller's function) its name."""
+    """Return the parts of an encoder for a folder: all of it, or the name of a caller's function."""
     config: dict[str, Any]
     if isinstance(encoder, MeanOfWords):
         vectors = encoder.vectors
@@ -112,7 +112,7 @@ def rebuilt(
     kind = config.get("kind")
     if kind == LayeredEncoder.name and not isinstance(given, LayeredEncoder):
         if not isinstance(config["base"], Mapping) or type(config["layers"]) is not int:
-            raise TypeError("a folder says how many layers there are, and on what they stand")
+            raise TypeError("the configuration must contain the number of layers and their base")
         below = {name.removeprefix(_BELOW): entry for name, entry in tensors.items() if not name.startswith(_LAYER)}
         base = rebuilt(config["base"], below, training, source, given)
         names = range(config["layers"])
@@ -213,9 +213,9 @@ class DeviceEncoder(ReprMixin):
     """Text to private vector. Frozen: it cannot drift away from its statement, and keeps no random state.
 
     **Guarantee** (unit document, substitution, local): that of the randomizer for any two texts, as
-    ``statement`` says. *Proof.* Encoder and bound are fixed before they see a text, each text is encoded and bounded by
-    itself (`dptext.representations.encoders.encode_each`), and the randomizer's guarantee holds for any two vectors of
-    its domain, into which it brings all that it gets.
+    ``statement`` says. *Proof.* Encoder and bound are fixed before they see a text, each text is encoded and bounded
+    separately (`dptext.representations.encoders.encode_each`), and the randomizer's guarantee holds for any two
+    vectors of its domain, into which it maps every input.
     Assumptions: the bound was fitted on public texts, and the encoder is public. If it was trained on texts that are
     not, the statement requires that it stays the same, and its training texts are not protected. Every call is a
     release of its own and costs again: k vectors of one person have the composition of k statements.
@@ -280,7 +280,7 @@ class DeviceEncoder(ReprMixin):
         Args:
             texts: strings or documents; a missing one counts as the empty text, which has a vector like any other.
             seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
-                vectors (other texts or parameters still get other noise); it voids the promise towards all who know it.
+                vectors (other texts or parameters still get other noise); it voids the guarantee for all who know it.
             progress: called with the number of texts done.
 
         Raises:
@@ -312,8 +312,8 @@ class DeviceEncoder(ReprMixin):
     def clean(self, texts: Iterable[str | None]) -> npt.NDArray[np.float32]:
         """(n, d) float32 vectors as they are *before* the noise. **Not private: they must not leave the device.**
 
-        For a model that was trained on private vectors and sent back to the device, which applies it without noise.
-        Not every randomizer's outputs are of the space that these lie in; those of PrivUnit are.
+        For a model that was trained on private vectors and runs on the device without noise. The outputs of some
+        randomizers lie in another space; those of PrivUnit lie in this one.
         """
         return self._bounded(check_texts(texts)).astype(np.float32)
 
@@ -322,7 +322,7 @@ class DeviceEncoder(ReprMixin):
 
     @property
     def statement(self) -> PrivacyStatement:
-        """What is promised for one text; ``encode`` with a seed promises it only to those who do not know the seed."""
+        """Return the statement for one text. A seed of ``encode`` voids it against all who know the seed."""
         noise = self.randomizer.statement(self.bound.dimension)
         trained = encoder_exposure(self.encoder)
         return noise.replace(
@@ -335,7 +335,7 @@ class DeviceEncoder(ReprMixin):
         )
 
     def parameters(self) -> dict[str, Parameter]:
-        """All that decides about the law of an output, for the statement: of encoder, bound and randomizer."""
+        """Return the parameters of encoder, bound and randomizer that determine the output distribution."""
         noise = self.randomizer.statement(self.bound.dimension).parameters
         return {**self.encoder.parameters(), **self.bound.parameters(), **noise}
 
@@ -375,8 +375,8 @@ class DeviceEncoder(ReprMixin):
     def load(cls, folder: str | os.PathLike[str], encoder: TextEncoder | None = None) -> DeviceEncoder:
         """What `save` wrote. numpy and dptext's core are all it takes, unless the encoder takes more.
 
-        The randomizer is calibrated again from its budget, and everything that the folder's statement says is compared
-        with what was loaded: it cannot promise one thing and do another.
+        The randomizer is calibrated again from its budget, and the folder's statement is compared with the loaded
+        encoder.
 
         Args:
             folder: that `save` wrote.
@@ -421,8 +421,8 @@ class DeviceEncoder(ReprMixin):
         wrong += [n for n in options if n not in wrong and not same_value(statement.parameters, options, n, 0.0)]
         if wrong:
             raise DataError(
-                f"{source}: what was loaded and {_PRIVACY} do not promise the same ({', '.join(wrong)} differ): the "
-                "folder was changed, or another version of dptext wrote it; save the encoder again"
+                f"{source}: the loaded encoder and {_PRIVACY} differ ({', '.join(wrong)}): the folder was changed, or "
+                "another version of dptext wrote it; save the encoder again"
             )
         return device
 
@@ -437,9 +437,9 @@ class DeviceEncoder(ReprMixin):
 
 
 def encoder_of(source: Any) -> TextEncoder:
-    """The encoder that was asked for."""
+    """Return the encoder."""
     trained = getattr(source, "text_encoder_", None)
-    if isinstance(trained, TextEncoder):  # what was trained is frozen, what trained it can be trained again
+    if isinstance(trained, TextEncoder):  # the trained encoder is frozen; its trainer could be fitted again
         return trained
     if isinstance(source, TextEncoder):
         return source

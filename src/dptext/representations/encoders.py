@@ -50,24 +50,22 @@ class Provenance:
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted about the training, and what it does not promise."""
+        """Return the assumptions about the training, and the limits of its guarantee."""
         name = "texts" if self.trained_on is None else f"'{self.trained_on}'"
         counted = f"{name} ({self.texts} texts, and their labels, if any)" if self.texts else name
         promised = (
-            f"the promise, if there is one, is that of the noise; that {self.hidden or 'an attribute'} is hidden "
-            "beyond it was trained for, not proved"
+            f"only the noise has a guarantee; training hides {self.hidden or 'an attribute'} further, without proof"
         )
         if self.texts == 0 and self.public:
             return ("the trained encoder is public: it was not computed from protected texts", promised)
         if self.public:
             return (
-                f"the encoder was trained on {counted}, which whoever trained it declared public: nothing is promised "
-                "to those who are in there",
+                f"the encoder was trained on {counted}, declared public: their authors are not protected",
                 promised,
             )
         return (
-            f"the encoder was trained on {counted} without protection: the promise holds at the release only, for a "
-            "trained encoder that stays the same, and not for the documents that it was trained on",
+            f"the encoder was trained on {counted} without protection: the guarantee covers the release, for a "
+            "fixed trained encoder, and not the training documents",
             promised,
         )
 
@@ -76,9 +74,8 @@ class Provenance:
         if self.public:
             return ()
         return (
-            "THE DOCUMENTS THAT THE ENCODER WAS TRAINED ON ARE NOT PROTECTED BY ITS TRAINING: whatever the encoder "
-            "(with the words that it knows, and a budget that was learnt), vectors made with it, and what is said of "
-            "it here show of their texts, labels and attributes",
+            "THE TRAINING DOCUMENTS OF THE ENCODER ARE NOT PROTECTED: the encoder (its words, a learnt budget), its "
+            "vectors and this statement may reveal their texts, labels and attributes",
         )
 
     def after(self, earlier: Provenance) -> Provenance:
@@ -128,13 +125,13 @@ class TextEncoder(Protocol):
         """D, the length of its vectors."""
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """(n, D) float32, one vector a text. *Not private.*"""
+        """Return (n, D) float32, one vector per text. *Not private.*"""
 
     def parameters(self) -> dict[str, Parameter]:
         """What identifies it, for the statement: with these two encoders are the same."""
 
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted about it, for the statement."""
+        """Return its assumptions for the statement."""
 
 
 def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
@@ -145,7 +142,7 @@ def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
 
 
 def check_texts(texts: Iterable[Any]) -> list[str]:
-    """The texts as a list of strings: those of documents, and the empty string for missing ones."""
+    """Return the texts as strings; a missing text becomes an empty string."""
     checked = []
     for place, entry in enumerate(check_one_column(texts), 1):
         text = entry.text if isinstance(entry, Document) else entry
@@ -166,7 +163,7 @@ class FrozenEncoder(ABC):
     _texts_at_once = _AT_ONCE
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """(n, D) float32, one vector a text. *Not private.*"""
+        """Return (n, D) float32, one vector per text. *Not private.*"""
         values = check_texts(texts)
         vectors = np.empty((len(values), self.dimension), dtype=np.float32)
         for block in in_parts(values, self._texts_at_once, progress):
@@ -175,7 +172,7 @@ class FrozenEncoder(ABC):
 
     @abstractmethod
     def _vectors(self, texts: list[str]) -> Vectors:
-        """(n, D) of at most so many texts."""
+        """Return (n, D) vectors of one block of texts."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "dimension" in vars(self):
@@ -189,7 +186,7 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
     Args:
         function: a list of strings to an (n, D) array of numbers. It must be public and fixed and answer every text:
             the statement says that this is assumed. In a release it gets one text per call.
-        dimension: D; None: as wide as what it answers for the empty text.
+        dimension: D; None: the width of its vector for the empty text.
         name: for statements.
         texts_at_once: how many texts it gets in one call, at most.
 
@@ -220,7 +217,7 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
             method = method.func
         if isinstance(getattr(method, "__self__", None), TextEncoder):
             raise ParameterError(
-                "the function is a method of an encoder, which knows what it was trained on: give the encoder itself"
+                "the function is a method of an encoder: pass the encoder itself, which knows its training texts"
             )
         self.function = function
         self.name = name
@@ -238,7 +235,7 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
         failure = ""
         try:
             answer = np.asarray(self.function(list(texts)), dtype=np.float64)
-        except Exception as error:  # noqa: BLE001  whatever a caller's function raises, its message may hold a text
+        except Exception as error:  # noqa: BLE001  a message of the caller's function may contain a text
             failure = type(error).__name__
         if failure:
             raise ParameterError(f"the encoder's function failed on a batch of {len(texts)} texts: {failure}")
@@ -255,7 +252,7 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
         return {"encoder": self.name, "encoder_dimension": self.dimension}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What nobody but the caller can see to."""
+        """Return the assumptions that only the caller can ensure."""
         return (
             "the caller's encoder is a public, fixed function of one text, which answers every text: it was not "
             "computed from the texts that it encodes",
@@ -283,10 +280,10 @@ def in_parts(texts: Sequence[str], size: int, progress: Progress | None) -> Iter
 
 
 RELEASED_BEFORE = (
-    "the words and their vectors were released before, under a statement of their own: whoever has text in their "
-    "training loses what it says on top"
+    "the words and their vectors were released before with their own statement: for people in their training, its "
+    "loss is added"
 )
-"""What is assumed of vectors with a statement, by who does not count it in."""
+"""Assumption about vectors with a statement that is not composed with this one."""
 _TEXTS_AT_ONCE = 1024
 _WORDS_AT_ONCE = 256
 """A longer text is summed in parts of this many words, so that one long text does not slow down many short ones."""
@@ -328,7 +325,7 @@ class MeanOfWords(ReprMixin):
         self.dimension = vectors.dimension
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """(n, D) float32, one vector a text. *Not private.*"""
+        """Return (n, D) float32, one vector per text. *Not private.*"""
         values = check_texts(texts)
         means = np.empty((len(values), self.dimension), dtype=np.float32)
         rows = self._token_rows()  # its cache holds words of the texts, so it ends with this call
@@ -380,7 +377,7 @@ class MeanOfWords(ReprMixin):
 
         What a centre and a projection are fitted on where no public texts are at hand.
         """
-        bits = RandomBits(seed=_SAMPLE_SEED)  # public: it chooses texts that nobody wrote
+        bits = RandomBits(seed=_SAMPLE_SEED)  # public: it draws artificial texts
         draws = np.searchsorted(np.cumsum(self._shares()), bits.uniform(texts * words) * (1 - 1e-9))
         return self._means(draws.astype(np.int32), np.full(texts, words))
 
@@ -413,7 +410,7 @@ def _rebuild(vectors: WordVectors, weighting: float | None) -> MeanOfWords:
 
 
 def weighted_sums(matrix: Vectors, rows: Any, weights: Vectors, lengths: Integers, dtype: Any) -> npt.NDArray[Any]:
-    """(texts, D) sums of weight times row. Each text adds its words in their order, whatever other texts there are."""
+    """Return (texts, D) sums of weight times row. Each text adds its words in order, independently of other texts."""
     order = np.argsort(-lengths, kind="stable")  # texts with many words first
     starts = (np.cumsum(lengths) - lengths)[order]
     with_more = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(int(lengths.max(initial=0))), side="right")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a device brings it, and more than a command that only names
 VECTOR = "vector"
 """The column of the private vectors."""
 
-_ROW_GROUP, _NUMBERS_A_GROUP = 1 << 16, 1 << 22  # of the file: at most so many rows, and 16 MiB
+_ROW_GROUP, _NUMBERS_A_GROUP = 1 << 16, 1 << 22  # row groups of the file: at most this many rows, and 16 MiB
 _INSTEAD = "convert the column, or do not keep it"
 
 
@@ -48,10 +48,10 @@ def encode_file(
     separator: str | None = None,
     progress: ProgressOption = None,
 ) -> Release:
-    """Turn every text of a file into a private vector: OUT.parquet, with its statement beside it.
+    """Encode every text of a file as a private vector in OUT.parquet, with a statement.
 
-    The input is read in constant memory. Whatever stops the program leaves the old output, if there was one, and a job
-    that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
+    The input is read in constant memory. An interrupted run leaves an existing output unchanged and continues with
+    ``resume=True`` and the same noise, so that nothing is released twice.
 
     Args:
         source: one file or several (see `dptext.io.documents.read_documents`), whose rows go to one output; or
@@ -152,5 +152,5 @@ def check_output_columns(out: Path, text: str, keep: Sequence[str]) -> None:
     check_kept_columns(text, keep)
     if VECTOR in keep:
         raise ParameterError(
-            f"a kept column cannot be named {VECTOR!r}, which is that of the private vectors: rename it first"
+            f"a kept column cannot be named {VECTOR!r}, the name of the private vectors: rename it first"
         )

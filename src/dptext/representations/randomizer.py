@@ -1,4 +1,4 @@
-"""What every randomizer offers: its error, its promise, and a channel for vectors of a given width."""
+"""Base classes of randomizers: error, guarantee, and a channel for vectors of a given width."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Channel(ReprMixin, ABC):
     Attributes:
         name: of the randomizer.
         domain: into which all vectors are brought first.
-        dimension: d, of the vectors that come in.
-        width: k, of what goes out.
-        guarantee: what is proved for any two vectors (substitution, local).
+        dimension: d, of the input vectors.
+        width: k, of the output.
+        guarantee: proved for any two vectors (substitution, local).
         slack: nats that finite arithmetic may add, proved.
         expected_squared_error: E||z - x||^2 of one output z for a vector x of length 1, the largest over all x.
     """
@@ -57,7 +57,7 @@ class Channel(ReprMixin, ABC):
     def sample(self, vectors: npt.ArrayLike, bits: RandomBits) -> Private:
         """(n, d) vectors to (n, k) float32 private ones, each with fresh noise: a new release."""
         values = check_vectors(vectors, self.dimension)
-        with np.errstate(all="ignore"):  # no value raises, whatever a caller told numpy to raise at
+        with np.errstate(all="ignore"):  # no value raises, regardless of the caller's numpy settings
             return self._sample(self.domain.bound(values), bits)
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
@@ -69,9 +69,7 @@ class Channel(ReprMixin, ABC):
             ParameterError: the outputs are something else, and this channel does not say what.
         """
         if self.width != self.dimension:
-            raise ParameterError(
-                f"the outputs of {self.name} are no vectors, and nothing says what they are without noise"
-            )
+            raise ParameterError(f"the outputs of {self.name} are not vectors and have no clean form")
         return self.domain.bound(check_vectors(vectors, self.dimension))
 
     def freeze(self) -> Self:
@@ -94,14 +92,14 @@ class Channel(ReprMixin, ABC):
         Raises:
             ParameterError: this channel's outputs do not tell it.
         """
-        raise ParameterError(f"the outputs of {self.name} do not tell the second moments of what came in")
+        raise ParameterError(f"the outputs of {self.name} do not determine the second moments of the inputs")
 
     def parameters(self) -> dict[str, Parameter]:
         """The public parameters, for the statement."""
         return {}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted beside good random bits, for the statement."""
+        """Return further assumptions of the proof."""
         return ()
 
     def _repr_fields(self) -> Fields:
@@ -120,7 +118,7 @@ class Randomizer(ReprMixin, ABC):
     """Vector to private vector, with a budget.
 
     Attributes:
-        epsilon: what is proved for any two vectors; above 0 and at most 500.
+        epsilon: proved for any two vectors; above 0 and at most 500.
 
     Raises:
         ParameterError: an argument out of range; from `channel`, a dimension or a budget that it cannot do.
@@ -160,8 +158,8 @@ class Randomizer(ReprMixin, ABC):
         """(n, d) vectors to (n, k) float32 private ones: a release.
 
         Args:
-            vectors: any numbers; each row is brought into the domain first.
-            seed: None for cryptographic randomness; an integer for tests and papers only: it voids the promise.
+            vectors: any numbers; each row is first mapped into the domain.
+            seed: None for cryptographic randomness; an integer for tests and papers only: it voids the guarantee.
 
         Raises:
             ParameterError: not an array of shape (n, d).
@@ -174,7 +172,7 @@ class Randomizer(ReprMixin, ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def statement(self, dimension: int, *, seeded: bool = False) -> PrivacyStatement:
-        """The promise for one vector of a person: unit document, substitution, local."""
+        """Return the statement for one vector: unit document, substitution, local."""
         channel = self.channel(dimension)
         return release_statement(
             guarantee=channel.guarantee,
@@ -209,7 +207,7 @@ def _calibrated(randomizer: Randomizer, dimension: int) -> Channel:
 def in_blocks(
     work: Callable[[slice, RandomBits], None], count: int, bits: RandomBits, *, rows: int, blocks: int
 ) -> None:
-    """Call ``work`` on blocks of so many rows, on all cores; a task of so many blocks has random bits of its own."""
+    """Call ``work`` on blocks of rows, on all cores; each task of several blocks has its own random bits."""
     starts = range(0, count, rows * blocks)
 
     def task(block: tuple[int, RandomBits]) -> None:
@@ -247,7 +245,7 @@ class BitChannel(Channel):
         return self._decode(self.check_sent(sent))
 
     def check_sent(self, sent: npt.ArrayLike) -> Sent:
-        """What came over the wire, as (n, bytes) uint8."""
+        """Return received bytes as (n, bytes) uint8."""
         array: npt.NDArray[Any] = np.asarray(sent)
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != self.bytes:
             raise ParameterError(
@@ -276,8 +274,8 @@ class BitRandomizer(Randomizer):
         """(n, d) vectors to the (n, bytes) uint8 that a device sends: a release. See `BitChannel.send`.
 
         Args:
-            vectors: any numbers; each row is brought into the domain first.
-            seed: None for cryptographic randomness; an integer for tests and papers only: it voids the promise.
+            vectors: any numbers; each row is first mapped into the domain.
+            seed: None for cryptographic randomness; an integer for tests and papers only: it voids the guarantee.
 
         Raises:
             ParameterError: not an array of shape (n, d).

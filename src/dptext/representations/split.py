@@ -30,23 +30,23 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
 
     The *device* has a bag of trained n-gram vectors, a bound and the randomizer: ``release_``, which sends a private
     vector. The *server* has the head: ``head_``, which reads it. Both are learnt at once from **public** texts and
-    labels, with the noise in between: `dptext.representations.networks` says how. The bag alone is an encoder
+    labels, with the noise between them (`dptext.representations.networks`). The bag alone is an encoder
     like any other: ``PrivateEncoder(split.release_.encoder, ...)``.
 
-    **``fit`` declares the texts and labels that it gets public**: it looks at them raw, and *nothing is promised to
-    those who are in there*; the statement says so. Robust and adaptive training draw noise on them in every epoch,
+    **``fit`` declares its texts and labels public**: it sees them without noise, and *does not protect them*, as the
+    statement says. Robust and adaptive training draw noise on them in every epoch,
     which for private texts would be a release in every epoch.
 
     **Guarantee** (unit document, substitution, local): of one call of ``release_.encode``, and so of one of
     ``predict``, that of the randomizer for any two texts, as ``release_.statement`` says; the head is
-    post-processing. Every call is a release of its own and costs again.
+    post-processing. Every call is a separate release.
 
     Args:
         randomizer: the noise with its budget, one that puts out vectors as long as it takes; or its name, with
             ``epsilon``.
-        epsilon: of a randomizer that is given by name. There is no usual one: ``fit`` refuses without.
-        dimension: d, of the vector that is sent. Few are better at small budgets, and one less than there are classes
-            is often enough.
+        epsilon: of a randomizer given by name; required, without default.
+        dimension: d, of the sent vector. Few are better at small budgets; the number of classes minus one is often
+            enough.
         training: ``"plain"``, ``"robust"`` or ``"adaptive"``, see `dptext.representations.networks`.
         schedule: of adaptive training, see `dptext.representations.networks`.
         ngrams: words in an n-gram, at most.
@@ -55,11 +55,11 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
             words before they encode (`dptext.representations.published.mask_words`). It is part of training only:
             ``release_`` masks nothing, and its epsilon is the same with and without.
         hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs, extra_noise:
-            see `dptext.representations.networks.TrainingOptions`; the defaults are those of Zouhri and Abecidan 2021,
+            see `dptext.representations.networks.TrainingOptions`; defaults as in Zouhri and Abecidan 2021,
             section 5.
         public_name: what the public texts are, for the statement.
         progress: called with an `dptext.representations.networks.Epoch` after each epoch.
-        seed: of training. What is sent has fresh noise whatever the seed.
+        seed: of the training. Sent vectors always have fresh noise.
 
     Attributes:
         release_: the frozen `DeviceEncoder`, to be saved for devices.
@@ -193,7 +193,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
 
 
 def _masking(ngrams: NGrams, chance: float, seed: int | None) -> Callable[[Buckets], Buckets]:
-    """Masks words of hashed texts, others each time. No privacy rests on it: the texts are public."""
+    """Return a function that masks random words of hashed public texts."""
     bits = RandomBits() if seed is None else RandomBits.keyed(seed_bytes(b"words masked in a training", seed))
     return lambda texts: ngrams.masked(texts, bits.uniform(int(ngrams.words_in(texts).sum())) >= chance)
 

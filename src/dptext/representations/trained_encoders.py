@@ -42,7 +42,7 @@ class Buckets:
 
     @classmethod
     def of(cls, texts: Sequence[Rows]) -> Buckets:
-        """Those of each text, put end to end."""
+        """Concatenate the buckets of all texts."""
         lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
         return cls(np.concatenate([np.empty(0, np.int64), *texts]), np.concatenate([[0], np.cumsum(lengths)]))
 
@@ -87,10 +87,10 @@ class NGrams:
         return Buckets.of([self._row(words) for words in texts])
 
     def words_in(self, texts: Buckets) -> Rows:
-        """(n,) how many words each hashed text has."""
-        longest = int(texts.lengths.max(initial=0))  # of so many words at most
+        """Return (n,) word counts of the hashed texts."""
+        longest = int(texts.lengths.max(initial=0))  # largest possible number of words
         words = np.arange(longest + 1)
-        counts = sum(np.maximum(words - count, 0) for count in range(self.most))  # n-grams of a text of so many words
+        counts = sum(np.maximum(words - count, 0) for count in range(self.most))  # n-grams by number of words
         result: Rows = np.searchsorted(counts, texts.lengths)
         return result
 
@@ -206,8 +206,8 @@ class EmbeddingBag(FrozenEncoder):
             return ("the vectors of the n-grams are public: they were not computed from protected texts",)
         name = "public texts" if self.trained_on is None else f"'{self.trained_on}'"
         return (
-            f"the vectors of the n-grams were trained on {name} ({self.trained_texts} texts and their labels), which "
-            "whoever trained them declared public: nothing is promised to those who are in there",
+            f"the vectors of the n-grams were trained on {name} ({self.trained_texts} texts and their labels), "
+            "declared public: their authors are not protected",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -349,7 +349,7 @@ class GruEncoder(FrozenEncoder):
         self.dimension = int(self.arrays["out_bias"].size)
 
     def _vectors(self, texts: list[str]) -> Vectors:
-        with np.errstate(all="ignore"):  # no text raises, whatever a caller told numpy to raise at
+        with np.errstate(all="ignore"):  # no text raises, regardless of the caller's numpy settings
             return self._computed(texts)
 
     def _computed(self, texts: list[str]) -> Vectors:
@@ -372,7 +372,7 @@ class GruEncoder(FrozenEncoder):
 
     @cached_property
     def _inputs(self) -> Floats:
-        """(V, 3u): what each word adds to the gates, whatever the state."""
+        """(V, 3u) contributions of each word to the gates."""
         return self._doubles["embedding"] @ self._doubles["input"] + self._doubles["input_bias"]
 
     @cached_property

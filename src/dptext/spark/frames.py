@@ -162,7 +162,7 @@ def _privatized(
 def _encoded(source: _Source, encoder: DeviceEncoder, seed: int | None, partitions: int | None = None) -> SparkRelease:
     if VECTOR in source.keep:
         raise ParameterError(
-            f"a kept column cannot be named {VECTOR!r}, which is that of the private vectors: rename it first"
+            f"a kept column cannot be named {VECTOR!r}, the name of the private vectors: rename it first"
         )
     key, release_id = NoiseKey(seed), new_release_id()
     statement = source.state(encoder.statement.replace(release_id=release_id, seeded=key.seeded))

@@ -1,4 +1,4 @@
-"""Protocols for private text representations as their papers print them, with what they really cost."""
+"""Published protocols for private text representations as printed, with their true epsilon."""
 
 from dptext.privacy.restating import amplified_by_dropout, apply_word_dropout
 from dptext.representations.published.dpnr import DPNR, CappedDPText, DPText, MaskedTexts, mask_words, min_max

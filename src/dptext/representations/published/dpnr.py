@@ -41,8 +41,8 @@ class MaskedTexts:
     """What `mask_words` returns.
 
     Attributes:
-        texts: one text for each text, in order; None where there was none.
-        statement: that nothing is promised, and why.
+        texts: one text per input text, in order; None for a missing one.
+        statement: no guarantee, with the reason.
     """
 
     texts: list[str | None] = field(repr=False)
@@ -65,10 +65,10 @@ def mask_words(
 
     Args:
         texts: strings, or `Document`; None (no text) stays None.
-        mu: each word is masked with this chance (rounded up to a multiple of 2^-32), independently of all else.
-        count: so many words of each text are masked, any subset as likely as any other; all of a text with fewer.
-        sensitive: words, or several that follow each other, that are always masked, in any case and Unicode form and
-            whatever punctuation stands between them.
+        mu: probability to mask each word independently (rounded up to a multiple of 2^-32).
+        count: number of masked words per text, a uniform subset; all words of a shorter text.
+        sensitive: words and phrases that are always masked, in any case and Unicode form, regardless of punctuation
+            between words.
         mask: the token. ``"[MASK]"`` is BERT's; for means of word vectors a word that they lack, or ``"#"``.
         seed: None for cryptographic randomness; an integer for tests and papers only.
 
@@ -149,13 +149,13 @@ def _joined(tokens: list[str], places: list[int], hidden: Masks, mask: str) -> s
 def _statement(mu: float | None, count: int | None, listed: int, mask: str, *, seeded: bool) -> PrivacyStatement:
     if mu is None and count is None:
         reason = (
-            "words on a list were masked and all others are shown as they are, and a mask shows that a word of the "
-            "list stood there: this reduces exposure and hides nothing that the rest of the text gives away"
+            "words of a list were masked, all others are visible, and a mask reveals a word of the list: this reduces "
+            "exposure and does not protect"
         )
     else:
         reason = (
-            "a word that was not masked is shown as it is; word dropout lowers the epsilon of a mechanism that comes "
-            "after it, and promises nothing by itself"
+            "unmasked words are visible; word dropout lowers the epsilon of a later mechanism and has no guarantee of "
+            "its own"
         )
     return release_statement(
         guarantee=NoGuarantee(reason),
@@ -180,7 +180,7 @@ def _checked(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
         raise ParameterError("sensitive must be several words, got one string: sensitive=[word]")
     entries = list(sensitive)
     if mu is not None and count is not None:
-        raise ParameterError("mu masks by coins, count masks so many of each text: give one of them")
+        raise ParameterError("mu and count exclude each other: pass one of them")
     if mu is None and count is None and not entries:
         raise ParameterError("which words are to be masked? give mu, count or sensitive words")
     if mu is not None:
@@ -282,8 +282,8 @@ class DPNR(Published):
     of this module, attained (the noise is a part in 10^9 wider than printed). Assumption:
     `dptext.noise.gaussian_sums.ELEMENTARY`. With one scalar: none.
 
-    Word dropout, the paper's third part, is done to the text before it is encoded: `mask_words`. For a whole text it
-    changes nothing; what it does for single words, `apply_word_dropout` says.
+    Word dropout, the paper's third part, masks words before encoding: `mask_words`. It does not change the guarantee of
+    a whole text; for single words see `apply_word_dropout`.
 
     Input: (n, d), d at least 2. Output: (n, d) float32 around the min-max vector.
 
@@ -315,7 +315,7 @@ class DPNR(Published):
 
 
 _UNDEFINED = ("drawn again", "nan")
-_LARGEST = 2.0**100  # what float32 holds with room to spare
+_LARGEST = 2.0**100  # well within float32
 
 
 class OneSidedNoise(PublishedChannel):
@@ -372,8 +372,8 @@ class DPText(Published):
 
     Args:
         epsilon: as printed; 0.1 in the paper. Where it is learned, its cap.
-        undefined: what happens to draws that have no value: ``"drawn again"`` until they have one (the noise is then
-            exponential), or ``"nan"``: they stay undefined, and so does half of what is sent.
+        undefined: handling of undefined draws: ``"drawn again"`` (the noise is then exponential), or ``"nan"``: half
+            of the sent numbers are undefined.
         others: see `Published`.
 
     >>> given = DPText(epsilon=0.1, dimension=64, unsafe_as_published=True)

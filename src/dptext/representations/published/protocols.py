@@ -33,8 +33,8 @@ class Published(Randomizer):
     """A mechanism as a paper prints it.
 
     Attributes:
-        epsilon: as printed. *Not* what is proved: that stands in the statement.
-        dimension: of the vectors, if it is to be checked.
+        epsilon: as printed; the statement has the proved one.
+        dimension: expected dimension of the vectors, or None.
         unsafe_as_published: True, or it is refused.
 
     Raises:
@@ -75,7 +75,7 @@ class Published(Randomizer):
         return channel
 
     def statement(self, dimension: int | None = None, *, seeded: bool = False) -> PrivacyStatement:
-        """What is true of one vector of a person, with the printed epsilon as ``claimed_epsilon``.
+        """Return the statement for one vector, with the printed epsilon as ``claimed_epsilon``.
 
         Args:
             dimension: may be left out where it was given before.
@@ -183,7 +183,7 @@ def public_z_scores(vectors: npt.ArrayLike, *, integer_bits: int = 4, public_nam
     differ), over 2^m, cut to [-1, 1].
 
     Args:
-        vectors: (n, D), what the encoder gives for public texts; nothing is promised to those who are in them.
+        vectors: (n, D) vectors of public texts, which are not protected.
         integer_bits: m, as in the protocol.
         public_name: what the texts are, for the statement.
 
@@ -221,7 +221,7 @@ _LOOKED_AT = 1 << 21  # bits of all vectors together
 def most_telling_pair(
     code_of: Callable[[Floats], Bits], up: Floats, down: Floats, *, dimension: int, length: int, integer_bits: int
 ) -> tuple[Floats, Floats]:
-    """The two vectors, of those that are looked at, whose codes lose most."""
+    """Return the two vectors of the search whose codes lose most."""
     vectors = _blocks(dimension, _sizes(length, integer_bits), integer_bits)
     if dimension <= _FEW:
         vectors = np.concatenate([vectors, RandomBits(0).normal(_DIRECTIONS, dimension)])
@@ -242,7 +242,7 @@ def _sizes(length: int, integer_bits: int) -> Floats:
     heads = np.arange(1 << tried)[:, None] >> np.arange(tried - 1, -1, -1) & 1
     tails = np.array([np.resize(entry, below.size - tried) for entry in ([1, 0], [0, 1], [0, 0], [1, 1])])
     ones = np.concatenate([np.repeat(heads, len(tails), axis=0), np.tile(tails, (len(heads), 1))], axis=1)
-    # in the middle of what has these bits; without any bit below 1 a number is cut to 0
+    # the middle of the numbers with these bits; a number without bits below 1 becomes 0
     sizes = ones @ below + min(step, 1.0) / 2
     return np.unique(np.append(sizes[sizes <= 1], [1 - _BESIDE_ONE, 1.0, 1 + _BESIDE_ONE]))
 
@@ -357,7 +357,7 @@ class FlippedBits(BitChannel, PublishedChannel):
         self.finding = self._find(protocol)
         self.guarantee = PureDP(self.finding.bound)
 
-    # -- what is true ------------------------------------------------------------------------------------------
+    # -- true epsilon -------------------------------------------------------------------------------------------
 
     def _find(self, protocol: _Protocol) -> Finding:
         shape = (self.dimension, self.length)
@@ -409,7 +409,7 @@ class FlippedBits(BitChannel, PublishedChannel):
         """(n, rl) bits before the flips, as numbers. *Not private.*"""
         return self.code_of(check_vectors(vectors, self.dimension)).astype(np.float64)
 
-    # -- what is sent ------------------------------------------------------------------------------------------
+    # -- sent bits ----------------------------------------------------------------------------------------------
 
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
         sent = np.empty((len(vectors), self.bytes), dtype=np.uint8)
@@ -465,9 +465,7 @@ class _Protocol(Published, BitRandomizer):
 
     def _calibrate(self, dimension: int) -> FlippedBits:
         if self.scores == "vector" and dimension < 2:
-            raise ParameterError(
-                "the z-scores of one number by itself are always 0: expected a dimension of at least 2"
-            )
+            raise ParameterError("the z-score of a single number is always 0: expected a dimension of at least 2")
         return FlippedBits(self, dimension, self.chances(dimension))
 
     def channel(self, dimension: int) -> FlippedBits:
@@ -546,8 +544,8 @@ class OME(_Protocol):
 
     **Guarantee** (unit: one vector; substitution; local): pure equation (true) of this module, from realised thresholds
     of 64 bits, as the statement says; exact. With public moments it is attained, and (OME) is its closed form for even
-    rl; with z-scores of each vector by itself some codes cannot occur, and it is an upper bound (what the witness of
-    the statement loses is a lower one).
+    rl; with separate z-scores per vector some codes cannot occur, and it is an upper bound (the loss of the statement's
+    witness is a lower one).
 
     Input, output, other arguments: as for `SUE`.
 
@@ -565,8 +563,8 @@ class OME(_Protocol):
 
     name: ClassVar[str] = "OME"
     flaw: ClassVar[str] = (
-        "Theorem 1 multiplies the worst ratio of the even bits by the reciprocal of that of the odd bits, as if one "
-        "would make up for the other; two vectors attain the worst of both"
+        "Theorem 1 multiplies the largest ratio of the even bits by the reciprocal of that of the odd bits, as if one "
+        "compensated for the other; two vectors attain both"
     )
 
     lambda_: float = 100.0
