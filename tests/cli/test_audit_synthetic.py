@@ -32,7 +32,7 @@ def test_a_corpus_is_kept_by_exact_computation(copy, run):
     code, out, err = run("audit", "made.jsonl", "--public", "pool.txt")
     assert code == 0, err
     assert "THE GUARANTEE FOR A USER" in out
-    assert "exact trade-off of Gaussian noise" in out
+    assert "exact trade-off of the stated Gaussian noise" in out
     assert "NO " not in out
     assert SECRET not in out + err
     assert max(map(len, out.splitlines())) <= 100

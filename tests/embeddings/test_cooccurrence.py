@@ -210,9 +210,9 @@ def test_the_slack_of_what_came_before_counts_twice_under_substitution(vectors):
 @pytest.mark.parametrize(
     ("guarantee", "said"),
     [
-        (NoGuarantee("empirical"), "promises nothing"),
-        (ApproxDP(np.inf, 0.0), "promises nothing"),
-        (PureDP(np.inf), "promises nothing"),
+        (NoGuarantee("empirical"), "without a guarantee"),
+        (ApproxDP(np.inf, 0.0), "without a guarantee"),
+        (PureDP(np.inf), "without a guarantee"),
         (ZCDP(0.5), "zCDP"),
         (MetricDP(1.0, "euclidean", 3.0), "metric guarantee"),
     ],

@@ -536,8 +536,8 @@ def test_other_content_is_refused(out):
         assert work.is_done(0, digest(DATA[0]))
         message = assert_error(RefusedError, lambda: work.is_done(1, digest(MARKER.encode())))
         assert message == (
-            f"the input is not what it was when the run of {str(out)!r} was interrupted: a part of it that is done has "
-            "changed; add --force to start over"
+            f"the input changed since the run of {str(out)!r} was interrupted, in a finished part; add --force "
+            "to start over"
         )
         assert not work.is_done(2, digest(b"anything"))
 

@@ -376,7 +376,7 @@ def test_the_list_is_neither_in_a_statement_nor_in_what_is_said_before():
         )
         assert SECRET not in text + repr(entry) and entry.redaction.terms.digest() not in text
     assert lines[0].parameters["redacted_list"] is True
-    assert "list" in lines[0].explain() and "promises nothing" in lines[0].explain()
+    assert "list" in lines[0].explain() and "has no guarantee" in lines[0].explain()
 
 
 def test_other_lists_draw_other_noise_under_one_seed():

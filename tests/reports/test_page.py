@@ -194,7 +194,7 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
     assert report.has_owner_numbers
     assert report.html().count('<span class="owner">') == 9  # an attack, a model, a gap, four answers, two levels
     card = report.card()
-    assert "unchanged" not in card
+    assert "came out unchanged" not in card
     assert "linkage" not in card
     assert "0.650" in card
     assert "0.660" not in card
@@ -447,7 +447,7 @@ def test_texts_that_came_out_unchanged_are_bad_news_where_no_promise_protects(ep
     result = _answer(report, "unchanged")
     assert (result.good, result.owner_only) == (good, True)
     assert says in result.words
-    assert "unchanged" not in report.card()
+    assert "came out unchanged" not in report.card()
 
 
 def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():

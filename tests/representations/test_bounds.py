@@ -199,7 +199,7 @@ def test_what_was_fitted_is_said():
         "public_data": "film reviews",
         "public_texts": 200,
     }
-    assert "fitted on 'film reviews' (200 texts), which whoever fitted them declared public" in bound.assumptions()[0]
+    assert "fitted on 'film reviews' (200 texts), declared public" in bound.assumptions()[0]
     labelled = fit_bound(PUBLIC, projection="supervised", labels=LABELS, dimension=2)
     assert "public texts (200 texts and their labels)" in labelled.assumptions()[0]
     unfitted = fit_bound(PUBLIC, projection="random", dimension=2, centre=False)

@@ -306,14 +306,14 @@ def resealed(folder, name, content):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c["randomizer"]["options"].update(epsilon=60.0), r"do not promise the same \(guarantee, epsilon"),
-        (lambda c: c["randomizer"]["options"].update(epsilon=6.000001), "do not promise the same .guarantee"),
-        (lambda c: c["randomizer"].update(name="PrivUnitG"), "do not promise the same .mechanism"),
-        (lambda c: c["bound"].update(kind="lift", radius=1.0), "do not promise the same"),
-        (lambda c: c["bound"].update(public_name="another"), r"\(public_data, assumptions differ\)"),
-        (lambda c: c["bound"].update(projection=None), r"\(projection differ\)"),
+        (lambda c: c["randomizer"]["options"].update(epsilon=60.0), r"privacy.json differ \(guarantee, epsilon"),
+        (lambda c: c["randomizer"]["options"].update(epsilon=6.000001), r"privacy.json differ \(guarantee"),
+        (lambda c: c["randomizer"].update(name="PrivUnitG"), r"privacy.json differ \(mechanism"),
+        (lambda c: c["bound"].update(kind="lift", radius=1.0), "privacy.json differ"),
+        (lambda c: c["bound"].update(public_name="another"), r"\(public_data, assumptions\)"),
+        (lambda c: c["bound"].update(projection=None), r"\(projection\)"),
         (lambda c: c["bound"].update(kind="clip", radius=1.0), "its parts do not fit together"),
-        (lambda c: c["encoder"].update(weighting=None), "encoder_weighting differ"),
+        (lambda c: c["encoder"].update(weighting=None), "encoder_weighting"),
         (lambda c: c["encoder"].update(source="another"), "encoder_vectors differ"),
         (lambda c: c["encoder"].update(kind="given"), "its encoder is a caller's"),
         (lambda c: c["randomizer"].update(name="Sum"), "expected the name of a randomizer"),
@@ -345,9 +345,9 @@ def test_every_file_that_is_cut_or_changed_is_refused(saved):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("mean", lambda a: a + 1e-9, "bound_sha256 differ"),
-        ("directions", lambda a: a * 2, "bound_sha256 differ"),
-        ("directions", lambda a: a[:, :8], "do not promise the same"),
+        ("mean", lambda a: a + 1e-9, "bound_sha256"),
+        ("directions", lambda a: a * 2, "bound_sha256"),
+        ("directions", lambda a: a[:, :8], "privacy.json differ"),
         ("directions", lambda a: a[:8], r"directions must be finite numbers"),
         ("mean", lambda a: a[:8], "not of one encoder"),
         ("mean", lambda a: a * np.nan, "finite numbers"),
@@ -395,7 +395,7 @@ def test_arrays_of_another_encoder_are_refused_even_with_a_right_digest(saved, n
 def test_a_statement_that_says_something_else_is_refused(saved, device, change):
     text = dataclasses.replace(device.statement, **change)
     resealed(saved, "privacy.json", text.to_json().encode())
-    with pytest.raises(DataError, match="do not promise the same"):
+    with pytest.raises(DataError, match="json differ"):
         DeviceEncoder.load(saved)
 
 
@@ -419,7 +419,7 @@ def test_every_field_of_a_statement_but_the_software_is_compared(saved, device):
         changed = {**data, name: another_value(name, data[name])}
         assert changed != data
         resealed(saved, "privacy.json", json.dumps(changed).encode())
-        with pytest.raises(DataError, match=r"do not promise the same|another one in words"):
+        with pytest.raises(DataError, match=r"privacy.json differ|another one in words"):
             DeviceEncoder.load(saved)
     resealed(saved, "privacy.json", json.dumps({**data, "software": "dptext 0"}).encode())
     assert DeviceEncoder.load(saved).statement == device.statement
@@ -428,7 +428,7 @@ def test_every_field_of_a_statement_but_the_software_is_compared(saved, device):
 def test_a_parameter_that_follows_from_nothing_is_refused(saved, device):
     fields = {**device.statement.parameters, "certified_epsilon": 0.1}
     resealed(saved, "privacy.json", device.statement.replace(parameters=fields).to_json().encode())
-    with pytest.raises(DataError, match=r"\(certified_epsilon differ\)"):
+    with pytest.raises(DataError, match=r"\(certified_epsilon\)"):
         DeviceEncoder.load(saved)
 
 
@@ -465,14 +465,14 @@ def test_constants_may_differ_by_rounding_and_no_more(saved, device, near):
     if near < 1e-6:  # another machine's search ends elsewhere in a flat valley
         assert DeviceEncoder.load(saved).statement == device.statement
     else:
-        with pytest.raises(DataError, match=r"\(cap_height differ\)"):
+        with pytest.raises(DataError, match=r"\(cap_height\)"):
             DeviceEncoder.load(saved)
 
 
 def test_arguments_may_not_differ_at_all(saved, device):
     fields = {**device.statement.parameters, "epsilon": 6.0 * (1 + 1e-9)}
     resealed(saved, "privacy.json", device.statement.replace(parameters=fields).to_json().encode())
-    with pytest.raises(DataError, match=r"\(epsilon differ\)"):
+    with pytest.raises(DataError, match=r"\(epsilon\)"):
         DeviceEncoder.load(saved)
 
 

@@ -89,7 +89,7 @@ def test_its_parameters_name_the_vectors(glove, small):
     )
     released = MeanOfWords(small.attach_statement(trained))
     assert released.parameters()["vectors_release"] == "r"
-    assert "under a statement of their own" in released.assumptions()[0]
+    assert "with their own statement" in released.assumptions()[0]
     assert "are public" in MeanOfWords(small).assumptions()[0]
 
 
@@ -245,7 +245,7 @@ def test_no_text_changes_the_bounded_vector_of_another():
 def test_a_method_of_an_encoder_is_no_function_of_which_nothing_is_known(means):
     trained = LayeredEncoder(means, HidingLayers(((np.eye(50), np.zeros(50)),)), Provenance(public=False))
     assert trained.exposed() and "without protection" in trained.assumptions()[-2]
-    with pytest.raises(ParameterError, match="give the encoder itself"):
+    with pytest.raises(ParameterError, match="pass the encoder itself"):
         CallableEncoder(trained.encode)
 
 

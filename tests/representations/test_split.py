@@ -60,7 +60,7 @@ def test_the_promise_is_the_randomizers_and_says_what_is_public(split):
     statement = split.release_.statement
     assert statement.guarantee == dptext.PureDP(30.0)
     assert any("trained on 'hotels' (240 texts and their labels)" in assumption for assumption in statement.assumptions)
-    assert "nothing is promised to those who are in there" in " ".join(statement.explain().split())
+    assert "their authors are not protected" in " ".join(statement.explain().split())
 
 
 @pytest.mark.usefixtures("same_draws")

@@ -182,7 +182,7 @@ def nearest_secrets_known(vectors: npt.ArrayLike, names: Sequence[int] | Ids, se
     """The same vectors, each secret moved to its name: the positive control of `nearest_secrets`, which must succeed
     there. Where it does not, there are too few pairs to see anything.
 
-    >>> moved = with_secrets_told([[1, 0, 0], [0, 1, 0], [0, 0, 1]], names=[0], secrets=[2])
+    >>> moved = nearest_secrets_known([[1, 0, 0], [0, 1, 0], [0, 0, 1]], names=[0], secrets=[2])
     >>> moved.round(2).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.89, 0.0, 0.45]]
     """

@@ -98,9 +98,9 @@ def test_every_text_is_answered():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"sensitive": ["smith"]}, "all others are shown as they are"),
-        ({"mu": 0.5}, "promises nothing by itself"),
-        ({"count": 3, "sensitive": ["smith"]}, "promises nothing by itself"),
+        ({"sensitive": ["smith"]}, "all others are visible"),
+        ({"mu": 0.5}, "has no guarantee of its own"),
+        ({"count": 3, "sensitive": ["smith"]}, "has no guarantee of its own"),
     ],
 )
 def test_its_statement_promises_nothing_and_says_why(options, says):
@@ -127,7 +127,7 @@ def test_neither_list_nor_text_is_in_what_is_printed():
     ("options", "message"),
     [
         ({}, "which words"),
-        ({"mu": 0.1, "count": 2}, "give one of them"),
+        ({"mu": 0.1, "count": 2}, "pass one of them"),
         ({"mu": -0.1}, "mu must be a number from 0 to 1"),
         ({"count": -1}, "count must be an integer"),
         ({"sensitive": "smith"}, r"several words, got one string"),
