@@ -204,7 +204,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Learn from the private vectors that arrived, and their labels; predict for noisy vectors or for clean ones.
 
-    One fit gives two models. ``predict`` and ``score`` are for *noisy* vectors like those of the training.
+    One fit gives two models. ``predict`` and ``score`` are for *noisy* vectors like the training vectors.
     `device_model` is for *clean* ones: sent back to the device, it classifies there and nothing
     leaves. They differ, because noise that is there at training and missing at use would otherwise be mistaken for
     variation of the text (``dptext.representations.classifiers`` has the equations).

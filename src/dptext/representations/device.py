@@ -73,7 +73,7 @@ def unknown_names(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def described(encoder: TextEncoder) -> Described:
-    """Return the parts of an encoder for a folder: all of it, or the name of a caller's function."""
+    """Return the parts of an encoder that a folder stores: everything, or only the name of a caller's function."""
     config: dict[str, Any]
     if isinstance(encoder, MeanOfWords):
         vectors = encoder.vectors
@@ -106,20 +106,20 @@ def rebuilt(
     tensors: Tensors,
     training: PrivacyStatement | None,
     source: str,
-    given: TextEncoder | None,
+    replacement: TextEncoder | None,
 ) -> TextEncoder:
-    """The encoder of which a folder speaks."""
+    """Build the encoder that a folder describes; ``replacement`` stands in for one that it does not hold."""
     kind = config.get("kind")
-    if kind == LayeredEncoder.name and not isinstance(given, LayeredEncoder):
+    if kind == LayeredEncoder.name and not isinstance(replacement, LayeredEncoder):
         if not isinstance(config["base"], Mapping) or type(config["layers"]) is not int:
             raise TypeError("the configuration must contain the number of layers and their base")
         below = {name.removeprefix(_BELOW): entry for name, entry in tensors.items() if not name.startswith(_LAYER)}
-        base = rebuilt(config["base"], below, training, source, given)
+        base = rebuilt(config["base"], below, training, source, replacement)
         names = range(config["layers"])
         layers = tuple((tensors[f"{_LAYER}{place}.weights"], tensors[f"{_LAYER}{place}.bias"]) for place in names)
         return LayeredEncoder(base, HidingLayers(layers), Provenance(**config["provenance"]))
-    if given is not None:
-        return given
+    if replacement is not None:
+        return replacement
     if kind == MeanOfWords.name:
         words = _words_of(tensors["words"])
         vectors = WordVectors(words, tensors["vectors"], source=str(config["source"]), statement=training, copy=False)
@@ -212,7 +212,7 @@ _WITHIN = {
 class DeviceEncoder(ReprMixin):
     """Text to private vector. Frozen: it cannot drift away from its statement, and keeps no random state.
 
-    **Guarantee** (unit document, substitution, local): that of the randomizer for any two texts, as
+    **Guarantee** (unit document, substitution, local): the randomizer's guarantee, for any two texts, as
     ``statement`` says. *Proof.* Encoder and bound are fixed before they see a text, each text is encoded and bounded
     separately (`dptext.representations.encoders.encode_each`), and the randomizer's guarantee holds for any two
     vectors of its domain, into which it maps every input.
@@ -313,7 +313,7 @@ class DeviceEncoder(ReprMixin):
         """(n, d) float32 vectors as they are *before* the noise. **Not private: they must not leave the device.**
 
         For a model that was trained on private vectors and runs on the device without noise. The outputs of some
-        randomizers lie in another space; those of PrivUnit lie in this one.
+        randomizers lie in another space; PrivUnit's outputs lie in this one.
         """
         return self._bounded(check_texts(texts)).astype(np.float32)
 

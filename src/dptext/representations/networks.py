@@ -25,7 +25,7 @@ Layers = tuple[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]], ...]
 
 @dataclass(frozen=True)
 class Epoch:
-    """What is known after an epoch; ``held_out`` is the loss on the held-out part, None where there is none."""
+    """Losses of one epoch; ``held_out`` is the loss on the held-out part, None if there is none."""
 
     number: int
     of: int
@@ -35,7 +35,7 @@ class Epoch:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """How to train; the defaults are those of Lyu et al. 2020, section 4, with early stopping added.
+    """Training options; the defaults follow Lyu et al. 2020, section 4, with early stopping added.
 
     Attributes:
         hidden: units of the hidden layer, or of each of several; none, ``()``: a linear layer and softmax.
@@ -104,11 +104,11 @@ def train_mlp(
 
     Args:
         seen: what the vectors become in the epoch of a number (more noise on top of those that arrived; noise drawn
-            anew on *public* ones); number 0: what they are held out as. None: they stay as they are.
+            anew on *public* ones); number 0: the form that is held out. None: they stay unchanged.
         fresh: more rows for the epoch of a number (public vectors with noise that is drawn anew), or None.
         scale: what the network divides its inputs by; None: the root mean square of a coordinate, so that noise of
             any size meets the same learning rate.
-        seed: of initial weights, batches and dropout: no privacy rests on them. None: other ones each time.
+        seed: of initial weights, batches and dropout. Privacy does not depend on it. None: a fresh seed each time.
         device: as torch calls it. Another device drops other coordinates out at the same seed.
 
     Raises:
@@ -252,7 +252,7 @@ def train_split(
     Args:
         bound: into which domain vectors are brought before the noise, or `MIN_MAX`: each to [0, 1] by its own least and
             largest coordinate.
-        noise: what is drawn on them in each epoch.
+        noise: the noise drawn on their vectors in each epoch.
         masked: takes n-grams out of the texts, anew in each epoch; None: they stay whole.
         options: of the head; n-gram vectors move by plain steps, and there is no early stopping.
         seed: of first vectors, weights, batches and dropout. None: other ones each time.
@@ -328,7 +328,7 @@ class Bag:
         if not values.size:
             return
         shift = len(lengths).bit_length()
-        # bucket and text in one integer: sorting integers is all that it takes to bring an n-gram's texts together
+        # bucket and text in one integer: sorting them groups the texts of each n-gram
         places = np.sort((values << shift) | np.repeat(np.arange(len(lengths)), lengths))
         occurring, texts_of = places >> shift, places & ((1 << shift) - 1)
         first = np.flatnonzero(np.concatenate([[True], occurring[1:] != occurring[:-1]]))

@@ -37,16 +37,16 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     """Encode, bound and randomise every text, as a step of a scikit-learn pipeline.
 
     The constructor only stores. **``fit`` declares the texts that it gets public**: centre, projection and radius are
-    computed from them, and nothing is promised to those who are in them. ``transform`` makes private vectors, with
-    fresh noise in whichever process calls it: no random state is kept, so none is pickled, cloned or forked.
+    computed from them, and the people in them are not protected. ``transform`` makes private vectors, with
+    fresh noise in every process: no random state is kept, so none is pickled, cloned or forked.
 
     A pipeline's ``fit`` hands the texts that it trains on to every step, and these are the private ones. So
     ``fit_transform`` refuses, unless ``public_texts`` were given to the constructor: then ``fit`` looks at nothing
-    else. (A pipeline calls ``fit`` of its *last* step, and a `FeatureUnion` that of all of its own; there, too, give
-    ``public_texts``.)
+    else. (A pipeline calls ``fit`` of its *last* step, and a `FeatureUnion` calls ``fit`` of all its steps; give
+    ``public_texts`` there, too.)
 
-    **Guarantee** (unit document, substitution, local): of one call of ``transform``, that of the randomizer for any two
-    texts, as ``statement_`` says. *Every call is a separate release*, and pipelines call often: ``fit``
+    **Guarantee** (unit document, substitution, local): one call of ``transform`` has the randomizer's guarantee for any
+    two texts, as ``statement_`` says. *Every call is a separate release*, and pipelines call often: ``fit``
     and ``predict`` transform their texts, and a cross-validation of k folds transforms each text k times. To spend the
     budget once, transform first and search on the private vectors.
 

@@ -24,8 +24,8 @@ from dptext.representations.randomizer import Randomizer
 from dptext.validation import did_you_mean, display_value, require_epsilon
 
 RANDOMIZERS: dict[str, type[Randomizer]] = {
-    weightedbit.name: weightedbit
-    for weightedbit in (
+    randomizer.name: randomizer
+    for randomizer in (
         PrivUnit,
         PrivUnitG,
         L2Laplace,

@@ -29,7 +29,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
     """Train a text classifier whose middle vector goes through noise, and hand out its two parts.
 
     The *device* has a bag of trained n-gram vectors, a bound and the randomizer: ``release_``, which sends a private
-    vector. The *server* has the head: ``head_``, which reads it. Both are learnt at once from **public** texts and
+    vector. The *server* has the head: ``head_``, which reads it. Both are learnt together from **public** texts and
     labels, with the noise between them (`dptext.representations.networks`). The bag alone is an encoder
     like any other: ``PrivateEncoder(split.release_.encoder, ...)``.
 
@@ -37,16 +37,16 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
     statement says. Robust and adaptive training draw noise on them in every epoch,
     which for private texts would be a release in every epoch.
 
-    **Guarantee** (unit document, substitution, local): of one call of ``release_.encode``, and so of one of
-    ``predict``, that of the randomizer for any two texts, as ``release_.statement`` says; the head is
+    **Guarantee** (unit document, substitution, local): one call of ``release_.encode``, and so one call of
+    ``predict``, has the randomizer's guarantee for any two texts, as ``release_.statement`` says; the head is
     post-processing. Every call is a separate release.
 
     Args:
         randomizer: the noise with its budget, one that puts out vectors as long as it takes; or its name, with
             ``epsilon``.
         epsilon: of a randomizer given by name; required, without default.
-        dimension: d, of the sent vector. Few are better at small budgets; the number of classes minus one is often
-            enough.
+        dimension: d, of the sent vector. Fewer dimensions are better at small budgets; often the number of classes
+            minus one is enough.
         training: ``"plain"``, ``"robust"`` or ``"adaptive"``, see `dptext.representations.networks`.
         schedule: of adaptive training, see `dptext.representations.networks`.
         ngrams: words in an n-gram, at most.

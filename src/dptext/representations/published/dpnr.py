@@ -83,20 +83,51 @@ def mask_words(
     >>> masked.statement.epsilon
     inf
     """
-    listed = _checked(mu, count, sensitive, mask)
+    phrases = _validated_phrases(mu, count, sensitive, mask)
     values = [_text(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
-    tokens = [None if text is None else pieces(text) for text in values]
-    result = _words(tokens)
-    masked = _drawn([len(places) for places in result], mu, count, RandomBits(seed))
-    if listed:
-        for places, hidden, split in zip(result, masked, tokens, strict=True):
-            _mark_listed([fold(split[place]) for place in places] if split else [], hidden, listed)
-    private = [
-        None if split is None else _joined(split, places, hidden, mask)
-        for split, places, hidden in zip(tokens, result, masked, strict=True)
-    ]
-    entries = sum(map(len, listed.values()))
-    return MaskedTexts(private, _statement(mu, count, entries, mask, seeded=seed is not None))
+    tokens = [[] if text is None else pieces(text) for text in values]
+    words = [[place for place, token in enumerate(split) if kind_of(token) not in _NO_WORDS] for split in tokens]
+    masked = _random_masks([len(places) for places in words], mu, count, RandomBits(seed))
+    private: list[str | None] = []
+    for text, split, places, hidden in zip(values, tokens, words, masked, strict=True):
+        folded = [fold(split[place]) for place in places] if phrases else []
+        for start, word in enumerate(folded):
+            for phrase in phrases.get(word, ()):
+                if tuple(folded[start : start + len(phrase)]) == phrase:
+                    hidden[start : start + len(phrase)] = True
+        private.append(None if text is None else _joined(split, places, hidden.tolist(), mask))
+    if mu is None and count is None:
+        reason = (
+            "words of a list were masked, all others are visible, and a mask reveals a word of the list: this reduces "
+            "exposure and does not protect"
+        )
+    else:
+        reason = (
+            "unmasked words are visible; word dropout lowers the epsilon of a later mechanism and has no guarantee of "
+            "its own"
+        )
+    statement = release_statement(
+        guarantee=NoGuarantee(reason),
+        unit=Unit.WORD,
+        relation=Relation.SUBSTITUTION,
+        condition=Condition(requirements=(WordsChanged(1),)),
+        trust=Trust.LOCAL,
+        mechanism="masked words",
+        parameters={
+            "mu": mu,
+            "masks_a_text": count,
+            "sensitive_words": sum(map(len, phrases.values())),
+            "mask": mask,
+        },
+        exposed=(
+            "every word that was not masked",
+            "where the masked words stood, and how many they were",
+            "punctuation, space, letter case, the number of texts and their order",
+        ),
+        seeded=seed is not None,
+        release_id=new_release_id(),
+    )
+    return MaskedTexts(private, statement)
 
 
 def _text(entry: Any, place: int) -> str | None:
@@ -108,12 +139,8 @@ def _text(entry: Any, place: int) -> str | None:
     raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
 
 
-def _words(tokens: list[list[str] | None]) -> list[list[int]]:
-    return [[place for place, entry in enumerate(split or []) if kind_of(entry) not in _NO_WORDS] for split in tokens]
-
-
-def _drawn(lengths: list[int], mu: float | None, count: int | None, bits: RandomBits) -> list[Masks]:
-    """Which words of each text are masked at random; how much is drawn depends on their number only."""
+def _random_masks(lengths: list[int], mu: float | None, count: int | None, bits: RandomBits) -> list[Masks]:
+    """Which words of each text are masked at random; the number of random bits depends on the lengths only."""
     if count is not None:
         keys = np.split(bits.integers(sum(lengths)), np.cumsum(lengths)[:-1]) if lengths else []
         # those with the smallest keys: two keys are equal once in 2^64
@@ -125,57 +152,21 @@ def _drawn(lengths: list[int], mu: float | None, count: int | None, bits: Random
     return np.split(draws, np.cumsum(lengths)[:-1]) if lengths else []
 
 
-def _mark_listed(words: list[str], hidden: Masks, listed: Phrases) -> None:
-    """Mask every run of words that is on the list, in place; they are looked up by their first word."""
-    for place, word in enumerate(words):
-        for phrase in listed.get(word, ()):
-            if tuple(words[place : place + len(phrase)]) == phrase:
-                hidden[place : place + len(phrase)] = True
-
-
-def _joined(tokens: list[str], places: list[int], hidden: Masks, mask: str) -> str:
+def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str) -> str:
+    """The text with its masks; a space separates a mask from a word that directly follows or precedes it."""
     parts = list(tokens)
-    for place, is_hidden in zip(places, hidden.tolist(), strict=True):
+    previous, after_mask = -1, False
+    for place, is_hidden in zip(places, hidden, strict=True):
         if is_hidden:
             parts[place] = mask
-    for (before, one), (place, other) in zip(
-        zip(places, hidden.tolist(), strict=True), zip(places[1:], hidden.tolist()[1:], strict=True), strict=False
-    ):
-        if place == before + 1 and (one or other):
+        if previous >= 0 and place == previous + 1 and (after_mask or is_hidden):
             parts[place] = f" {parts[place]}"
+        previous, after_mask = place, is_hidden
     return "".join(parts)
 
 
-def _statement(mu: float | None, count: int | None, listed: int, mask: str, *, seeded: bool) -> PrivacyStatement:
-    if mu is None and count is None:
-        reason = (
-            "words of a list were masked, all others are visible, and a mask reveals a word of the list: this reduces "
-            "exposure and does not protect"
-        )
-    else:
-        reason = (
-            "unmasked words are visible; word dropout lowers the epsilon of a later mechanism and has no guarantee of "
-            "its own"
-        )
-    return release_statement(
-        guarantee=NoGuarantee(reason),
-        unit=Unit.WORD,
-        relation=Relation.SUBSTITUTION,
-        condition=Condition(requirements=(WordsChanged(1),)),
-        trust=Trust.LOCAL,
-        mechanism="masked words",
-        parameters={"mu": mu, "masks_a_text": count, "sensitive_words": listed, "mask": mask},
-        exposed=(
-            "every word that was not masked",
-            "where the masked words stood, and how many they were",
-            "punctuation, space, letter case, the number of texts and their order",
-        ),
-        seeded=seeded,
-        release_id=new_release_id(),
-    )
-
-
-def _checked(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
+def _validated_phrases(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
+    """Validate the arguments of `mask_words` and return the folded phrases by their first word."""
     if isinstance(sensitive, str):
         raise ParameterError("sensitive must be several words, got one string: sensitive=[word]")
     entries = list(sensitive)
@@ -189,14 +180,14 @@ def _checked(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
         check_int("count", count, minimum=0)
     if not isinstance(mask, str) or not mask.strip():
         raise ParameterError("mask must be a token, got nothing but space or no text")
-    listed: Phrases = {}
+    phrases: Phrases = {}
     for place, entry in enumerate(entries, 1):
         split = pieces(entry) if isinstance(entry, str) else []
-        phrase = tuple(fold(item) for item in split if kind_of(item) not in _NO_WORDS)
+        phrase = tuple(fold(token) for token in split if kind_of(token) not in _NO_WORDS)
         if not phrase:
             raise ParameterError(f"the list of sensitive words must hold words, entry {place} has none")
-        listed.setdefault(phrase[0], set()).add(phrase)
-    return listed
+        phrases.setdefault(phrase[0], set()).add(phrase)
+    return phrases
 
 
 _NOISES = ("per coordinate", "one scalar")

@@ -104,7 +104,7 @@ class Code:
     """A way to write a number between -1 and 1 as l bits."""
 
     name: str
-    most: int
+    max_bits: int
     bits_of: Callable[[Floats, int], Bits]
     numbers_of: Callable[[Bits], Floats]
     worst_pair: Callable[[Losses, Losses], tuple[Bits, Bits]]
@@ -449,7 +449,7 @@ class _Protocol(Published, BitRandomizer):
         super().__post_init__()
         check_choice("code", self.code, CODES)
         check_choice("scores", self.scores, ("vector", "public"))
-        object.__setattr__(self, "bits", check_int("bits", self.bits, minimum=2, maximum=CODES[self.code].most))
+        object.__setattr__(self, "bits", check_int("bits", self.bits, minimum=2, maximum=CODES[self.code].max_bits))
         maximum = self.bits - 1 if self.code == "sign-magnitude" else 15
         object.__setattr__(
             self, "integer_bits", check_int("integer_bits", self.integer_bits, minimum=0, maximum=maximum)
