@@ -11,11 +11,11 @@ import pytest
 class Stub:
     """In place of a SentenceTransformer: what it was asked, and vectors of the lengths of texts."""
 
-    made: ClassVar[list] = []
+    instances: ClassVar[list] = []
 
     def __init__(self, folder, **options):
         self.folder, self.options, self.asked = folder, options, []
-        Stub.made.append(self)
+        Stub.instances.append(self)
 
     def encode(self, texts, **options):
         self.asked.append((list(texts), options))
@@ -27,7 +27,7 @@ class Stub:
 @pytest.fixture
 def stub_library():
     """The stand-in, fresh."""
-    Stub.made.clear()
+    Stub.instances.clear()
     return Stub
 
 

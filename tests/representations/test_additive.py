@@ -19,7 +19,7 @@ from dptext.representations.randomizer import REAL_ARITHMETIC
 FALSE_ALARM = 1e-6
 DELTA = 1e-5
 ALL = [Laplace(epsilon=4.0), L2Laplace(epsilon=4.0), Gaussian(epsilon=4.0, delta=DELTA)]
-KINDS = pytest.mark.parametrize("randomizer", ALL, ids=lambda each: each.name)
+KINDS = pytest.mark.parametrize("randomizer", ALL, ids=lambda randomizer: randomizer.name)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_second_moments_are_told_without_the_noise(randomizer):
     x = generator.normal(size=(200_000, 3)) * [0.5, 0.2, 0.05]
     x /= np.maximum(1, np.linalg.norm(x, axis=1, keepdims=True))
     z = randomizer.randomize(x, seed=3).astype(np.float64)
-    told = randomizer.channel(3).debiased_second_moment(z.T @ z / len(z))
+    debiased = randomizer.channel(3).debiased_second_moment(z.T @ z / len(z))
     products = (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)
     spread = (products.std(axis=0) / math.sqrt(len(z))).reshape(3, 3)
     threshold = stats.norm.isf(FALSE_ALARM / 12)
-    assert (np.abs(told - x.T @ x / len(x)) < threshold * spread).all()
+    assert (np.abs(debiased - x.T @ x / len(x)) < threshold * spread).all()
     assert (np.abs(np.diag(z.T @ z / len(z) - x.T @ x / len(x))) > threshold * np.diag(spread)).all()
 
 

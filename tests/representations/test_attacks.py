@@ -35,7 +35,7 @@ ON_A_GRID = [
 ]
 
 
-@pytest.mark.parametrize("randomizer", ON_A_GRID, ids=lambda each: each.name)
+@pytest.mark.parametrize("randomizer", ON_A_GRID, ids=lambda randomizer: randomizer.name)
 def test_a_zero_has_no_sign(randomizer):
     """-0.0 would tell on which side of a grid point the sum lay in doubles: rounding was to hide just that."""
     # wide enough that some of a million coordinates round to 0
@@ -83,7 +83,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("randomizer", EVERY, ids=lambda each: each.name)
+@pytest.mark.parametrize("randomizer", EVERY, ids=lambda randomizer: randomizer.name)
 def test_no_number_raises_or_warns_even_where_numpy_was_told_to_raise(randomizer):
     with np.errstate(all="raise"):
         for vectors in HARD:
@@ -129,7 +129,7 @@ def test_no_direction_is_too_large_for_a_bound():
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0)
 
 
-@pytest.mark.parametrize("randomizer", EVERY, ids=lambda each: each.name)
+@pytest.mark.parametrize("randomizer", EVERY, ids=lambda randomizer: randomizer.name)
 def test_a_channel_goes_to_another_process(randomizer):
     """Estimators hold one; it has no random state, so a copy repeats nothing."""
     vectors = np.eye(4)[:2].repeat(500, axis=0)
@@ -139,7 +139,7 @@ def test_a_channel_goes_to_another_process(randomizer):
     assert not np.array_equal(channel.sample(vectors, RandomBits()), channel.sample(vectors, RandomBits()))
 
 
-@pytest.mark.parametrize("randomizer", EVERY, ids=lambda each: each.name)
+@pytest.mark.parametrize("randomizer", EVERY, ids=lambda randomizer: randomizer.name)
 def test_every_randomizer_comes_back_from_a_folder(randomizer, tmp_path):
     """An option that was left open stands in the statement as what came of it: no difference."""
     words = MeanOfWords(load_vectors((["cat", "dog", "<unk>"], [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])))

@@ -23,14 +23,14 @@ def _finite(model, vectors):
     return all(np.isfinite(entry).all() for entry in result)
 
 
-def _made(name, epsilon):
+def _randomizer(name, epsilon):
     return RANDOMIZERS[name](epsilon=epsilon, **({"delta": 1e-5} if name == "Gaussian" else {}))
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
 @pytest.mark.parametrize("epsilon", [1e-8, 500.0])
 def test_every_noise_at_every_budget_leaves_a_model(name, epsilon):
-    randomizer = _made(name, epsilon)
+    randomizer = _randomizer(name, epsilon)
     try:
         private = randomizer.randomize(VECTORS, seed=1)
     except ParameterError:
@@ -63,7 +63,7 @@ def test_numbers_whose_squares_overflow_are_refused_with_a_place():
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_the_statement_of_every_randomizer_says_which_noise_it_was(name):
-    randomizer = _made(name, 8.0)
+    randomizer = _randomizer(name, 8.0)
     private = randomizer.randomize(VECTORS, seed=1)
     model = NoisyClassifier(channel=randomizer.statement(4)).fit(private, LABELS)
     assert model.channel_.name == name

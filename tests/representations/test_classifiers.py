@@ -247,8 +247,8 @@ def test_adaptive_training_works_from_a_statement_and_not_from_a_channel():
     pytest.importorskip("torch")
     public = two_ways(60, 11)
     server = NoisyClassifier("mlp", training="adaptive", **SGD | {"epochs": 2})
-    told = [clone(server).set_params(channel=entry).fit_public(*public) for entry in (SENT, SENT.statement(10))]
-    np.testing.assert_array_equal(told[0].device_model().layers[0][0], told[1].device_model().layers[0][0])
+    servers = [clone(server).set_params(channel=entry).fit_public(*public) for entry in (SENT, SENT.statement(10))]
+    np.testing.assert_array_equal(servers[0].device_model().layers[0][0], servers[1].device_model().layers[0][0])
     with pytest.raises(ParameterError, match="give the randomizer, or the statement"):
         clone(server).set_params(channel=SENT.channel(10)).fit_public(*public)
 
@@ -301,19 +301,19 @@ def test_noise_that_changes_the_width(kind):
         lambda: clone(server).set_params(public=(vectors, labels)).fit(noisy, labels),
         lambda: clone(linear).fit(noisy, labels),
     ]
-    telling = [
+    with_moments = [
         lambda: clone(plain).fit_public(vectors, labels),
         lambda: clone(plain).set_params(public=(vectors, labels)).fit(noisy, labels),
         lambda: clone(linear).fit_public(vectors, labels),
         lambda: clone(linear).set_params(public=(vectors, labels)).fit(noisy, labels),
     ]
-    for fit in (*fits, *(telling if kind is Telling else ())):
+    for fit in (*fits, *(with_moments if kind is Telling else ())):
         fitted = fit()
         assert fitted.n_features_in_ == 20
         assert fitted.score(noisy, labels) > 0.6
         with pytest.raises(ParameterError, match="Doubled makes something else of vectors"):
             fitted.device_model()
-    for fit in telling if kind is Doubled else ():
+    for fit in with_moments if kind is Doubled else ():
         with pytest.raises(ParameterError, match="have no clean form"):
             fit()
     with pytest.raises(ParameterError, match="takes vectors of 10 numbers, got 9"):
@@ -341,10 +341,10 @@ def test_published_mechanisms_are_learnt_from(published):
         if training == "plain":
             assert fitted.score(channel.noiseless(test), truth) > 0.97
     arrived = published.randomize(vectors, seed=21)
-    told = NoisyClassifier("mlp", channel=published.statement(10), public=(vectors, labels), **SGD)
-    assert told.fit(arrived, labels).score(noisy, truth) > 0.6
+    server = NoisyClassifier("mlp", channel=published.statement(10), public=(vectors, labels), **SGD)
+    assert server.fit(arrived, labels).score(noisy, truth) > 0.6
     with pytest.raises(ParameterError, match="makes something else of vectors"):
-        told.device_model()
+        server.device_model()
 
 
 @pytest.mark.parametrize(

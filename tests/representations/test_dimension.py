@@ -75,12 +75,12 @@ def test_noise_on_ball_and_cube(randomizer):
 
 def test_discriminants_come_first_and_no_more_than_tell_labels_apart():
     labels = np.arange(len(PUBLIC)) % 5
-    told = PUBLIC + 3 * np.eye(40)[labels + 10]
+    separated = PUBLIC + 3 * np.eye(40)[labels + 10]
     noise = dptext.PrivUnit(epsilon=8.0)
-    result = best_dimension(told, noise, projection="supervised", labels=labels)
+    result = best_dimension(separated, noise, projection="supervised", labels=labels)
     assert result.dimension == 4
     assert result.kept == pytest.approx(1.0)
-    two = best_dimension(told, noise, projection="supervised", labels=labels % 2)
+    two = best_dimension(separated, noise, projection="supervised", labels=labels % 2)
     assert two.dimension == 2
 
 

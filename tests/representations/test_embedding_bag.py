@@ -161,9 +161,9 @@ def test_arguments_of_n_grams_are_checked(options):
         NGrams(**options)
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 5])
-def test_masks_on_hashed_texts_are_those_on_words(most):
-    ngrams = NGrams(most=most, buckets=1 << 20)
+@pytest.mark.parametrize("max_words", [1, 2, 3, 5])
+def test_masks_on_hashed_texts_are_those_on_words(max_words):
+    ngrams = NGrams(most=max_words, buckets=1 << 20)
     texts = ["a b c d e f g", "", "x", "hello world foo", "one two"] * 8
     hashed = ngrams.of(texts)
     assert ngrams.words_in(hashed).tolist() == [len(ngrams.words_of(text)) for text in texts]

@@ -173,7 +173,7 @@ def test_a_known_model_is_read_from_its_package_offline_and_once(stub, stub_libr
     assert vectors.shape == (2000, 3)
     assert vectors[:4].tolist() == [[2, 1, 0], [0, 1, 0], [2, 1, 0], [1, 1, 0]]
     assert heard == [1024, 2000]
-    (output,) = stub_library.made
+    (output,) = stub_library.instances
     assert output.folder == str(stub)
     assert output.options == {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
     assert all(options["batch_size"] == 8 and not options["show_progress_bar"] for _, options in output.asked)
@@ -206,9 +206,9 @@ def test_a_pickle_holds_no_model(stub, stub_library):
     encoder = SentenceEncoder(MODEL)
     encoder.encode(["a"])
     repeated = pickle.loads(pickle.dumps(encoder))
-    assert len(stub_library.made) == 1
+    assert len(stub_library.instances) == 1
     np.testing.assert_array_equal(repeated.encode(["abc"]), encoder.encode(["abc"]))
-    assert len(stub_library.made) == 2
+    assert len(stub_library.instances) == 2
     assert repeated.parameters() == encoder.parameters()
 
 
@@ -219,8 +219,8 @@ def test_a_release_encodes_one_text_at_a_time(stub, stub_library):
         device = DeviceEncoder(encoder, Bound(mean=np.zeros(3)), dptext.PrivUnit(epsilon=1.0))
         assert device.encode(["a", "b", "ab"]).shape == (3, 3)
         assert not any("batch" in assumption for assumption in device.statement.assumptions)
-    assert all(len(texts) == 1 for texts, _ in stub_library.made[-1].asked)
-    assert [len(texts) for texts, _ in stub_library.made[0].asked[-3:]] == [1, 1, 1]
+    assert all(len(texts) == 1 for texts, _ in stub_library.instances[-1].asked)
+    assert [len(texts) for texts, _ in stub_library.instances[0].asked[-3:]] == [1, 1, 1]
 
 
 def test_no_text_changes_the_bounded_vector_of_another():

@@ -257,8 +257,8 @@ def test_kill_9_at_any_moment_loses_nothing(work):
     spool = work / ".out.parquet.rows"
     for share in (0.0, 0.3, 0.6):
 
-        def is_there(least=share * 20_000 * 32 * 3):
-            return spool.exists() and spool.stat().st_size > least
+        def is_there(minimum=share * 20_000 * 32 * 3):
+            return spool.exists() and spool.stat().st_size > minimum
 
         killed("run.py", "out.parquet", when=is_there, after=30)
     for name in ("out.parquet", "whole.parquet"):

@@ -24,9 +24,9 @@ def test_it_comes_back_exactly(tmp_path, classes, domain):
     back = DeviceModel.load(tmp_path / "model.json")
     assert (back.classes, back.domain) == (model.classes, model.domain)
     for one, two in zip(model.layers, back.layers, strict=True):
-        for mine, its in zip(one, two, strict=True):
-            np.testing.assert_array_equal(mine, its)
-            assert not its.flags.writeable
+        for saved, loaded in zip(one, two, strict=True):
+            np.testing.assert_array_equal(saved, loaded)
+            assert not loaded.flags.writeable
     vectors = np.random.default_rng(1).normal(size=(20, 2))
     np.testing.assert_array_equal(model.scores(vectors), back.scores(vectors))
     assert set(back.predict(vectors).tolist()) <= set(classes)

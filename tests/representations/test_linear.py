@@ -141,8 +141,8 @@ class Silent(Channel):
 def test_a_channel_that_does_not_tell_moments_leaves_the_public_covariance_or_the_identity():
     vectors, labels = topics(200, 11, dimension=3)
     prior = linear_prior(vectors, labels, 2)
-    told = fit_linear(vectors, labels, 2, channel=Silent(), prior=prior)
-    np.testing.assert_array_equal(told.prior.covariance, prior.covariance)
+    fit = fit_linear(vectors, labels, 2, channel=Silent(), prior=prior)
+    np.testing.assert_array_equal(fit.prior.covariance, prior.covariance)
     bare = fit_linear(vectors, labels, 2, channel=Silent())
     np.testing.assert_allclose(bare.prior.covariance, np.eye(3) / 3)
     assert bare.intensity == 1
@@ -225,8 +225,8 @@ def test_a_public_covariance_is_the_target():
     vectors = np.random.default_rng(9).normal(size=(30, 5))
     target = np.diag([5.0, 4.0, 3.0, 2.0, 1.0])
     loose = covariance(vectors, np.zeros(5), target=target)
-    own = vectors.T @ vectors / 30
-    assert np.linalg.norm(loose.matrix - target) < np.linalg.norm(own - target)
+    sample = vectors.T @ vectors / 30
+    assert np.linalg.norm(loose.matrix - target) < np.linalg.norm(sample - target)
     single = covariance(vectors[:1], np.zeros(5), target=target)
     assert (single.matrix == target).all()
     assert single.intensity == 1

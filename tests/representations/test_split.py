@@ -106,7 +106,7 @@ def test_ngrams_that_no_public_text_has_are_zeros(split):
         WeightedBits(epsilon=120.0),
         DPNR(epsilon=20.0, unsafe_as_published=True),
     ],
-    ids=lambda each: f"{each.name}, {getattr(each, 'domain', '')}",
+    ids=lambda randomizer: f"{randomizer.name}, {getattr(randomizer, 'domain', '')}",
 )
 @pytest.mark.usefixtures("same_draws")
 def test_it_learns_through_every_noise_on_vectors(randomizer):
