@@ -1,4 +1,4 @@
-"""DPNR (Lyu, He, Li 2020): private vectors of texts at the epsilon that is true, and the code that hid nothing.
+"""DPNR (Lyu, He, Li 2020): private vectors at their true epsilon, and published code that hides nothing.
 
 Run it with: python examples/dpnr.py   (pip install "dptext[glove]")
 """
@@ -16,14 +16,14 @@ TEXTS = [
 ]
 
 
-def named(sent: np.ndarray, known: np.ndarray) -> str:
-    """How many of the sent vectors are nearest to their own text, of those that somebody knows."""
-    right = [np.argmin(((known - entry) ** 2).sum(axis=1)) == n for n, entry in enumerate(sent)]
-    return f"{sum(right)} of {len(right)} texts named"
+def identified(received: np.ndarray, known: np.ndarray) -> str:
+    """Count the received vectors that are nearest to their own text."""
+    correct = [np.argmin(((known - vector) ** 2).sum(axis=1)) == n for n, vector in enumerate(received)]
+    return f"{sum(correct)} of {len(correct)} texts identified"
 
 
 def main() -> None:
-    """Send the same vectors as the paper prints it, as its code did, and with a mechanism that keeps its promise."""
+    """Send the same vectors as the paper describes, as its code did, and with a mechanism whose guarantee holds."""
     vectors = dptext.MeanOfWords(dptext.load_vectors("glove-6b-50d", limit=20_000)).encode(TEXTS)
     known = min_max(vectors)
 
@@ -33,14 +33,16 @@ def main() -> None:
 
     code = DPNR(epsilon=0.05, dimension=50, noise="one scalar", unsafe_as_published=True)
     statement = code.statement()
-    undone = min_max(code.randomize(vectors).astype(np.float64))  # one number was added to all: take the smallest off
+    recovered = min_max(
+        code.randomize(vectors).astype(np.float64)
+    )  # one number was added to all coordinates: subtract the smallest
     print(f"its code: printed epsilon {statement.claimed_epsilon}, true epsilon {statement.epsilon:g}")
-    print(f"  undone: off by {np.abs(undone - known).max():.0e} at most, {named(undone, known)}")
+    print(f"  recovered: error at most {np.abs(recovered - known).max():.0e}, {identified(recovered, known)}")
 
     sound = dptext.PrivUnit(epsilon=4.0)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     print(f"PrivUnit: {sound.statement(50).guarantee}, true for any two texts")
-    print(f"  {named(sound.randomize(vectors), unit)}")
+    print(f"  {identified(sound.randomize(vectors), unit)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""dpUGC (Vu, Tran, Jiang 2019): word vectors learned from people, each with the protection they asked for.
+"""dpUGC (Vu, Tran, Jiang 2019): word vectors learned from users with personal budgets.
 
 Run it with: python examples/dpugc.py   (pip install "dptext[accounting,glove]")
 """
@@ -6,7 +6,7 @@ Run it with: python examples/dpugc.py   (pip install "dptext[accounting,glove]")
 import dptext
 from dptext.embeddings.participation import PublishedAccount
 
-SAID = {
+TEXTS = {
     "strict": "The doctor lied about the test.",
     "standard": "A cup of water for the patient.",
     "open": "The court heard the case of the hospital.",
@@ -14,24 +14,24 @@ SAID = {
 
 
 def main() -> None:
-    """What the paper's account of a user says and what is true; then one noisy release with a budget for each user."""
+    """Compare the accounting of the paper with the true epsilon; then make one noisy release with personal budgets."""
     paper = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
     print(f"the paper, 1,000 steps: printed epsilon {paper.claimed:.1f}, true epsilon {paper.true:.1f}")
 
     levels = {"strict": 1.0, "standard": 3.0, "open": 8.0}
     people = [
-        dptext.Document(text, user=f"{level} person {number}", attributes={"wish": level})
-        for level, text in SAID.items()
+        dptext.Document(text, user=f"{level} person {number}", attributes={"level": level})
+        for level, text in TEXTS.items()
         for number in range(100)
     ]
     public = dptext.load_vectors("glove-6b-50d", limit=5_000)
-    model = dptext.Cooccurrence(public, epsilon=levels, delta=1e-6, level="wish").fit(people)
+    model = dptext.Cooccurrence(public, epsilon=levels, delta=1e-6, level="level").fit(people)
     print(f"one release, {model.vectors_}")
-    print(f"{'level':<10}{'true promise to a user':<50}people who say the same, to be heard")
+    print(f"{'level':<10}{'true guarantee of a user':<50}users with equal texts that exceed the noise")
     for row in dptext.PersonalBudgets(levels, delta=1e-6).rows():
-        promised = str(model.statements_[row.level].guarantee)
-        print(f"{row.level:<10}{promised:<50}{row.users_to_match_noise}")
-    print("anybody:  ", model.statement_.guarantee, sep="")
+        guarantee = str(model.statements_[row.level].guarantee)
+        print(f"{row.level:<10}{guarantee:<50}{row.users_to_match_noise}")
+    print("everybody:", model.statement_.guarantee, sep="")
 
 
 if __name__ == "__main__":

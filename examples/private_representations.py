@@ -1,4 +1,4 @@
-"""Devices send private vectors to a server that nobody trusts, and it learns from them: the whole path.
+"""Devices send private vectors to an untrusted server, which learns from them.
 
 Run it with: python examples/private_representations.py   (pip install "dptext[audit,glove,sklearn]")
 """
@@ -19,34 +19,34 @@ def _reviews(adjectives: dict[int, list[str]]) -> tuple[list[str], list[int]]:
 
 
 def main() -> None:
-    """Fit on public texts, save, load on a device, send, learn, send the model back, and audit the promise."""
+    """Fit on public texts, save, load on a device, send, learn, return the model, and audit the guarantee."""
     public_texts, public_labels = _reviews(OTHER_ADJECTIVES)
     private_texts, labels = _reviews(ADJECTIVES)
     with TemporaryDirectory() as folder:
-        # Whoever runs the study: centre and projection from public texts, for a budget of 4 nats a text.
+        # The organiser fits centre and projection on public texts, for an epsilon of 4 for each text.
         fitted = dptext.PrivateEncoder(
             dptext.load_vectors("glove-6b-50d", limit=5_000),
             dptext.PrivUnit(epsilon=4.0),
             dimension=4,
             projection="supervised",
-            public_name="reviews made up for this example",
+            public_name="made-up reviews",
         ).fit(public_texts, public_labels)
         fitted.save(Path(folder) / "encoder")
 
-        # A device: numpy is enough. One call is one release of these texts; calling again costs again.
+        # The device needs numpy only. Each call is a new release of these texts with its own privacy loss.
         device = dptext.DeviceEncoder.load(Path(folder) / "encoder")
-        sent = device.encode(private_texts)
-        print(f"A text: {device.statement.guarantee}, whatever it is")
+        received = device.encode(private_texts)
+        print(f"Any text: {device.statement.guarantee}")
 
-        # The server knows the noise, and takes it into account.
-        server = dptext.NoisyClassifier(channel=device.statement).fit(sent, labels)
-        print(f"Accuracy for private vectors: {server.score(sent, labels):.2f}")
+        # The server knows the noise and accounts for it.
+        server = dptext.NoisyClassifier(channel=device.statement).fit(received, labels)
+        print(f"Accuracy for private vectors: {server.score(received, labels):.2f}")
 
-        # Sent back, the model meets vectors without noise, which never leave the device.
-        at_home = server.device_model().predict(device.clean(private_texts))
-        print(f"Accuracy on the device: {sum(at_home == labels) / len(labels):.2f}")
+        # The returned model classifies vectors without noise, which never leave the device.
+        predicted = server.device_model().predict(device.clean(private_texts))
+        print(f"Accuracy on the device: {sum(predicted == labels) / len(labels):.2f}")
 
-        # Whoever doubts: sample the device's own channel and try to refute it.
+        # The audit samples the channel of the device and tries to refute its guarantee.
         verdict = dptext.audit(device)
         print(f"Audit: {verdict.outcome}")
 

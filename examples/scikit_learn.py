@@ -1,6 +1,6 @@
 """A word mechanism in a scikit-learn pipeline: the classifier learns from texts whose words may have been replaced.
 
-At this epsilon most words stay as they are: the guarantee is per word, and says little about a whole text.
+At this epsilon most words stay unchanged: the guarantee is for single words and says little about a whole text.
 
 Run it with: python examples/scikit_learn.py   (pip install "dptext[glove,sklearn]")
 """
@@ -18,12 +18,12 @@ LABELS = [label for label, words in ADJECTIVES.items() for _ in words for _ in N
 
 
 def main() -> None:
-    """Train on private texts and read what was promised to each document."""
+    """Train on private texts and print the guarantee for a document."""
     privatizer = WordPrivatizer(epsilon=10.0, limit=20_000)
     model = make_pipeline(privatizer, TfidfVectorizer(), LogisticRegression())
     model.fit(TEXTS, LABELS)  # one release of TEXTS
     print(privatizer.statement_.guarantee)
-    print(f"Accuracy on private texts: {model.score(TEXTS, LABELS):.2f}")  # a second release of them: it costs again
+    print(f"Accuracy on private texts: {model.score(TEXTS, LABELS):.2f}")  # a second release, with its own privacy loss
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Notes of people go in, texts that anybody may read come out: chosen from public ones by one noisy release.
+"""A readable synthetic corpus: public texts chosen by one noisy release of private notes.
 
 Run it with: python examples/synthetic_corpus.py
 """
@@ -18,10 +18,10 @@ OTHERS = ["We", "My neighbours", "The children", "Two friends", "They", "Everybo
 
 
 def notes() -> list[dptext.Document]:
-    """Made up: 600 people, each with two notes on one topic."""
+    """Return two made-up notes on one topic for each of 600 people."""
     result = []
     for person in range(600):
-        topic = ["garden", "music"][person % 3 > 0]  # a third of them write about their garden
+        topic = ["garden", "music"][person % 3 > 0]  # a third of them writes about a garden
         verbs, things = TOPICS[topic]
         for note in range(2):
             text = f"I {verbs[(person + note) % 4]} {things[person // 3 % 4]} {WHEN[person % 6]}."
@@ -30,7 +30,7 @@ def notes() -> list[dptext.Document]:
 
 
 def public_texts() -> list[str]:
-    """Made up as well: of other people, about gardens, music and anything else, without labels."""
+    """Return made-up texts of other people about gardens, music and other topics, without labels."""
     topics = [
         *TOPICS.values(),
         (["paid", "lost", "found", "forgot"], ["the bill", "my keys", "a letter", "the ticket"]),
@@ -43,7 +43,7 @@ def public_texts() -> list[str]:
 
 
 def main() -> None:
-    """Describe, choose, save; and choose again from what was saved."""
+    """Fit a release, sample from it, save it, and sample again from the saved folder."""
     pool = dptext.Pool(public_texts(), name="made-up public notes", licence="CC0-1.0")
     synthesizer = dptext.Synthesizer(
         epsilon=1.0, delta=1e-6, labels=["garden", "music"], features="static", cache=False
@@ -52,14 +52,14 @@ def main() -> None:
     print(distribution.statement.guarantee, "for each", distribution.statement.unit)
     print({label: f"{share:.0%}" for label, share in distribution.shares().items()})
 
-    sample = distribution.sample(pool, 300, cache=False)  # no further cost, here and below
+    sample = distribution.sample(pool, 300, cache=False)  # needs no further budget, here and below
     for label, text in list(zip(sample.labels, sample.texts, strict=True))[:6]:
         print(f"  {label:<8}{text}")
 
-    folder = Path(tempfile.mkdtemp()) / "description"
-    distribution.save(folder)  # may be handed on, with its statement and a card
+    folder = Path(tempfile.mkdtemp()) / "release"
+    distribution.save(folder)  # can be shared: it contains its statement and a card
     more = dptext.TextDistribution.load(folder).sample(pool, 50, shares="uniform", variety=0.0, cache=False)
-    print(f"{more.documents} more texts from the saved description")
+    print(f"{more.documents} more texts from the saved release")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ SCRIPTS = {  # script: the package it is about, a line that it prints
     "gensim_vectors.py": ("gensim", "vectors.txt: the same fingerprint is True"),
     "presidio.py": ("presidio_anonymizer", "<PERSON> "),
     "private_representations.py": ("sklearn", "Audit: consistent"),
-    "synthetic_corpus.py": ("dptext", "50 more texts from the saved description"),
+    "synthetic_corpus.py": ("dptext", "50 more texts from the saved release"),
     "scikit_learn.py": ("sklearn", "10 per unit of summed euclidean distance"),
 }
 
