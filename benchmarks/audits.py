@@ -1,4 +1,4 @@
-"""How fast the audits are, and how much they show: beside the figures that the design of the project was given.
+"""Speed and power of the audits, compared with the targets of the design.
 
     .venv/bin/python benchmarks/audits.py
 
@@ -38,7 +38,7 @@ def bounds() -> dict[str, tuple[Any, Any, Any]]:
 
 
 def copies(channel: Any, x: Any, count: int, bits: Any) -> Any:
-    """So many private vectors of one."""
+    """Return this many private vectors of one text."""
     return channel.sample(np.tile(x, (count, 1)), bits)
 
 

@@ -66,10 +66,10 @@ def speed(size: int, model: str | None) -> None:
     print("| what | epsilon | k | CPU seconds | sentences a CPU second | the product takes |")
     print("|---|---:|---:|---:|---:|---:|")
 
-    def report(what: str, epsilon: float | str, k: int | str, seconds: float, count: int | None = None) -> None:
-        share = f"{product / seconds:.0%}" if count is None and what != MEANS else ""
+    def report(label: str, epsilon: float | str, k: int | str, seconds: float, count: int | None = None) -> None:
+        share = f"{product / seconds:.0%}" if count is None and label != MEANS else ""
         count = count or QUERIES
-        print(f"| {what} | {epsilon} | {k} | {seconds:.2f} | {count / seconds:,.0f} | {share} |", flush=True)
+        print(f"| {label} | {epsilon} | {k} | {seconds:.2f} | {count / seconds:,.0f} | {share} |", flush=True)
 
     report("float32 product", "", "", product)
     report(MEANS, "", "", encode)
@@ -105,7 +105,7 @@ def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
 
 def memory(size: int) -> None:
     print(f"a bank of {size:,} x {DIMENSION}, each line a process of its own")
-    print("| what | CPU seconds | seconds | peak MiB | of it beside the bank |")
+    print("| what | CPU seconds | seconds | peak MiB | without the bank |")
     print("|---|---:|---:|---:|---:|")
     with TemporaryDirectory() as name:
         folder = Path(name) / "bank"
@@ -122,16 +122,16 @@ def memory(size: int) -> None:
             used = json.loads(done.stdout)
             if used["exit"]:
                 raise SystemExit(f"{child}: failed")
-            held = sum(path.stat().st_size for path in folder.iterdir()) if folder.exists() else 0
+            file_bytes = sum(path.stat().st_size for path in folder.iterdir()) if folder.exists() else 0
             print(
                 f"| {child} | {used['cpu_seconds']:.1f} | {used['seconds']:.1f} | {used['peak_bytes'] / 2**20:,.0f} | "
-                f"{(used['peak_bytes'] - held) / 2**20:,.0f} |",
+                f"{(used['peak_bytes'] - file_bytes) / 2**20:,.0f} |",
                 flush=True,
             )
 
 
 def nothing(folder: Path) -> None:
-    """What the interpreter and its modules take by themselves."""
+    """Return the memory of the interpreter and its modules."""
     rewrite(TextBank(SMALL, encoder=mean_features_of(SMALL), cache=False), folder, 8.0)
 
 
@@ -166,7 +166,7 @@ CHILDREN = {
 }
 
 
-# -- what is measured with --------------------------------------------------------------------------------------------
+# -- inputs --------------------------------------------------------------------------------------------
 
 
 def known_words() -> tuple[str, ...]:

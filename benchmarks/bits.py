@@ -44,7 +44,7 @@ _STARTUP_SECONDS = 120
 class Row:
     """A line of the table: how many units (bits, numbers, vectors) in how many seconds."""
 
-    what: str
+    label: str
     unit: str
     done: int
     seconds: float
@@ -102,18 +102,18 @@ def flipped(packed: np.ndarray, repeats: int, peers: _Peers) -> list[Row]:
     bits, threshold = RandomBits(), flip_threshold(EPSILON)
     thresholds = np.full(BITS, threshold, dtype=np.uint32)
     seconds = _best(lambda: packed ^ packed_coins(bits, len(packed), thresholds), repeats)
-    ours = Row(f"dptext: flip {BITS} bits a vector, chances of 32 bits", "bits", packed.size * 8, seconds)
-    rows, chance = [ours], threshold / SCALE
+    reference = Row(f"dptext: flip {BITS} bits a vector, chances of 32 bits", "bits", packed.size * 8, seconds)
+    rows, chance = [reference], threshold / SCALE
     for task, size, label in (
         ("flips", BITS, f"opendp: the same, a call for {BITS} bits"),
         ("flips-joined", 4096 * BITS, f"opendp: the same, a call for {4096 * BITS:,} bits"),
     ):
-        rows += peers.row(task, chance, label, "bits", size, ours)
+        rows += peers.row(task, chance, label, "bits", size, reference)
     return rows
 
 
 def unary(items: np.ndarray, repeats: int, peers: _Peers) -> list[Row]:
-    """One of 64 things; ours starts from one-hot vectors of float64, as every randomizer does."""
+    """One of 64 things; reference starts from one-hot vectors of float64, as every randomizer does."""
     bits, rows = RandomBits(), []
     one_hot = np.zeros((len(items), DIMENSION))
     one_hot[np.arange(len(items)), items] = 1.0
@@ -121,9 +121,9 @@ def unary(items: np.ndarray, repeats: int, peers: _Peers) -> list[Row]:
         channel = randomizer.channel(DIMENSION)
         assert isinstance(channel, BitChannel)
         seconds = _best(lambda: channel.send(one_hot, bits), repeats)  # noqa: B023
-        ours = Row(f"dptext: {randomizer.name}, {DIMENSION} things", "bits", one_hot.size, seconds)
+        reference = Row(f"dptext: {randomizer.name}, {DIMENSION} things", "bits", one_hot.size, seconds)
         text = f"pure-ldp: {task.upper()}, {DIMENSION} things"
-        rows += [ours, *peers.row(task, EPSILON, text, "bits", DIMENSION, ours)]
+        rows += [reference, *peers.row(task, EPSILON, text, "bits", DIMENSION, reference)]
     return rows
 
 
@@ -169,8 +169,8 @@ class _Peers:
         self._folder, self._python, self._limit = folder, python, limit
         self.versions: dict[str, str] = {}
 
-    def row(self, task: str, parameter: float, what: str, unit: str, size: int, ours: Row) -> list[Row]:
-        """Its pace beside ours; nothing, after one line, where it does not run."""
+    def row(self, task: str, parameter: float, label: str, unit: str, size: int, reference: Row) -> list[Row]:
+        """Its pace beside reference; nothing, after one line, where it does not run."""
         if self._python is None:
             return []
         command = [self._python, "-I", str(_RUNNER), str(self._folder), task, repr(parameter), str(self._limit)]
@@ -179,12 +179,12 @@ class _Peers:
                 command, capture_output=True, text=True, check=True, timeout=self._limit + _STARTUP_SECONDS
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            _say(f"no peer for {what}: it ended with {type(error).__name__}")
+            _say(f"no peer for {label}: it ended with {type(error).__name__}")
             return []
         answer = json.loads(done.stdout.splitlines()[-1])
         self.versions = answer["versions"]
         pace = answer["vectors"] * size / answer["seconds"]
-        return [Row(what, unit, answer["vectors"] * size, answer["seconds"], ours.pace / pace)]
+        return [Row(label, unit, answer["vectors"] * size, answer["seconds"], reference.pace / pace)]
 
 
 def _peer_python() -> str | None:
@@ -202,7 +202,7 @@ def _peer_python() -> str | None:
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *target]
     for step in ([sys.executable, "-m", "venv", "--clear", str(_ENVIRONMENT)], pip):
         if subprocess.run(step, capture_output=True, check=False).returncode != 0:
-            _say(f"no peers: {'pip install' if step is pip else 'python -m venv'} failed; the table goes on without")
+            _say(f"no peers: {'pip install' if step is pip else 'python -m venv'} failed; the table omits them")
             return None
     return str(python)
 
@@ -215,7 +215,7 @@ def _say(line: str) -> None:
 
 
 def report(rows: list[Row], machine: dict[str, object], repeats: int) -> str:
-    """A table in Markdown, as it stands in the README."""
+    """Return the table of the README in Markdown."""
     best = "one run" if repeats == 1 else f"the best of {repeats} runs"
     return "\n".join(
         [
@@ -226,7 +226,7 @@ def report(rows: list[Row], machine: dict[str, object], repeats: int) -> str:
             "| what | done | seconds | a second | dptext is |",
             "|---|---:|---:|---:|---:|",
             *(
-                f"| {row.what} | {row.done:,} {row.unit} | {row.seconds:.2f} | {row.pace:,.0f} "
+                f"| {row.label} | {row.done:,} {row.unit} | {row.seconds:.2f} | {row.pace:,.0f} "
                 f"| {'' if row.ours_over_this is None else f'{row.ours_over_this:,.0f} x'} |"
                 for row in rows
             ),

@@ -72,13 +72,13 @@ def report(name: str, *run: str) -> None:
     )
 
 
-def measure(kind: str, what: str, processes: str, words_file: str) -> dict[str, float]:
-    """One walk over all users, from the documents to the last word."""
+def measure(kind: str, source: str, processes: str, words_file: str) -> dict[str, float]:
+    """Read all documents of all users once."""
     vocabulary = Vocabulary(Path(words_file).read_text(encoding="utf-8").split("\n"))
-    documents = read_documents(what, user="user") if kind == "read" else made(int(what), vocabulary)
+    documents = read_documents(source, user="user") if kind == "read" else synthetic_documents(int(source), vocabulary)
     peak = [0]
     done = threading.Event()
-    watch = threading.Thread(target=watched, args=(peak, done))
+    watch = threading.Thread(target=watch_memory, args=(peak, done))
     watch.start()
     users = words = 0
     before = sum(os.times()[:4])
@@ -96,11 +96,11 @@ def measure(kind: str, what: str, processes: str, words_file: str) -> dict[str, 
     return {"users": users, "words": words, "seconds": seconds, "grouped": grouped, "cpu": cpu, "peak": peak[0]}
 
 
-def watched(peak: list[int], done: threading.Event) -> None:
-    """The memory of this process and its children, looked at again and again; what they share counts once (Linux)."""
-    own = multiprocessing.current_process().pid
+def watch_memory(peak: list[int], done: threading.Event) -> None:
+    """Record the peak memory of this process and its children; shared memory counts once (Linux)."""
+    main_process = multiprocessing.current_process().pid
     while not done.wait(0.1) and Path("/proc").exists():
-        everybody = [own, *(child.pid for child in multiprocessing.active_children())]
+        everybody = [main_process, *(child.pid for child in multiprocessing.active_children())]
         try:
             tables = [Path(f"/proc/{entry}/smaps_rollup").read_text() for entry in everybody]
         except OSError:
@@ -127,7 +127,7 @@ def write_blogs(archive: Path, path: Path) -> None:
             out.write(json.dumps({"user": author, "text": post}) + "\n")
 
 
-def made(users: int, vocabulary: Vocabulary) -> Iterator[Document]:
+def synthetic_documents(users: int, vocabulary: Vocabulary) -> Iterator[Document]:
     """Documents of users in random order."""
     generator = np.random.default_rng(2)
     words = np.array(vocabulary.words, dtype=object)

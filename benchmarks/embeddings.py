@@ -3,7 +3,7 @@
 See benchmarks/README.md. Command:
 ``python benchmarks/embeddings.py [--data ../shared/data] [--processes 1 2] [--users 1e5 3e5 1e6]``
 
-Beside it stands what reading alone takes (`benchmarks/by_user.py`: tokens, look-up, grouping by user), in the same run.
+The same run measures reading alone (`benchmarks/by_user.py`: tokens, look-up, grouping by user).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-from by_user import ARCHIVE, EACH, LENGTH, LIMIT, SOURCE, made, measure, watched, write_blogs
+from by_user import ARCHIVE, EACH, LENGTH, LIMIT, SOURCE, measure, synthetic_documents, watch_memory, write_blogs
 
 from dptext import Cooccurrence, load_vectors
 from dptext.io.documents import read_documents
@@ -65,12 +65,14 @@ def child(*run: str) -> dict[str, float]:
     return data
 
 
-def learn(kind: str, what: str, processes: str) -> dict[str, float]:
+def learn(kind: str, source: str, processes: str) -> dict[str, float]:
     """From documents to word vectors with their statement; the public vectors are there before."""
     vectors = load_vectors(SOURCE, limit=LIMIT)
-    documents = read_documents(what, user="user") if kind == "read" else made(int(what), vectors.vocabulary)
+    documents = (
+        read_documents(source, user="user") if kind == "read" else synthetic_documents(int(source), vectors.vocabulary)
+    )
     peak, done = [0], threading.Event()
-    watch = threading.Thread(target=watched, args=(peak, done))
+    watch = threading.Thread(target=watch_memory, args=(peak, done))
     watch.start()
     before, start = sum(os.times()[:4]), time.perf_counter()
     Cooccurrence(vectors, epsilon=8.0, delta=1e-7, processes=int(processes), public_users=10**6).fit(documents)

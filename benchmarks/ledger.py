@@ -24,7 +24,7 @@ def texts(first: int, count: int) -> Iterator[str]:
 
 
 def reserve(path: str, release_id: str, first: int, count: int) -> None:
-    """Reserve in this process and print what it took as JSON."""
+    """Reserve in this process and print its costs as JSON."""
     import resource
 
     from dptext.errors import RefusedError

@@ -21,7 +21,7 @@ def matmul_seconds(rows: int, inner: int, columns: int, *, repeats: int) -> floa
 def matmul_costs(
     rows: int, inner: int, columns: int, *, repeats: int, shapes: tuple[tuple[int, int], ...] = _SHAPES
 ) -> tuple[float, float]:
-    """Best wall time and best CPU time of it, which are not disturbed alike by what else the machine does."""
+    """Best wall time and best CPU time of it, which other programs disturb differently."""
     generator = np.random.default_rng(3)
     left = generator.standard_normal((rows, inner), dtype=np.float32)
     right = generator.standard_normal((inner, columns), dtype=np.float32)

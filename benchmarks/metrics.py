@@ -37,16 +37,16 @@ class Row:
     slack: float = 0.0
 
 
-def measure(row: Row, metric: object, vectors: WordVectors, drawn: list[str]) -> None:
+def measure(row: Row, metric: object, vectors: WordVectors, sample: list[str]) -> None:
     epsilon = 2 * EPSILONS["manhattan"] if callable(metric) else EPSILONS[str(metric)]
     start = time.perf_counter()
     mechanism = TEM(vectors, epsilon=epsilon, metric=metric)  # type: ignore[arg-type]
-    private = mechanism.sample(drawn)
+    private = mechanism.sample(sample)
     middle = time.perf_counter()
-    mechanism.sample(drawn)
+    mechanism.sample(sample)
     row.cold = min(row.cold, middle - start)
     row.warm = min(row.warm, time.perf_counter() - middle)
-    row.kept = sum(one == other for one, other in zip(drawn, private, strict=True)) / len(drawn)
+    row.kept = sum(one == other for one, other in zip(sample, private, strict=True)) / len(sample)
     row.slack = mechanism.slack
 
 

@@ -39,7 +39,7 @@ _ENVIRONMENT = HERE.parent / ".venv-bench-faiss"
 class Line:
     """Rounds of one thing: queries a second, and as a share of the product's in the same round."""
 
-    what: str
+    label: str
     paces: list[float] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
     cpu_shares: list[float] = field(default_factory=list)
@@ -52,9 +52,9 @@ class Line:
 
     def __str__(self) -> str:
         if not self.paces:
-            return f"| {self.what} | - | - | - |"
+            return f"| {self.label} | - | - | - |"
         shares, cpu_shares = np.median(self.shares), np.median(self.cpu_shares)
-        return f"| {self.what} | {max(self.paces):,.0f} | {shares:.2f} | {cpu_shares:.2f} |"
+        return f"| {self.label} | {max(self.paces):,.0f} | {shares:.2f} | {cpu_shares:.2f} |"
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def compare(rounds: int) -> None:
     bank, queries = vectors(ROWS, seed=1), vectors(QUERIES, seed=2)
     sets = NearestSets(bank)
     product = Line("numpy: the float32 product alone")
-    ours = {count: Line(f"dptext: sets of {count:,}") for count in COUNTS}
+    lines = {count: Line(f"dptext: sets of {count:,}") for count in COUNTS}
     peers = {count: Line(f"faiss {FAISS}, IndexFlatIP: the first {count:,}") for count in PEER_COUNTS}
     with TemporaryDirectory() as name:
         np.save(Path(name) / "bank.npy", bank)
@@ -89,12 +89,12 @@ def compare(rounds: int) -> None:
             for count, many in COUNTS.items():
                 wall, cpu = time.perf_counter(), time.process_time()
                 sets.find(queries[:many], count)
-                ours[count].add(many, (time.perf_counter() - wall, time.process_time() - cpu), unit)
+                lines[count].add(many, (time.perf_counter() - wall, time.process_time() - cpu), unit)
                 spent = peer_spent(python, Path(name), count) if count in PEER_COUNTS else None
                 if spent is not None:
                     peers[count].add(QUERIES, spent, unit)
     print("| what | queries/s, best | of the product | of it by CPU |\n|---|---:|---:|---:|")
-    for line in (product, *ours.values(), *peers.values()):
+    for line in (product, *lines.values(), *peers.values()):
         print(line)
 
 
@@ -132,7 +132,7 @@ def look_up(folder: Path, count: int) -> None:
 
 
 def vectors(rows: int, *, seed: int) -> np.ndarray:
-    """Directions in a cone, as those of encoded sentences are, in whole units of 2^-15."""
+    """Directions in a cone, similar to encoded sentences, in whole units of 2^-15."""
     draws = np.random.default_rng(seed).standard_normal((rows, DIMENSION), dtype=np.float32)
     draws[:, 0] += np.sqrt(DIMENSION) / 2
     draws /= np.sqrt(np.einsum("ij,ij->i", draws, draws))[:, None]
@@ -151,7 +151,7 @@ def peer_python() -> str | None:
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", text]
     for step in ([sys.executable, "-m", "venv", "--clear", str(_ENVIRONMENT)], pip):
         if subprocess.run(step, capture_output=True, check=False).returncode != 0:
-            print(f"no peer: {text} could not be installed; the table goes on without it", file=sys.stderr)
+            print(f"no peer: {text} could not be installed; the table omits it", file=sys.stderr)
             return None
     return str(python)
 

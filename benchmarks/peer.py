@@ -89,7 +89,7 @@ def _install() -> bool:
     for step in ([sys.executable, "-m", "venv", "--clear", str(_ENVIRONMENT)], pip):
         if subprocess.run(step, capture_output=True, check=False).returncode != 0:
             text = "pip install" if step is pip else "python -m venv"
-            _say(f"no peer: {text} failed for {NAME} {VERSION}; the table goes on without it")
+            _say(f"no peer: {text} failed for {NAME} {VERSION}; the table omits it")
             return False
     return True
 

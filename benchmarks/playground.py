@@ -1,4 +1,4 @@
-"""How long a step of the playground's slider takes, beside the matrix product that it cannot avoid.
+"""How long a step of the playground's slider takes, compared with its matrix product.
 
 Command: ``python benchmarks/playground.py [--quick]``
 """

@@ -1,4 +1,4 @@
-"""A million short documents on two local cores: Spark beside the processes of one machine: see benchmarks/README.md.
+"""A million short documents on two local cores: Spark and the processes of one machine: see benchmarks/README.md.
 
 Command: ``python benchmarks/scale.py [--documents 1e5 1e6] [--users 1e5 1e6] [--only NAME ...]``; it needs Java.
 """
@@ -31,7 +31,7 @@ FIELDS = re.compile(r"^(Pss|Private_Clean|Private_Dirty): *([0-9]+) kB", re.MULT
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Spark beside one machine.")
+    parser = argparse.ArgumentParser(description="Compare Spark with one machine.")
     parser.add_argument("--documents", type=float, nargs="*", default=[1e5, 1e6])
     parser.add_argument("--users", type=float, nargs="*", default=[1e5, 1e6])
     parser.add_argument("--only", nargs="*", default=[*WORDS, *USERS])
@@ -89,7 +89,7 @@ def measure(
 
 
 class Watch(threading.Thread):
-    """The processes below this one, looked at every half second (Linux)."""
+    """Sample the memory of child processes every half second (Linux)."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -150,7 +150,7 @@ def cpu_of(processes: list[int]) -> float:
     return total
 
 
-# -- what is run ------------------------------------------------------------------------------------------------
+# -- programs ------------------------------------------------------------------------------------------------
 
 
 def mechanism() -> dptext.TEM:
@@ -183,16 +183,16 @@ def warm(batches: Any) -> Any:
     yield from batches
 
 
-def on_spark(how: str) -> Callable[[Path, Path], Callable[[], object]]:
+def on_spark(mode: str) -> Callable[[Path, Path], Callable[[], object]]:
     def run(source: Path, work: Path) -> Callable[[], object]:
         import dptext.spark.frames
 
         output, spark = mechanism(), spark_session()
         frame = spark.read.parquet(str(source))
-        out = str(work / f"{how}.parquet")
-        if how == "scan":
+        out = str(work / f"{mode}.parquet")
+        if mode == "scan":
             return lambda: dptext.spark.frames.privatize_scan(frame, output, keep=["n"]).write(out, force=True)
-        ids = "n" if how == "id" else None
+        ids = "n" if mode == "id" else None
         return lambda: dptext.spark.frames.privatize(frame, output, keep=["n"], id=ids).write(out, force=True)
 
     return run
@@ -250,7 +250,7 @@ USERS = {
 }
 
 
-# -- what it is run on ------------------------------------------------------------------------------------------
+# -- data ------------------------------------------------------------------------------------------
 
 
 def write_texts(folder: Path, rows: int) -> None:
@@ -264,14 +264,14 @@ def write_users(folder: Path, rows: int) -> None:
     write(folder, rows, lambda first, some: {"user": order[first : first + len(some)]})
 
 
-def write(folder: Path, rows: int, beside: Callable[[int, list[str]], dict[str, Any]]) -> None:
+def write(folder: Path, rows: int, columns: Callable[[int, list[str]], dict[str, Any]]) -> None:
     folder.mkdir()
     known = dptext.load_vectors(SOURCE, limit=LIMIT).words[:-1]
     output = texts(known, rows, LENGTH)
     entry, first = -(-rows // FILES), 0
     for number in range(FILES):
         some = [text for _, text in zip(range(min(entry, rows - first)), output, strict=False)]
-        pyarrow.parquet.write_table(pa.table({"text": some, **beside(first, some)}), folder / f"{number:02}.parquet")
+        pyarrow.parquet.write_table(pa.table({"text": some, **columns(first, some)}), folder / f"{number:02}.parquet")
         first += len(some)
 
 

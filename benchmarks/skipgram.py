@@ -56,7 +56,7 @@ def main() -> None:
         report_memory(words, options.dimension)
         return
     store = texts(words)
-    ours: dict[str, list[float]] = {name: [] for name in TIMED}
+    own_times: dict[str, list[float]] = {name: [] for name in TIMED}
     peers: dict[str, list[float]] = {"gensim": [], "ghost": [], "hooks": []}
     pairs = {}
     trainings = {name: training(words, store, name) for name in TIMED}
@@ -64,7 +64,7 @@ def main() -> None:
         for name, output in trainings.items():
             count = 3 if "users" in name else 40
             seconds, pairs[name] = measured(output, count)
-            ours[name].append(seconds)
+            own_times[name].append(seconds)
         result = gensim(words)
         if result:
             peers["gensim"].append(result["seconds"] / result["pairs"])
@@ -72,7 +72,7 @@ def main() -> None:
         if result:
             peers["ghost"].append(result["ghost"] / 1000)
             peers["hooks"].append(result["hooks"] / 1000 * SINGLE_PAIRS / HOOKED)
-    report(words, ours, peers, pairs)
+    report(words, own_times, peers, pairs)
 
 
 # -- ours ---------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION
     np.random.default_rng(2).random(out=first, dtype=np.float32)
     first -= 0.5
     first /= dimension
-    tables[words:] = 0  # written: a page that nobody has written to takes no memory
+    tables[words:] = 0  # written, because unwritten pages take no memory
     output = Training(
         store=store,
         recipe=recipe,
@@ -124,21 +124,21 @@ def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION
     return output
 
 
-def steps(made: Any, count: int) -> None:
+def steps(training: Any, count: int) -> None:
     for _ in range(count):
-        made.step(made.next_step)
-        made.next_step += 1
+        training.step(training.next_step)
+        training.next_step += 1
 
 
-def measured(made: Any, count: int) -> tuple[float, float]:
+def measured(training: Any, count: int) -> tuple[float, float]:
     """CPU seconds a step, and pairs a step."""
     result = 0
     for _ in range(10):  # how many pairs a step has, on average; every slot or user has a key of its own
-        sampled = made._sampled(made.next_step)
+        sampled = training._sampled(training.next_step)
         keys = np.random.default_rng(result).integers(0, 2**64, len(sampled), dtype=np.uint64)
-        result += sum(len(pairs) for pairs, _ in made._drawn(sampled, keys))
+        result += sum(len(pairs) for pairs, _ in training._drawn(sampled, keys))
     before = time.process_time()
-    steps(made, count)
+    steps(training, count)
     return (time.process_time() - before) / count, result / 10
 
 
@@ -176,7 +176,7 @@ def report_memory(words: int, dimension: int) -> None:
 
 def gensim(words: int) -> dict[str, Any] | None:
     python = GENSIM / "bin" / "python"
-    if not python.exists() and not made([sys.executable, "-m", "venv", str(GENSIM)], [python, "gensim==4.4.0"]):
+    if not python.exists() and not install([sys.executable, "-m", "venv", str(GENSIM)], [python, "gensim==4.4.0"]):
         return None
     arguments = [words, DIMENSION, NEGATIVES, WINDOW, 2_000_000]
     return answer([str(python), str(HERE / "peers" / "gensim_skipgram.py"), *map(str, arguments)])
@@ -186,13 +186,13 @@ def opacus(words: int) -> dict[str, Any] | None:
     """It runs on the torch that is there: only Opacus itself is put into its folder."""
     if not OPACUS.exists():
         packages = [sys.executable, "--no-deps", "--target", str(OPACUS), "opacus==1.6.0", "opt-einsum==3.4.0"]
-        if not made(None, packages):
+        if not install(None, packages):
             return None
     arguments = [words, DIMENSION, NEGATIVES, SINGLE_PAIRS, HOOKED]
     return answer([sys.executable, str(HERE / "peers" / "opacus_skipgram.py"), str(OPACUS), *map(str, arguments)])
 
 
-def made(first: list[str] | None, packages: list[Any]) -> bool:
+def install(first: list[str] | None, packages: list[Any]) -> bool:
     python, *rest = map(str, packages)
     steps = [*([first] if first else []), [python, "-m", "pip", "--disable-pip-version-check", "install", "-q", *rest]]
     for step in steps:
@@ -211,12 +211,12 @@ def answer(command: list[str]) -> dict[str, Any] | None:
     return data
 
 
-def report(words: int, ours: Any, peers: Any, pairs: Any) -> None:
-    best = {name: min(times) for name, times in (ours | peers).items() if times}
+def report(words: int, own_times: Any, peers: Any, pairs: Any) -> None:
+    best = {name: min(times) for name, times in (own_times | peers).items() if times}
     print(f"{words:,} words, {DIMENSION} dimensions, {NEGATIVES} negative words; CPU time, best of rounds\n")
     print("| unit | pairs a step | ms a step | pairs a CPU-second |")
     print("|---|---:|---:|---:|")
-    for name in ours:
+    for name in own_times:
         print(f"| {name} | {pairs[name]:,.0f} | {1000 * best[name]:.2f} | {pairs[name] / best[name]:,.0f} |")
     if "gensim" in best:
         ratio = pairs["users"] / best["users"] * best["gensim"]

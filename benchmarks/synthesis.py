@@ -50,12 +50,12 @@ def main() -> None:
     print(f"load {os.getloadavg()[0]:.2f}; {documents:,} documents of {LENGTH} words, a pool of {options.pool:,} texts")
     print("| what | CPU seconds | texts/s | scikit-learn takes |")
     print("|---|---:|---:|---:|")
-    ours, bounded = timed_features(pool, words, documents)
-    theirs = None if options.quick else timed_peer(pool, words, documents)
-    report("`words`: TF-IDF and SVD", ours, documents, theirs)
-    report("the same, centred, bounded, in whole units", bounded, documents, theirs)
-    if theirs is not None:
-        report("scikit-learn: TfidfVectorizer and TruncatedSVD", theirs, documents, None)
+    seconds_here, bounded = timed_features(pool, words, documents)
+    seconds_peer = None if options.quick else timed_peer(pool, words, documents)
+    report("`words`: TF-IDF and SVD", seconds_here, documents, seconds_peer)
+    report("the same, centred, bounded, in whole units", bounded, documents, seconds_peer)
+    if seconds_peer is not None:
+        report("scikit-learn: TfidfVectorizer and TruncatedSVD", seconds_peer, documents, None)
     with TemporaryDirectory() as name:
         data, public = Path(name) / "documents.jsonl", Path(name) / "pool.txt"
         public.write_text("\n".join(pool), encoding="utf-8")
@@ -80,9 +80,9 @@ def fit(data: Path, public: Path) -> None:
     Synthesizer(epsilon=1.0, labels=list(LABELS), features="words", cache=False).fit(documents, public=[public])
 
 
-def report(what: str, seconds: float, documents: int, theirs: float | None) -> None:
-    ratio = "" if theirs is None else f"{theirs / seconds:.1f} x"
-    print(f"| {what} | {seconds:.1f} | {documents / seconds:,.0f} | {ratio} |", flush=True)
+def report(label: str, seconds: float, documents: int, seconds_peer: float | None) -> None:
+    ratio = "" if seconds_peer is None else f"{seconds_peer / seconds:.1f} x"
+    print(f"| {label} | {seconds:.1f} | {documents / seconds:,.0f} | {ratio} |", flush=True)
 
 
 def timed_features(pool: list[str], words: tuple[str, ...], documents: int) -> tuple[float, float]:

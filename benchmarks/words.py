@@ -1,4 +1,4 @@
-"""Speed and memory of the word mechanisms, beside a peer, in one run: see benchmarks/README.md.
+"""Speed and memory of the word mechanisms and of a peer in one run: see benchmarks/README.md.
 
 Command: ``python benchmarks/words.py [--quick] [--peer-seconds 10]``
 """
@@ -61,12 +61,12 @@ _CHILD = Path(__file__).resolve().parent / "child.py"
 class Row:
     """A line of the table."""
 
-    what: str
+    label: str
     vocabulary: int
     words: int
     seconds: float
     ours_over_this: float | None = None
-    """Our words a second (TEM: cold; else: Madlib) divided by those of this row, where there is one to compare."""
+    """Words per second of dptext (TEM: cold, else Madlib) divided by this row, if they are comparable."""
 
     @property
     def words_per_second(self) -> float:
@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Speed and memory of the word mechanisms, beside a peer.")
+    parser = argparse.ArgumentParser(description="Speed and memory of the word mechanisms and of a peer.")
     parser.add_argument("--quick", action="store_true", help="no repeats, one vocabulary, few documents, no results/")
     parser.add_argument("--peer-seconds", type=float, default=10.0, help="when to stop each run of the peer")
     return parser.parse_args()
@@ -153,7 +153,7 @@ def selection_rows(vectors: WordVectors, words: list[str], repeats: int) -> list
 
 
 def _cold_and_warm(
-    what: str, build: Callable[[], WordMechanism], epsilon: float, words: list[str], repeats: int
+    label: str, build: Callable[[], WordMechanism], epsilon: float, words: list[str], repeats: int
 ) -> list[Row]:
     cold, warm = [], []
     for _ in range(repeats):
@@ -163,7 +163,7 @@ def _cold_and_warm(
         cold.append(time.perf_counter() - start)
         warm.append(_seconds(partial(mechanism.sample, words)))
     return [
-        Row(f"dptext: {what}, epsilon {epsilon:g}, {name}", len(mechanism.vectors), len(words), min(seconds))
+        Row(f"dptext: {label}, epsilon {epsilon:g}, {name}", len(mechanism.vectors), len(words), min(seconds))
         for name, seconds in (("cold", cold), ("warm", warm))
     ]
 
@@ -175,12 +175,12 @@ def madlib_row(vectors: WordVectors, words: list[str], repeats: int) -> Row:
 
 
 def noisy_rows(vectors: WordVectors, words: list[str], repeats: int, madlib: Row) -> list[Row]:
-    """The mechanisms that search as Madlib does, beside it; a fresh one each time, its public matrix included."""
+    """Time Madlib and the mechanisms that search alike; each is built anew, with its public matrix."""
     rows = []
     for mechanism in (Mahalanobis, Vickrey):
         build = partial(mechanism, vectors, epsilon=MADLIB_EPSILON)
         seconds = min(_seconds(lambda: build().sample(words)) for _ in range(repeats))  # noqa: B023
-        text = f"dptext: {mechanism.name}, epsilon {MADLIB_EPSILON:g}, exact search (Madlib beside it)"
+        text = f"dptext: {mechanism.name}, epsilon {MADLIB_EPSILON:g}, exact search (compared with Madlib)"
         rows.append(Row(text, len(vectors), len(words), seconds, seconds / madlib.seconds))
     return rows
 
@@ -249,7 +249,7 @@ def report(rows: list[Row], whole: EndToEnd, machine: dict[str, object], repeats
 
 def _line(row: Row) -> str:
     pace = f"{row.words_per_second:,.0f}" if row.words_per_second >= 100 else f"{row.words_per_second:.1f}"
-    return f"| {row.what} | {row.vocabulary:,} | {row.words:,} | {row.seconds:.2f} | {pace} | {_ratio(row)} |"
+    return f"| {row.label} | {row.vocabulary:,} | {row.words:,} | {row.seconds:.2f} | {pace} | {_ratio(row)} |"
 
 
 def _ratio(row: Row) -> str:

@@ -32,10 +32,10 @@ def build(name: str, epsilon: float, words: list[str], matrix: Any) -> Any:
     from mldp_text import TEM, MultivariateCalibrated
 
     # without these three the peer would load 300-dimensional vectors of its own
-    ours = {"embedding_matrix": keyed_vectors(words, matrix), "dim": matrix.shape[1], "vocab": words}
+    options = {"embedding_matrix": keyed_vectors(words, matrix), "dim": matrix.shape[1], "vocab": words}
     if name == "tem":
-        return TEM(epsilon, **ours)
-    return MultivariateCalibrated(epsilon, use_faiss=name == "madlib-approximate", **ours)
+        return TEM(epsilon, **options)
+    return MultivariateCalibrated(epsilon, use_faiss=name == "madlib-approximate", **options)
 
 
 def words_until(limit: float, mechanism: Any, words: list[str]) -> tuple[int, float]:
