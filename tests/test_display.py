@@ -149,7 +149,7 @@ def test_texts_are_counted_and_not_shown(terminal, monkeypatch):
         secret = "qsecretq"
         mechanism = dptext.TEM(dptext.load_vectors((["tea", "tax"], [[0.0], [1.0]])), epsilon=3.0)
         heard = []
-        monkeypatch.setattr("dptext.release.privatize._SAID_EVERY", 2)
+        monkeypatch.setattr("dptext.release.privatize._PROGRESS_STEP", 2)
         release = dptext.privatize(["tea", secret, "tax", "tea", None], mechanism, seed=1, progress=heard.append)
         assert heard == [2, 4] and len(release.texts) == 5
         assert secret not in terminal.getvalue()

@@ -158,7 +158,7 @@ def test_a_folder_goes_to_a_folder(work, encode):
     assert file_digest("private/deep/b.parquet") == before
     os.remove("private/a.parquet")
     code, _, err = encode("texts", "-o", "private", "--keep", "id!", "--resume", "--epsilon", 9)
-    assert (code, "is of another run" in err) == (2, True)
+    assert (code, "from another run" in err) == (2, True)
 
 
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)
@@ -185,7 +185,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors):
         process.send_signal(signal.SIGINT)
         err = process.stderr.read()
     assert process.returncode == 130
-    assert "rows are done and kept: run the same command with --resume to go on" in err
+    assert "rows are done and kept: run the same command with --resume to continue" in err
     assert "Traceback" not in err
     assert not os.path.exists("out.parquet")
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True)

@@ -135,13 +135,13 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes)
         err = process.stderr.read()
     assert process.returncode == 130
     assert "interrupted" in err
-    assert "rows are done and kept: run the same command with --resume to go on" in err
+    assert "rows are done and kept: run the same command with --resume to continue" in err
     assert "Traceback" not in err
     assert not os.path.exists("out.jsonl")
     assert oct(os.stat(".out.jsonl.job").st_mode & 0o777) == "0o600"
     refused = subprocess.run(command, capture_output=True, text=True)
     assert refused.returncode == 2
-    assert "an interrupted run of 'out.jsonl' is there" in refused.stderr
+    assert "a run of 'out.jsonl' was interrupted" in refused.stderr
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True)
     assert done.returncode == 0
     assert re.search(r"^Resumed after [1-9][0-9,]* documents\.$", done.stderr, re.MULTILINE)
@@ -169,7 +169,7 @@ def test_a_run_that_stopped_as_it_ended_is_found_by_its_rerun(work, privatize, m
         assert "6 rows are done and kept" in err
     code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")  # the statement is there already
     assert code == 2
-    assert "add --resume to go on with it, or --force" in err
+    assert "add --resume to continue it, or --force" in err
     assert privatize("in.jsonl", "-o", "out.jsonl", "-q", "--resume")[0] == 0
 
 
@@ -210,7 +210,7 @@ def test_a_ledger_may_go_by_a_column(work, privatize):
         stream.write('{"text": "the", "author": null}\n')
     code, _, err = privatize("null.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--user", "author", "-q")
     assert code == 1
-    assert "row 1 has no 'author' that could be a key" in err
+    assert "row 1 has no usable 'author'" in err
 
 
 def test_a_seeded_release_is_none_for_a_ledger(work, privatize):
@@ -266,6 +266,6 @@ def test_a_pipe_that_breaks_leaves_a_statement_for_what_was_sent(work, vectors):
     process.stderr.close()
     assert process.wait() == 4
     assert "the reader of standard output is gone" in err
-    assert "rows are sent already" in err
+    assert "rows were sent already" in err
     assert "Traceback" not in err
     assert dptext.PrivacyStatement.from_json((work / "s.json").read_text()).mechanism == "TEM"

@@ -95,7 +95,7 @@ def test_what_comes_out_is_of_the_bank_and_as_the_unit_says(work, privatize, opt
 def test_a_ledger_charges_the_sentences_that_a_document_may_have(work, privatize):
     Ledger.create("book", epsilon=30.0)
     code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--ledger", "book")
-    assert (code, "say how much of one is replaced at most" in err) == (3, True)
+    assert (code, "limit the replaced parts" in err) == (3, True)
     assert privatize("in.jsonl", "-o", "out.jsonl", "--ledger", "book", "--max-sentences", "3")[0] == 0
     assert Ledger("book").left(TEXTS[0]).spent == 24.0
     code, _, err = privatize("in.jsonl", "-o", "more.jsonl", "--ledger", "book", "--unit", "document")

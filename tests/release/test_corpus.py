@@ -287,17 +287,17 @@ def test_a_stream_gets_the_rows_of_the_file_and_its_statement_a_file_of_its_own(
     assert (sent.documents, sent.skipped, sent.tally) == (2, 0, written.tally)
     assert Path("said.json").read_text() == sent.statement.to_json() + "\n"
     assert sent.statement.data_sha256 == written.statement.data_sha256
-    with pytest.raises(AttributeError, match="the output went into a stream"):
+    with pytest.raises(AttributeError, match="written to a stream"):
         _ = sent.out
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"to": ".txt"}, "where the statement goes"),
+        ({"to": ".txt"}, "are required for a stream"),
         ({"to": ".parquet", "statement_file": "said.json"}, "cannot be written to a pipe"),
-        ({"to": ".txt", "statement_file": "said.json", "resume": True}, "not a stream"),
-        ({"to": ".txt", "statement_file": "said.json", "ledger": "l.db"}, "not a stream"),
+        ({"to": ".txt", "statement_file": "said.json", "resume": True}, "need the path of a file"),
+        ({"to": ".txt", "statement_file": "said.json", "ledger": "l.db"}, "need the path of a file"),
     ],
 )
 def test_what_a_stream_cannot_is_refused(work, mechanism, more, message):

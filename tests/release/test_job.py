@@ -172,7 +172,7 @@ def test_bytes_behind_the_last_part_that_counts_are_cut_off(out, garbage):
 def test_parts_that_were_deleted_are_named(out):
     interrupted(out, 0, 1)
     sibling(out, "rows").unlink()
-    assert_error(DataError, lambda: job(out, resume=True), "is not what the job wrote")
+    assert_error(DataError, lambda: job(out, resume=True), "was changed since the job wrote it")
     assert Job.is_open(out)
 
 
@@ -187,9 +187,7 @@ def test_parts_that_were_edited_are_noticed(out, place):
     interrupted(out, 0, 1, 2, 3)
     change(sibling(out, "rows"), place)
     message = assert_error(DataError, lambda: job(out, resume=True))
-    assert message == (
-        f"{str(sibling(out, 'rows'))!r} is not what the job wrote: it was changed; add --force to start over"
-    )
+    assert message == (f"{str(sibling(out, 'rows'))!r} was changed since the job wrote it: add --force to start over")
     with job(out, restart=True) as work:
         finish(work, out)
 
@@ -437,7 +435,7 @@ def test_an_error_while_the_output_is_made_is_that_error(out, error):
 def test_an_interrupted_job_is_never_overlooked(out):
     interrupted(out, 0)
     assert assert_error(ParameterError, lambda: job(out)) == (
-        f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to start over "
+        f"a run of {str(out)!r} was interrupted: add --resume to continue it, or --force to start over "
         "(a ledger then counts both)"
     )
     assert sibling(out, "rows").read_bytes() == DATA[0]
@@ -512,7 +510,7 @@ def test_another_job_is_refused_and_what_differs_is_named(out, options, seed, ch
     interrupted(out, 0)
     message = assert_error(ParameterError, lambda: job(out, options=options, seed=seed, resume=True))
     assert message == (
-        f"the interrupted run of {str(out)!r} was another one ({changed} changed): repeat its options, or add --force "
+        f"the interrupted run of {str(out)!r} had other options ({changed} changed): repeat them, or add --force "
         "to start over"
     )
     with job(out, resume=True) as work:
@@ -536,7 +534,7 @@ def test_other_content_is_refused(out):
         assert work.is_done(0, digest(DATA[0]))
         message = assert_error(RefusedError, lambda: work.is_done(1, digest(MARKER.encode())))
         assert message == (
-            f"the input changed since the run of {str(out)!r} was interrupted, in a finished part; add --force "
+            f"the input has changed since the run of {str(out)!r} was interrupted, in a part that is done: add --force "
             "to start over"
         )
         assert not work.is_done(2, digest(b"anything"))
@@ -814,7 +812,7 @@ def test_a_folder_in_place_of_the_output_is_a_storage_error_and_stays(out):
     with job(out) as work:
         finish_but_publish(work)
         out.mkdir()
-        assert_error(StorageError, work.publish, "has appeared while the run was going on")
+        assert_error(StorageError, work.publish, "has appeared during the run")
     assert out.is_dir()
     assert Job.is_open(out)
 

@@ -139,7 +139,7 @@ def test_what_a_kind_does_not_say_is_nothing():
 
 
 def test_anything_else_is_refused():
-    with pytest.raises(ParameterError, match=r"one that replaces texts \(a word mechanism .* got str$"):
+    with pytest.raises(ParameterError, match=r"must replace texts \(a word mechanism .* got str$"):
         Rewriter("tem")
 
 
@@ -167,7 +167,7 @@ def test_a_ledger_charges_what_any_document_may_lose(tmp_path, name):
     texts.write_text("tea. milk? tax!\ndog\n")
     Ledger.create(book, epsilon=10.0)
     if price is None:  # a hundred sentences may follow
-        with pytest.raises(RefusedError, match=r"how much of one is replaced at most \(max_words, max_sentences\)"):
+        with pytest.raises(RefusedError, match=r"limit the replaced parts \(max_words, max_sentences\)"):
             privatize_file(texts, out, build(), ledger=book)
         assert (out.exists(), Ledger(book).releases()) == (False, [])
         return

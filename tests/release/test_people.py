@@ -52,7 +52,7 @@ def ending(count):
 
 @pytest.mark.parametrize("at_least", [1, 7, 1 << 16])
 def test_the_count_is_that_of_a_dictionary(monkeypatch, at_least):
-    monkeypatch.setattr(release, "_AT_LEAST", at_least)
+    monkeypatch.setattr(release, "_MIN_WAITING", at_least)
     draw = random.Random(3)
     result, names = [TextsOfPeople("who"), TextsOfPeople("who")], []
     for block in range(40):
@@ -71,7 +71,7 @@ def test_memory_is_sixteen_bytes_for_each_person():
     for start in range(0, 140_000, 70_000):
         people.add([f"{'a long name ' * 4}{number}" for number in range(start, start + 70_000)], ["x"] * 70_000)
     assert people.most == MostTexts(1)
-    assert people._who.nbytes + people._texts.nbytes == 16 * 140_000
+    assert people._users.nbytes + people._texts.nbytes == 16 * 140_000
     assert not people._waiting
 
 
@@ -114,7 +114,7 @@ def test_nothing_of_it_is_written(work, mechanism):
 def test_a_resumed_run_counts_what_was_done_before(work, mechanism):
     with pytest.raises(KeyboardInterrupt):
         privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", progress=ending(4))
-    with pytest.raises(ParameterError, match=r"another one \(user changed\)"):
+    with pytest.raises(ParameterError, match=r"other options \(user changed\)"):
         privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True)
     output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
     assert output.resumed == 4

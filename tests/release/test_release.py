@@ -170,10 +170,10 @@ def test_a_release_is_known_again_by_its_parameters_columns_and_bytes(work):
         (promise(parameters={"step": 1}), ["id"]),
         (promise(), []),
     ):
-        with pytest.raises(ParameterError, match="is of another run"):
+        with pytest.raises(ParameterError, match="from another run"):
             is_released(out, of, keep)
     out.write_text("changed")
-    with pytest.raises(ParameterError, match="is of another run"):
+    with pytest.raises(ParameterError, match="from another run"):
         is_released(out, promise(), ["id"])
 
 
@@ -303,7 +303,7 @@ def test_a_release_that_is_voided_while_it_is_made_is_not_published(work, monkey
         if rows == 8:
             Ledger("l.db").void(Ledger("l.db").releases()[0].release_id)
 
-    with pytest.raises(RefusedError, match="was voided in the ledger while this run was at work"):
+    with pytest.raises(RefusedError, match="was voided in the ledger during this run"):
         release(ledger="l.db", progress=void)
     assert not Path("out.txt").exists()
     assert not statement_path(Path("out.txt")).exists()
@@ -328,7 +328,7 @@ def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the
     (pending,) = Ledger("l.db").releases()
     told, then = caught.value.__notes__
     assert f"dptext ledger settle l.db {pending.release_id}" in told
-    assert then == "out.txt is in place: run the same command with --resume to finish"
+    assert then == "out.txt is published: run the same command with --resume to finish"
     release(ledger="l.db", resume=True)
     assert (states(), hidden(work)) == (["released"], [])
 

@@ -142,7 +142,7 @@ def test_a_statement_of_something_else_is_refused():
 
 
 def test_one_class_and_no_fit_are_errors():
-    with pytest.raises(DataError, match="two classes or more"):
+    with pytest.raises(DataError, match="at least two classes"):
         NoisyClassifier().fit(ARRIVED, ["same"] * len(ARRIVED))
     with pytest.raises(NotFittedError):
         NoisyClassifier().device_model()
@@ -370,7 +370,7 @@ def test_arguments_are_checked_by_fit_public(arguments, message):
 
 
 def test_public_vectors_of_one_class_or_no_shape_are_errors():
-    with pytest.raises(DataError, match="two classes or more"):
+    with pytest.raises(DataError, match="at least two classes"):
         NoisyClassifier(channel=NOISE).fit_public(CLEAN, ["same"] * len(CLEAN))
     with pytest.raises(ParameterError, match="shape"):
         NoisyClassifier(channel=NOISE).fit_public(CLEAN[0], LABELS)

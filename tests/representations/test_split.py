@@ -263,7 +263,7 @@ def test_arguments_are_checked_by_fit(options, message):
 
 def test_bad_data_is_answered():
     classifier = SplitClassifier(STRONG, **SMALL)
-    with pytest.raises(DataError, match="two classes or more"):
+    with pytest.raises(DataError, match="at least two classes"):
         classifier.fit(TEXTS, ["same"] * len(TEXTS))
     with pytest.raises(ParameterError, match="labels must be one for each of 240 texts"):
         classifier.fit(TEXTS, LABELS[:-1])

@@ -135,7 +135,7 @@ def test_a_run_goes_on_with_the_same_bank_set_and_unit_alone(bank, tmp_path, mon
         "features_sha256": {"of": bank_of(PUBLIC, seed=4)},
     }
     for name, options in changed.items():
-        with pytest.raises(ParameterError, match=rf"was another one \(.*{name}.*changed\)"):
+        with pytest.raises(ParameterError, match=rf"had other options \(.*{name}.*changed\)"):
             release(**options)
     assert release().resumed == 10
     assert counts(json.loads(line)["text"] for line in Path("out.jsonl").read_text().splitlines())[:4] == [

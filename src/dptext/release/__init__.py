@@ -1,1 +1,1 @@
-"""Releases from file to file: resumable, charged to a ledger, published with a statement."""
+"""One release: read rows, charge the ledger, replace texts, publish the data with its statement."""

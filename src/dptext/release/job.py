@@ -1,4 +1,4 @@
-"""A file that is written in parts, so that an interrupted run can be resumed with the same noise (`Job`)."""
+"""A file that is written part by part, so that an interrupted run can be resumed with the same noise (`Job`)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Job:
 
     @staticmethod
     def is_open(out: Path) -> bool:
-        """Return whether there is an interrupted job for this output."""
+        """Return True if there is an interrupted job for this output."""
         return sibling(out, "job").exists()
 
     @staticmethod
@@ -87,7 +87,7 @@ class Job:
             if self.parts:
                 raise interrupted(self.out)
             if not then["options"].get("ledger"):
-                then = None  # without parts and without a charge, nothing is worth resuming
+                then = None  # without parts and without a charge, there is nothing to resume
         if then is None:
             self._begin(options)
         else:
@@ -105,7 +105,7 @@ class Job:
         self._append({**head, "options": options, "release_id": self.release_id, "replaces": self._replaces})
 
     def _load(self) -> dict[str, Any] | None:
-        """Read the parts and the statement; return the first line, None if the job did not begin."""
+        """Read the parts and the statement; return the first line, or None if the job did not begin."""
         head, is_damaged = None, False
         try:
             for line in self._lines():
@@ -126,7 +126,7 @@ class Job:
                     self.parts.append(Part(digest, int(line["rows"]), int(line["size"]), written, facts))
                     self._rejects_of(line)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            is_damaged = True  # the error itself holds what the log holds, the secret among it
+            is_damaged = True  # the error itself would quote the log, which holds the secret
         if is_damaged:
             raise DataError(
                 f"{str(self._log)!r} is damaged, or of another version of dptext: add --force to start over"
@@ -134,7 +134,7 @@ class Job:
         return head
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """Yield the appended lines; an incomplete last line is ignored."""
+        """Yield the appended lines, without an incomplete last one."""
         self._end = self._stream.seek(0)
         for line in self._stream:
             if line.endswith(b"\n"):
@@ -161,12 +161,12 @@ class Job:
             changed.append("seed")
         if changed:
             raise ParameterError(
-                f"the interrupted run of {str(self.out)!r} was another one ({', '.join(changed)} changed): repeat its "
-                "options, or add --force to start over"
+                f"the interrupted run of {str(self.out)!r} had other options ({', '.join(changed)} changed): repeat "
+                "them, or add --force to start over"
             )
         self.key = NoiseKey.restored(then["secret"], seeded=bool(then["seeded"]))
         self.release_id, self._replaces = str(then["release_id"]), bool(then["replaces"])
-        # killed after the rename: only the end of the job is left
+        # killed after the rename: only the end of the job remains to be done
         is_renamed = self.statement is not None and not self._finished.exists()
         self.is_published = is_renamed and self._is_made(self.out)
         if self.out.exists() and not self._replaces and not self.is_published:
@@ -183,10 +183,10 @@ class Job:
         spool.truncate(start)
 
     def _changed(self, path: Path) -> DataError:
-        return DataError(f"{str(path)!r} is not what the job wrote: it was changed; add --force to start over")
+        return DataError(f"{str(path)!r} was changed since the job wrote it: add --force to start over")
 
     def _is_made(self, path: Path) -> bool:
-        """Return whether a file is the output that the statement is about."""
+        """Return True if a file has the digest in the statement."""
         return path.is_file() and self._data_sha256 in (None, file_digest(path))
 
     # -- working ----------------------------------------------------------------------------------------------
@@ -200,12 +200,12 @@ class Job:
         return self.parts[-1].size if self.parts else 0
 
     def is_done(self, place: int, digest: bytes) -> bool:
-        """Return whether a part is done; raise `RefusedError` if it was done for another input."""
+        """Return True if a part is done; raise `RefusedError` if it was done for another input."""
         if place >= len(self.parts):
             return False
         if self.parts[place].digest != digest:
             raise RefusedError(
-                f"the input changed since the run of {str(self.out)!r} was interrupted, in a finished part; "
+                f"the input has changed since the run of {str(self.out)!r} was interrupted, in a part that is done: "
                 "add --force to start over"
             )
         return True
@@ -213,7 +213,7 @@ class Job:
     def add(
         self, data: bytes, *, digest: bytes, rows: int, facts: Mapping[str, int], rejects: Sequence[Reject]
     ) -> None:
-        """Append a part; it counts when this returns."""
+        """Append a part; it is durable when this returns."""
         if self._spool is None:
             raise ValueError("the job is closed")
         part = Part(digest, self.rows + rows, self.size + len(data), hashlib.sha256(data).digest(), dict(facts))
@@ -228,23 +228,23 @@ class Job:
         self.parts.append(part)
 
     def rejects(self) -> Iterator[Reject]:
-        """Yield the rejected rows of all parts in order; neighbours with one reason are one entry."""
+        """Yield the rejected rows of all parts in order; consecutive rows with the same reason are one entry."""
         with self._errors():
             yield from merge_rejects(reject for line in self._lines() for reject in self._rejects_of(line))
 
     def remember(self, statement: str, *, digest: str | None = None) -> None:
-        """Keep the statement and the digest of the output; a resumed run does not make them again."""
+        """Store the statement and the digest of the output, for a resumed run to publish unchanged."""
         with self._errors():
             self._append({"statement": statement, "data_sha256": digest})
         self.statement, self._data_sha256 = statement, digest
 
     @contextmanager
     def assembled(self) -> Iterator[tuple[Path, HashedFile]]:
-        """Give the file with the bytes of all parts, and the file to make from them."""
+        """Yield the file with the bytes of all parts, and the file to build from them."""
         with self._errors():
             try:
                 with open_own(self._finished) as stream:
-                    stream.truncate(0)  # what an earlier attempt left
+                    stream.truncate(0)  # an earlier attempt may have left bytes
                     yield self._rows, HashedFile(stream)
                     stream.flush()
                     os.fsync(stream.fileno())
@@ -255,7 +255,7 @@ class Job:
 
     @property
     def content(self) -> Path:
-        """Where the bytes of the output are until it is published."""
+        """The file with the bytes of the output until it is published."""
         return self._finished
 
     def publish(self) -> None:
@@ -266,9 +266,7 @@ class Job:
                 set_default_mode(self.out)
                 return
             if os.path.lexists(self.out) and not self._replaces:
-                raise StorageError(
-                    f"{str(self.out)!r} has appeared while the run was going on: move it away, then --resume"
-                )
+                raise StorageError(f"{str(self.out)!r} has appeared during the run: move it away, then --resume")
             publish(self._finished, self.out)
             self.is_published = True
 
@@ -309,7 +307,7 @@ class Job:
 def interrupted(out: Path) -> ParameterError:
     """Return the error for a new run where another one was interrupted."""
     return ParameterError(
-        f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to start over "
+        f"a run of {str(out)!r} was interrupted: add --resume to continue it, or --force to start over "
         "(a ledger then counts both)"
     )
 

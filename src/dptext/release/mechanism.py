@@ -1,4 +1,4 @@
-"""Mechanisms that replace texts one by one (`TextMechanism`), their run over blocks of texts, and placeholders."""
+"""Mechanisms that replace texts one by one (`TextMechanism`), applied to blocks of texts; placeholders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SPACES = dict.fromkeys(map(ord, _EDGE + _DIGITS), " ")
 def placeholder(kind: str) -> str:
     """Return the placeholder of a kind, such as ``<name>``."""
     if not isinstance(kind, str) or not re.fullmatch("[a-z_]{1,40}", kind):
-        raise ParameterError("a kind must be of 1 to 40 letters a to z or underscores, got another")
+        raise ParameterError("a kind must consist of 1 to 40 letters a to z or underscores")
     return f"<{kind}>"
 
 
@@ -55,26 +55,26 @@ def _placeholder(match: re.Match[str]) -> str:
 
 
 class Replacing(Protocol):
-    """Replacer of texts with the caches of one process; never pickled or shared."""
+    """Replaces texts in one process, with its caches between calls; never pickled or shared."""
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
-        """Return one private text per text, and their tally."""
+        """Return one private text per text, and counts over the texts."""
         ...
 
 
 class TextMechanism(ReprMixin, ABC):
-    """What replaces texts: each *part* of a text (a word, a sentence, the text as a whole) by a public one, at random.
+    """A mechanism that replaces each *part* of a text (a word, a sentence, the whole text) by a public one, at random.
 
-    Frozen, without random state, and pickleable. The private form of a text depends only on this text and on fresh
-    random bits, so the guarantee for one document covers each document of a release.
+    It is frozen, holds no random state and can be pickled. The private form of a text depends on this text and on
+    fresh random bits alone, so that a guarantee for one document holds for each document of a release.
     """
 
     name: ClassVar[str]
     keeps_marks: ClassVar[bool] = False
-    """Whether the text between its parts stays, so that marks (`dptext.release.mechanism`) become placeholders."""
+    """True if the text between the parts is kept, so that marks (`mark`) survive and become placeholders."""
 
     def _freeze(self) -> None:
-        """The last step of every constructor: from now on nothing can drift away from the statement."""
+        """Forbid further changes, so that mechanism and statement agree; the last step of every constructor."""
         object.__setattr__(self, "_frozen", True)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -82,19 +82,22 @@ class TextMechanism(ReprMixin, ABC):
             raise AttributeError(f"a mechanism is frozen, {name!r} cannot be set: build another one")
         object.__setattr__(self, name, value)
 
-    # -- guarantee --------------------------------------------------------------------------------------------
+    # -- the guarantee ----------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def statement(self) -> PrivacyStatement:
-        """Return the statement for one part. It keys the noise, so it differs between different mechanisms."""
+        """The statement for one part. Mechanisms with different output differ in it, because it names the noise."""
 
     @abstractmethod
     def parameters(self) -> dict[str, Parameter]:
-        """Return the public parameters, for the statement and for resuming a job."""
+        """Return the public parameters, for the statement, and for a job, which resumes only with the same ones."""
 
     def settings_of_owner(self) -> dict[str, Parameter]:
-        """Return private settings that influence the output: compared when a job resumes, in no statement."""
+        """Return further settings that affect the output but stay with the owner of the texts.
+
+        A resumed job compares them; no statement contains them.
+        """
         return {}
 
     @abstractmethod
@@ -103,37 +106,37 @@ class TextMechanism(ReprMixin, ABC):
 
         Args:
             longest: the number of protected parts in the longest document of the release (`Tally.longest`).
-            seeded: whether a seed was used.
+            seeded: True if a seed was used.
         """
 
     @property
     def longest_document(self) -> int | None:
-        """How many parts of a document are replaced at most, however long it is; None: any number."""
+        """The maximum number of parts that are replaced in a document; None if there is no maximum."""
         return None
 
     def statement_before(self, *, seeded: bool = False) -> PrivacyStatement:
-        """Return the statement that covers every document, before one is read: for the ledger.
+        """Return a statement that holds for every document, for the ledger to charge before any is read.
 
-        A metric guarantee counts with its loss per unit of distance, which does not depend on the length.
+        A metric guarantee is charged by its loss per unit of distance, which does not depend on the length.
 
         Raises:
-            RefusedError: longer documents lose more, and nothing says how long they are at most.
+            RefusedError: the loss grows with the length of a document, and the length has no maximum.
         """
         one, two = (self.document_statement(parts, seeded=seeded) for parts in (1, 2))
         is_same = isinstance(one.guarantee, MetricDP) or one.guarantee == two.guarantee
-        if is_same or one.condition.for_some_only is not None:  # of the latter a ledger says why it takes no such
+        if is_same or one.condition.for_some_only is not None:  # the ledger explains why it refuses the latter
             return one
         if self.longest_document is None:
             raise RefusedError(
-                "the ledger refuses: it charges before a text is read, and a document costs the more the longer it is; "
-                "say how much of one is replaced at most (max_words, max_sentences); nothing was released"
+                "the ledger charges before a text is read, and the loss of a document grows with its length: limit the "
+                "replaced parts (max_words, max_sentences). Nothing was released"
             )
         return self.document_statement(self.longest_document, seeded=seeded)
 
     def _statement_of(
         self, guarantee: Guarantee, *, unit: Unit, condition: Condition, **terms: Any
     ) -> PrivacyStatement:
-        """Return the statement of a mechanism that replaces each text separately: under substitution, local."""
+        """Return a statement of this mechanism, which replaces each text on its own: under substitution, local."""
         return release_statement(
             guarantee=guarantee,
             unit=unit,
@@ -147,29 +150,29 @@ class TextMechanism(ReprMixin, ABC):
 
     @abstractmethod
     def promise_before_start(self) -> str:
-        """Unit, relation and epsilon in a few lines, for the person who is about to release something."""
+        """Return unit, relation and epsilon in a few lines, to print before a release."""
 
-    # -- the work ---------------------------------------------------------------------------------------------
+    # -- replacing --------------------------------------------------------------------------------------------
 
     @abstractmethod
     def replacing(self) -> Replacing:
-        """What replaces texts in this process, made anew by each call."""
+        """Return a new function that replaces texts in this process."""
 
-    def warning(self, tally: Tally) -> str | None:  # noqa: ARG002  a kind that counts has something to say
-        """What the owner of the texts should know where the mechanism does not fit them; it enters no statement."""
+    def warning(self, tally: Tally) -> str | None:  # noqa: ARG002  for mechanisms that count
+        """Return a warning if the mechanism does not suit the texts, for their owner; no statement contains it."""
         return None
 
-    # -- what a private text shows ----------------------------------------------------------------------------
+    # -- private texts ----------------------------------------------------------------------------------------
 
     @abstractmethod
     def parts_in(self, private_text: str) -> int:
-        """How many protected parts the text behind a private one had at most, from the private text alone."""
+        """Return an upper bound on the protected parts of the original, from its private text alone."""
 
     def most_parts(self, private_texts: Iterable[str]) -> int:
-        """Return the largest `parts_in` of the private texts.
+        """Return the maximum of `parts_in` over the texts of a release.
 
         Raises:
-            RefusedError: they could show fewer parts than there were; what to do instead is said.
+            RefusedError: private texts may show fewer parts than the originals had.
         """
         return max(map(self.parts_in, private_texts), default=0)
 
@@ -178,7 +181,7 @@ class TextMechanism(ReprMixin, ABC):
 
 
 def refuse_beside(mechanism: object, **options: object) -> None:
-    """Refuse options beside an object that was built with its own."""
+    """Raise `ParameterError` if options are given for an object that was built with its own."""
     foreign = " and ".join(name for name, value in options.items() if value is not None)
     if foreign:
         raise ParameterError(
@@ -191,13 +194,13 @@ def check_mechanism(mechanism: object) -> None:
     """Raise `ParameterError` if ``mechanism`` does not replace texts."""
     if not isinstance(mechanism, TextMechanism):
         raise ParameterError(
-            "mechanism must be one that replaces texts (a word mechanism such as TEM, or a BankRewriter), got "
+            "mechanism must replace texts (a word mechanism such as TEM, or a BankRewriter), got "
             f"{type(mechanism).__name__}"
         )
 
 
 class Rewriter:
-    """What replaces texts: constant memory, texts out in the order of texts in."""
+    """Replaces texts through a mechanism: in constant memory, in the order of the input, with keyed noise."""
 
     def __init__(
         self,
@@ -228,11 +231,11 @@ class Rewriter:
         return self.mechanism.statement_before(seeded=self.key.seeded).replace(release_id=self.release_id)
 
     def warning(self) -> str | None:
-        """What the owner of the texts should know of everything rewritten so far; it enters no statement."""
+        """Return the warning of the mechanism about all texts so far; no statement contains it."""
         return self.mechanism.warning(self.tally)
 
     def rewrite(self, texts: Iterable[str | Document | None]) -> Iterator[str | None]:
-        """Yield one private text for each text."""
+        """Yield one private text per text."""
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got one string: put it into a list")
         for block in text_batches(check_texts(texts)):
@@ -242,20 +245,17 @@ class Rewriter:
             yield from private
 
     def rewrite_block(self, place: int, block: Batch) -> tuple[list[str | None], Tally]:
-        """The private texts of one block, and its counts: the same ones whenever and wherever it is done."""
+        """Return the private texts and the counts of one block: the same ones in every process and every run."""
         bits = self.key.stream(self._parameters, place, block.digest())
         present = [text for text in block.texts if text is not None]
         replaced, tally = self._replacing(present, bits)
-        missing = len(block.texts) - len(present)
-        if not missing:
-            return [*replaced], tally
-        left = iter(replaced)
-        private = [None if text is None else next(left) for text in block.texts]
-        return private, tally + Tally(missing=missing)
+        remaining = iter(replaced)
+        private = [None if text is None else next(remaining) for text in block.texts]
+        return private, tally + Tally(missing=len(private) - len(present))
 
 
 def check_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
-    """Yield the texts as strings; a `DataError` gives the position of an invalid one."""
+    """Yield the texts as strings; raise a `DataError` with the position of an entry that is not one."""
     for place, entry in enumerate(texts, 1):
         text = entry.text if isinstance(entry, Document) else entry
         if text is not None and not isinstance(text, str):
@@ -266,7 +266,7 @@ def check_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
 def rewrite_blocks(
     rewriter: Rewriter, blocks: Iterable[tuple[int, Batch]], *, processes: int = 1
 ) -> Iterator[tuple[int, Batch, tuple[list[str | None], Tally]]]:
-    """Every block, given with its place, and what `Rewriter.rewrite_block` makes of it, in order."""
+    """Yield each numbered block with the result of `Rewriter.rewrite_block`, in order."""
     key = rewriter.key
     pieces = (((place, block), (key.secret(), key.seeded, place, Batch(block.texts, {}))) for place, block in blocks)
     for (place, block), done in map_in_order(_Work(rewriter.mechanism), pieces, processes=processes):
@@ -274,7 +274,7 @@ def rewrite_blocks(
 
 
 class _Work:
-    """`Rewriter.rewrite_block` in any process. It holds no secret: it goes there through a file."""
+    """`Rewriter.rewrite_block` in another process. It holds no secret, because it travels in a file."""
 
     def __init__(self, mechanism: TextMechanism) -> None:
         self._mechanism = mechanism

@@ -1,4 +1,4 @@
-"""The ways of texts through a mechanism that replaces them: in memory, as files and streams, and batch by batch."""
+"""Replace texts through a mechanism: in memory, in files and streams, and batch by batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dptext.release.release import Release, Tally, TextsOfPeople, add_columns, w
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream, text_files
 
 _logger = logging.getLogger(__name__)
-_SAID_EVERY = 100  # texts
+_PROGRESS_STEP = 100  # texts
 _CARRIED = (
     "what datasets.map carries over from the original (sizes in bytes, splits, builder, description, names of "
     "classes), unless dptext.strip_metadata was applied to its result"
@@ -42,29 +42,30 @@ def privatize(
     """Replace every text through a mechanism: its words, or its sentences.
 
     Args:
-        texts: strings, or `Document`; None (no text) stays None. Or a table, which is not changed: a pandas or polars
-            DataFrame, a pyarrow Table or a datasets.Dataset.
-        mechanism: what replaces texts, such as `dptext.TEM`.
-        text: of a table, the column that holds the text. A missing one (None, NaN, null) stays missing.
-        keep: of a table, columns to keep; their values are exposed as they are. All others are dropped, and so is all
-            that a table carries besides the values of its rows (`dptext.strip_metadata` says what). The commands refuse
-            columns that look like identifiers; this function does not.
-            `dptext.text.identifiers.look_at` says which do, and why.
-        user: of a table, the author column. The guarantee is per text, and losses of one author add up:
-            `Release.most_texts` is the largest number of texts (private), `Release.for_user` the guarantee for it.
+        texts: strings or `Document` objects; None (no text) stays None. Or a table, which is not changed: a pandas or
+            polars DataFrame, a pyarrow Table or a datasets.Dataset.
+        mechanism: replaces the texts, such as `dptext.TEM`.
+        text: text column of a table. A missing text (None, NaN, null) stays missing.
+        keep: columns of a table to keep; their values are released unchanged. All others are dropped, and so is
+            everything that a table carries besides the values of its rows (see `dptext.strip_metadata`). The commands
+            refuse columns that look like identifiers; this function does not. `dptext.text.identifiers.look_at` finds
+            such columns.
+        user: column of a table that names the author of a text. The guarantee is per text, and the losses of a user's
+            texts add up: `Release.most_texts` and `Release.for_user` show, to the owner alone, how many texts one user
+            has and the guarantee for all of them.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
-        progress: a bar, as `dptext.display` says; or called with the number of texts done.
+        progress: a progress bar (see `dptext.display`), or a function of the number of finished texts.
 
     Returns:
-        a release with its ``texts``, or with a ``table`` of the kind that came in.
+        A release with its ``texts``, or with a ``table`` of the same kind as the input.
 
-    **Guarantee** (unit document, substitution, local): as the returned statement says, between the documents that it
+    **Guarantee** (unit document, substitution, local): as in the returned statement, between the documents that it
     names (of equal layout, where words are replaced). The losses of a document's parts add up, and the statement is for
     the longest document.
 
     Raises:
-        DataError: an entry is not a string (its place is named); a kept column is of a type whose parts are not known.
-        ParameterError: another kind of table; a column that it lacks; the text among those to keep; no text mechanism.
+        DataError: an entry is not a string (its position is named); a kept column has an unknown type.
+        ParameterError: an unknown kind of table; a missing column; the text column is kept; not a text mechanism.
 
     >>> import dptext, pyarrow
     >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -112,7 +113,7 @@ def privatize(
 
 def _counted(values: Iterator[str | None], done: Callable[[int], object]) -> Iterator[str | None]:
     for count, value in enumerate(values, 1):
-        if not count % _SAID_EVERY:
+        if not count % _PROGRESS_STEP:
             done(count)
         yield value
 
@@ -148,30 +149,31 @@ def privatize_file(
     to: str | None = None,
     statement_file: PathLike | None = None,
 ) -> Release:
-    """Replace every text of a file, and write the private file, its statement and, maybe, its rejects.
+    """Replace every text of a file; write the private file, its statement and a list of unreadable rows, if any.
 
-    The input is read in constant memory. An interrupted run leaves an existing output unchanged and continues with
-    ``resume=True`` and the same noise, so that nothing is released twice.
+    The input is read in constant memory. If the program stops for any reason, an old output stays in place, and
+    ``resume=True`` continues the run. Finished rows keep their noise, so that nothing is released twice.
 
     Args:
         source: one file or several (see `dptext.io.documents.read_documents`), whose rows go to one output; or
             `TextFiles`, with their own text, keep, on_error, suffix, encoding and separator.
-        out: the private file, with the format by its suffix; or an open binary stream (a pipe), which cannot be
-            resumed.
-        mechanism: the mechanism, as in `privatize`.
-        text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`. No column to keep is
-            refused here, as with `privatize`; `dptext.text.identifiers.columns_of` says which look like identifiers.
+        out: the private file, in the format of its name; or an open binary stream (a pipe), which receives rows as they
+            are finished. A stream cannot be resumed, and rows cannot be taken back.
+        mechanism: replaces the texts, as in `privatize`.
+        text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`. No kept column is
+            refused here, as with `privatize`; `dptext.text.identifiers.columns_of` finds those that look like
+            identifiers.
         seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
-        to: of a stream, suffixes that say its format (``".jsonl"``).
-        statement_file: of a stream, where the statement goes when all is sent or the run stops.
+        to: format of a stream, as a suffix (``".jsonl"``).
+        statement_file: file of the statement of a stream, written at the end or if the run stops.
 
-    **Guarantee** (unit document, substitution, local): as the statement says, between the documents that it names. The
-    texts of a person add up: with ``user``, `Release.for_user` says for the owner alone what that comes to.
+    **Guarantee** (unit document, substitution, local): as in the statement, between the documents that it names. The
+    losses of a user's texts add up: with ``user``, `Release.for_user` has the sum, for the owner alone.
 
     Raises:
-        DataError: a row cannot be read or written; it is named, its content never is.
-        ParameterError: the output is there already, or is the input; a run was interrupted (``resume``, ``force``); a
-            format that is made as a whole (.parquet, .gz) for a stream.
+        DataError: a row cannot be read or written; the error names the row, never its content.
+        ParameterError: the output exists already, or is the input; a run was interrupted (``resume``, ``force``); a
+            stream cannot have the format (.parquet, .gz).
         RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
         StorageError: a file cannot be read or written; a process died.
     """
@@ -188,9 +190,9 @@ def privatize_file(
 
     if isinstance(out, str | os.PathLike):
         if to is not None or statement_file is not None:
-            raise ParameterError("to and statement_file are for a stream: the name of a file says both, leave them out")
+            raise ParameterError("to and statement_file are for a stream: leave them out if out is the path of a file")
         writer = DocumentWriter(Path(out), text=rows.text, keep=rows.keep)
-        # stored with the secret of the noise, readable by the owner only
+        # stored with the secret of the noise, in a file that only its owner can read
         options = {
             **mechanism.parameters(),
             **mechanism.settings_of_owner(),
@@ -202,10 +204,10 @@ def privatize_file(
         return release
     if to is None or statement_file is None:
         raise ParameterError(
-            "a stream has no name: say its format with to, and where the statement goes with statement_file"
+            "to and statement_file are required for a stream: they set its format and the file of its statement"
         )
     if resume or ledger is not None:
-        raise ParameterError("resume and ledger need the path of a file as out, not a stream")
+        raise ParameterError("resume and ledger need the path of a file as out, got a stream")
     writer = DocumentWriter(Path(f"-{to}"), text=rows.text, keep=rows.keep)
     if writer.is_assembled:
         raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")
@@ -215,7 +217,7 @@ def privatize_file(
 
 
 class _Rewriting:
-    """The texts of a file through a mechanism (`dptext.release.run.Run`)."""
+    """The `Run` that replaces the texts of a file through a mechanism."""
 
     def __init__(self, rewriter: Rewriter, writer: DocumentWriter, processes: int) -> None:
         self._rewriter, self._processes = rewriter, processes
@@ -236,7 +238,7 @@ class _Rewriting:
         return self._rewriter.statement()
 
 
-# -- batches, for ``datasets.Dataset.map`` ----------------------------------------------------------------------
+# -- batches, for ``datasets.Dataset.map`` --------------------------------------------------------------------
 
 
 def batch_privatizer(
@@ -244,28 +246,27 @@ def batch_privatizer(
     *,
     text: str = "text",
 ) -> BatchPrivatizer:
-    """A function that replaces the texts in a column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
+    """Return a function that replaces the text column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
 
     Args:
-        mechanism: what replaces texts, as in `privatize`.
-        text: the column that holds the text. A missing one (None) stays missing.
+        mechanism: replaces the texts, as in `privatize`.
+        text: the text column. A missing text (None) stays missing.
 
-    **Guarantee** (unit document, substitution, local): as `BatchPrivatizer.statement` says, for one run of ``map``.
+    **Guarantee** (unit document, substitution, local): as in `BatchPrivatizer.statement`, for one run of ``map``.
     Processes (``num_proc``) never share noise.
 
-    What to know about ``map``:
+    Notes on ``map``:
 
-    - Columns that are not removed (``remove_columns``) stay as they are: they are exposed, and `statement` has to
-      hear of them (``keep``).
-    - It keeps results on disk. A second ``map`` with *the same* privatizer over the same data finds them: the same
-      texts, the same release, no further loss. With another privatizer, or after a change of the data, it runs anew: a
-      release that costs again. The folder of the cache holds the original texts too: never hand it on.
-    - It keeps the dataset's metadata, such as split sizes in bytes and class names, and ``save_to_disk`` writes them:
-      the byte size of the original texts can reveal their content. Share the result of `dptext.strip_metadata`, after
-      the last ``map``.
-    - It names a dataset by a hash of the data it was made from, which ``save_to_disk`` writes out. Every privatizer
-      holds 128 random bits (they are no part of the noise) that go into this hash, so that no guess of the
-      original texts can be tested against it.
+    - Columns that are not removed (``remove_columns``) are released unchanged: pass them to `statement` as ``keep``.
+    - It caches results on disk. A second ``map`` with *the same* privatizer over the same data reads the cache: the
+      same texts, the same release, no further loss. With another privatizer, or after a change of the data, it runs
+      again, which is another release with its own loss. The cache folder holds the original texts too: never share it.
+    - It copies metadata of the original dataset, including the sizes of its splits in bytes and the names of all
+      classes, and ``save_to_disk`` writes them. The size in bytes can reveal which of two diagnoses a text contained.
+      Share only the result of `dptext.strip_metadata`, after the last ``map``.
+    - It names a dataset by a hash of its source data, which ``save_to_disk`` writes. Every privatizer adds 128 random
+      bits to this hash (they are not part of the noise), so that guesses of the original texts cannot be tested
+      against it.
 
     >>> from dptext import TEM, load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -280,16 +281,16 @@ def batch_privatizer(
 
 
 class BatchPrivatizer:
-    """See `batch_privatizer`."""
+    """Replaces the text column of a batch; see `batch_privatizer`."""
 
     def __init__(self, mechanism: TextMechanism, *, text: str = "text") -> None:
-        Rewriter(mechanism)  # raises for anything but a mechanism
+        Rewriter(mechanism)  # builds lazy parts now: they enter the hash by which ``map`` finds its earlier results
         self.mechanism = mechanism
         self.text = text
         self._salt = RandomBits().take(16)
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str | None]]:
-        """The private texts of a batch, with fresh noise."""
+        """Return the private texts of a batch, with fresh noise."""
         if self.text not in batch:
             raise ParameterError(
                 f"expected a column {self.text!r}, the batch has {describe_columns(self.text, list(batch))}"
@@ -308,7 +309,7 @@ class BatchPrivatizer:
         statement = self.mechanism.document_statement(self.mechanism.most_parts(text or "" for text in texts))
         statement = statement.replace(
             exposed=(*statement.exposed, *without_text(None in texts), _CARRIED),
-            # the same texts are the same release, however often they are asked about
+            # the same texts are the same release, so they get the same id
             release_id=Batch(texts, {}).digest().hex()[:32],
         )
         warn_unprotected(statement)

@@ -35,10 +35,10 @@ from dptext.text.tokens import fold, letters_between
 from dptext.validation import check_path
 
 LISTED, UNREAD, OTHER = "listed", "unread", "other"
-"""Kinds: a term of the owner's list; a text on which the analyzer failed; an entity that it had not announced."""
+"""Kinds: a term of the owner's list; a text on which the analyzer failed; an entity that it did not announce."""
 PRESIDIO = "presidio"
 _MOST_WORDS, _WIDEST_GAP = 32, 3  # words of a term; characters between two of them
-_KIND_OF = {
+_KIND_OF_ENTITY = {
     "PERSON": "name",
     "EMAIL_ADDRESS": "email",
     "PHONE_NUMBER": "phone",
@@ -46,9 +46,8 @@ _KIND_OF = {
     "IP_ADDRESS": "ip",
     "DATE_TIME": "date",
     "LOCATION": "place",
-}
-"""Kinds of Presidio's entities; of others the name in small letters."""
-_KNOWN_KINDS = frozenset((*KINDS, *_KIND_OF.values()))
+}  # other entities of Presidio: their name in lower case
+_KNOWN_KINDS = frozenset((*KINDS, *_KIND_OF_ENTITY.values()))
 _PARAMETERS = ("redacted_by", "redacted_kinds", "redacted_entities", "redacted_list")
 _logger = logging.getLogger(__name__)
 # scripts without spaces between words: each letter is a word
@@ -65,27 +64,26 @@ class Analyzer(Protocol):
         ...
 
 
+# -- the owner's list -----------------------------------------------------------------------------------------
+
+
 class Terms:
     """Terms that are found as whole words: in any case, with a short gap between their words."""
 
     def __init__(self, terms: Iterable[str]) -> None:
         if isinstance(terms, str):
             raise ParameterError("words must be a list of terms, got one string: put it into a list")
-        self._known = set()
-        self._lengths: dict[str, set[int]] = {}  # of the terms, by their first words
+        self._terms: set[tuple[str, ...]] = set()
+        self._lengths: dict[str, set[int]] = {}  # numbers of words of the terms, by their first word
         for number, term in enumerate(terms, 1):
             if not isinstance(term, str):
                 raise ParameterError(f"words must be strings, entry {number:,} is {type(term).__name__}")
-            words = _words_of_term(term)
-            if not words:
-                raise ParameterError(
-                    f"entry {number:,} of words must have 1 to {_MOST_WORDS} words of letters and digits"
-                )
-            self._known.add(words)
+            words = _term_words(term, f"entry {number:,} of words")
+            self._terms.add(words)
             self._lengths.setdefault(words[0], set()).add(len(words))
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._terms)
 
     def find(self, text: str) -> Iterator[Span]:
         """Yield the longest term at each position, from the left, without overlap."""
@@ -93,49 +91,51 @@ class Terms:
         words = [fold(text[start:end]) for start, end in spans]
         index = 0
         while index < len(words):
-            lengths = sorted(self._lengths.get(words[index], ()), reverse=True)
-            stops = (index + length for length in lengths if tuple(words[index : index + length]) in self._known)
-            stop = next((stop for stop in stops if _is_close(spans[index:stop])), None)
-            if stop is not None:
-                yield Span(spans[index][0], spans[stop - 1][1], LISTED)
-            index = stop or index + 1
+            for length in sorted(self._lengths.get(words[index], ()), reverse=True):
+                stop = index + length
+                gaps = (after[0] - before[1] for before, after in pairwise(spans[index:stop]))
+                if tuple(words[index:stop]) in self._terms and max(gaps, default=0) <= _WIDEST_GAP:
+                    yield Span(spans[index][0], spans[stop - 1][1], LISTED)
+                    index = stop
+                    break
+            else:
+                index += 1
 
     def digest(self) -> str:
-        """SHA-256 of the terms. It lets anybody test guesses: it is for their owner alone."""
-        terms_text = "\n".join(sorted("\t".join(words) for words in self._known))
-        return hashlib.sha256(terms_text.encode("utf-8", "surrogatepass")).hexdigest()
+        """Return the SHA-256 digest of the terms. Anyone can test guesses against it: it is for their owner alone."""
+        lines = "\n".join(sorted("\t".join(words) for words in self._terms))
+        return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _words_of_term(term: str) -> tuple[str, ...]:
+def _term_words(term: str, source: str) -> tuple[str, ...]:
     words = tuple(fold(match[0]) for match in _WORD.finditer(term))
-    return words if len(words) <= _MOST_WORDS else ()
-
-
-def _is_close(spans: list[tuple[int, int]]) -> bool:
-    return all(after[0] - before[1] <= _WIDEST_GAP for before, after in pairwise(spans))
+    if not 1 <= len(words) <= _MOST_WORDS:
+        raise ParameterError(f"{source} must have 1 to {_MOST_WORDS} words of letters and digits, got {len(words)}")
+    return words
 
 
 def read_terms(file: Any) -> list[str]:
     """Return the terms in a UTF-8 file with one term per line; empty lines are skipped."""
-    source = check_path("the list of what to redact", file)
+    path = check_path("the redaction list", file)
     try:
-        lines = [line.strip() for line in source.read_text(encoding="utf-8-sig").split("\n")]
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").split("\n")]
     except UnicodeDecodeError:
-        raise ParameterError(f"{source.name}: expected UTF-8 text with one term a line") from None
+        raise ParameterError(f"{path.name}: the redaction list must be UTF-8 text, one term per line") from None
     except OSError as error:
-        raise StorageError.of("read", source, error) from None
+        raise StorageError.of("read", path, error) from None
     for number, line in enumerate(lines, 1):
-        if line and not _words_of_term(line):
-            raise ParameterError(
-                f"{source.name}, line {number:,}: expected a term of 1 to {_MOST_WORDS} words of letters and digits"
-            )
+        if line:
+            _term_words(line, f"{path.name}, line {number:,}")
     if not any(lines):
-        raise ParameterError(f"{source.name}: expected one term a line, got none")
+        raise ParameterError(f"{path.name}: the redaction list is empty, none of its lines holds a term")
     return [line for line in lines if line]
 
 
+# -- recognition ----------------------------------------------------------------------------------------------
+
+
 class Redaction:
-    """A map of texts: the result depends on the text alone. Arguments as in `Redacted`."""
+    """Replaces recognised parts of a text; the result depends on the text alone. Arguments as in `Redacted`."""
 
     def __init__(
         self,
@@ -149,11 +149,13 @@ class Redaction:
         self.kinds = check_kinds(kinds)
         self.terms = words if isinstance(words, Terms) else Terms(words)
         if analyzer is None and entities is not None:
-            raise ParameterError("entities needs an analyzer: pass analyzer=, or leave entities out")
+            raise ParameterError("entities need an analyzer: pass one, or leave entities out")
+        if isinstance(entities, str):
+            raise ParameterError("entities must be a list of names, got one string: put it into a list")
         if isinstance(analyzer, str) and analyzer != PRESIDIO:
-            raise ParameterError(f"analyzer must be {PRESIDIO!r}, or an object that analyzes texts as Presidio's does")
+            raise ParameterError(f"analyzer must be {PRESIDIO!r} or an object with analyze(), got {analyzer!r}")
         self._given, self.language = analyzer, language
-        self.entities = None if analyzer is None else self._check_analyzer(entities)
+        self.entities = None if analyzer is None else self._try_analyzer(entities)
         if not self.kinds and not self.terms and analyzer is None:
             raise ParameterError(f"nothing is to be redacted: name kinds ({', '.join(KINDS)}), words or an analyzer")
 
@@ -162,14 +164,12 @@ class Redaction:
         return _default_analyzer() if isinstance(self._given, str) else self._given
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in self.__dict__.items() if name != "_analyzer"
-        }  # each process makes it anew
+        state = dict(self.__dict__)
+        state.pop("_analyzer", None)  # each process builds its own
+        return state
 
-    def _check_analyzer(self, entities: Iterable[str] | None) -> tuple[str, ...]:
-        """Return the entities to look for, after a try on a public text."""
-        if isinstance(entities, str):
-            raise ParameterError("entities must be a list of names, got one string: put it into a list")
+    def _try_analyzer(self, entities: Iterable[str] | None) -> tuple[str, ...]:
+        """Return the entities to look for, after a trial on a public text."""
         analyzer, language = self._analyzer, self.language
         if not callable(getattr(analyzer, "analyze", None)):
             raise ParameterError(f"analyzer must have analyze(text=, language=, entities=), got {_type_of(analyzer)}")
@@ -179,7 +179,7 @@ class Redaction:
             list(analyzer.analyze(text="A public text.", language=language, entities=list(names) or None))
         except Exception as error:  # noqa: BLE001  it may raise anything
             raise ParameterError(
-                f"the analyzer fails on a public text in the language {language!r} ({type(error).__name__}): it needs "
+                f"the analyzer fails on a public text in the language {language!r} ({type(error).__name__}): give it "
                 "recognisers and a model for this language, and entities that it knows"
             ) from None
         return names
@@ -189,45 +189,40 @@ class Redaction:
         spans = [*self.terms.find(text), *find(text, self.kinds)]
         if self._given is not None:
             try:
-                spans += self._analyzed(text)
+                spans += self._analyze(text)
             except (Exception, SystemExit) as error:  # noqa: BLE001  no private text may end a release
                 _logger.warning("the analyzer failed on a text (%s): the whole text was redacted", type(error).__name__)
                 return [Span(0, len(text), UNREAD)]
         # accents and joiners after a span belong to its last letter, and would else attach to the placeholder
         return united(span._replace(end=_ATTACHED.match(text, span.end).end()) for span in spans)
 
-    def _analyzed(self, text: str) -> list[Span]:
-        results = self._analyzer.analyze(text=text, language=self.language, entities=list(self.entities or ()) or None)
-        spans = [
-            Span(max(0, int(result.start)), min(len(text), int(result.end)), self._kind_of(str(result.entity_type)))
-            for result in results
-        ]
-        return [span for span in spans if span.start < span.end]
+    def _analyze(self, text: str) -> Iterator[Span]:
+        entities = self.entities or ()
+        for result in self._analyzer.analyze(text=text, language=self.language, entities=list(entities) or None):
+            start, end, entity = max(0, int(result.start)), min(len(text), int(result.end)), str(result.entity_type)
+            kind = _kind_of_entity(entity)
+            if start < end:  # a name that was not announced may be made of the text
+                yield Span(start, end, kind if entity in entities or kind in _KNOWN_KINDS else OTHER)
 
-    def _kind_of(self, entity: str) -> str:
-        # a name that was not announced may be made of the text
-        kind = _kind_of_entity(entity)
-        return kind if entity in (self.entities or ()) or kind in _KNOWN_KINDS else OTHER
-
-    def applied(self, text: str, stands: Callable[[str], str] = placeholder) -> str:
-        """Return the text with ``stands(kind)`` in place of each span."""
+    def applied(self, text: str, replacement: Callable[[str], str] = placeholder) -> str:
+        """Return the text with ``replacement(kind)`` in place of each span."""
         parts, done = [], 0
         for start, end, kind in self.spans(text):
-            parts += [unmarked(text[done:start]), stands(kind)]
+            parts += [unmarked(text[done:start]), replacement(kind)]
             done = end
         return "".join((*parts, unmarked(text[done:])))
 
     @property
     def recogniser(self) -> str:
-        by = [f"patterns of dptext, version {VERSION}"] if self.kinds else []
+        names = [f"patterns of dptext, version {VERSION}"] if self.kinds else []
         if self._given is not None:
-            by.append(f"{_type_of(self._analyzer)}, language {self.language}")
+            names.append(f"{_type_of(self._analyzer)}, language {self.language}")
         if self.terms:
-            by.append("a list of the owner")
-        return "; ".join(by)
+            names.append("a list of the owner")
+        return "; ".join(names)
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return what a statement says of it; not which terms are listed."""
+        """Return the parameters of a statement; the terms of the list are not among them."""
         entities = None if self.entities is None else ", ".join(self.entities)
         values = (self.recogniser, ", ".join(self.kinds), entities, bool(self.terms))
         return dict(zip(_PARAMETERS, values, strict=True))
@@ -238,29 +233,30 @@ class Redaction:
 
 
 def _describe_redaction(kinds: Iterable[str], entities: Iterable[str] | None, *, has_list: bool) -> str:
-    named = [*dict.fromkeys((*kinds, *(entities or ()))), *(["what stands on the list"] if has_list else [])]
-    return ", ".join(named) + ("" if entities is not None else "; patterns recognise no names")
+    names = [*dict.fromkeys((*kinds, *(entities or ()))), *(["what stands on the list"] if has_list else [])]
+    return ", ".join(names) + ("" if entities is not None else "; patterns recognise no names")
 
 
 def united(spans: Iterable[Span]) -> list[Span]:
     """Merge overlapping spans; a merged span has the kind of its longest one."""
-    merged: list[list[Span]] = []
+    groups: list[list[Span]] = []
     end = 0
     for span in sorted(spans, key=lambda span: span.start):
-        if merged and span.start < end:
-            merged[-1].append(span)
+        if groups and span.start < end:
+            groups[-1].append(span)
         else:
-            merged.append([span])
+            groups.append([span])
         end = max(end, span.end)
+    longest = (max(group, key=lambda span: span.end - span.start) for group in groups)
     return [
-        Span(group[0].start, max(span.end for span in group), max(group, key=lambda span: span.end - span.start).kind)
-        for group in merged
+        Span(group[0].start, max(span.end for span in group), span.kind)
+        for group, span in zip(groups, longest, strict=True)
     ]
 
 
 def _kind_of_entity(entity: str) -> str:
-    plain = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
-    return _KIND_OF.get(entity, plain or "_")
+    letters = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
+    return _KIND_OF_ENTITY.get(entity, letters or "_")
 
 
 def _default_analyzer() -> Any:
@@ -269,8 +265,8 @@ def _default_analyzer() -> Any:
         return module.AnalyzerEngine()
     except (Exception, SystemExit) as error:  # noqa: BLE001  without a model it downloads one, or exits
         raise ParameterError(
-            f"Presidio's default analyzer cannot be made ({type(error).__name__}): it needs a model of spaCy (python "
-            "-m spacy download en_core_web_lg), or give Redacted an analyzer with a model of your own"
+            f"Presidio's default analyzer cannot be built ({type(error).__name__}): install a spaCy model (python -m "
+            "spacy download en_core_web_lg), or pass an analyzer with a model of your own"
         ) from None
 
 
@@ -282,42 +278,46 @@ def _type_of(analyzer: object) -> str:
         return f"{type(analyzer).__name__} of {package}"
 
 
+# -- the mechanism --------------------------------------------------------------------------------------------
+
+
 class Redacted(TextMechanism):
-    """A mechanism behind a redaction, which replaces recognised parts of a text by placeholders (``<name>``).
+    """A mechanism that sees a text only after recognised parts were replaced by placeholders (``<name>``).
 
     **Guarantee.** Let r be the redaction: a map of texts, whose result depends on the text alone. Then
 
         P(M(r(x)) = z) <= e^L(r(x), r(x')) P(M(r(x')) = z)
 
-    with the loss L of M between two texts (`dptext.privacy.restating.after_redaction`). *Recognition has no
-    guarantee*: parts that it misses go through M like every other word.
+    with the loss L that M guarantees between two texts (`dptext.privacy.restating.after_redaction`). *Recognition has
+    no guarantee*: parts that it misses go through M like every other word, and only the bound of M covers them.
 
-    - If M covers **any two texts** with one epsilon (a bank with ``unit="document"``), the guarantee does not change.
+    - Where M guarantees one epsilon for **any two texts** (a bank with ``unit="document"``), r(x) and r(x') are two
+      texts, and the guarantee is the same.
     - Where the loss grows with a distance, or the guarantee is for texts of equal layout or length, for a word or a
-      sentence, it is a guarantee **between the redacted texts**. It does not bound what distinguishes x from x'. One
-      letter can decide whether something is recognised, so texts at a small distance can become texts at a large one,
-      or of another layout. The statement says so: its condition and its metric are about redacted texts
-      (``AfterRedaction``).
+      sentence, it is a guarantee **between the redacted texts**. It does not bound how well x and x' can be told apart
+      by what is recognised in them. One letter can decide whether something is recognised, so texts at a small distance
+      can become texts at a large one, or of another layout. The statement says so: its condition and its metric are
+      about redacted texts (``AfterRedaction``).
 
-    A placeholder shows that something of its kind was recognised at its place. A word mechanism keeps it in
-    its output. A bank sees it as part of the sentence, and its output is whole texts of the bank.
+    A placeholder shows that something of its kind was recognised at its position. A word mechanism leaves it unchanged
+    in its output. A bank sees it as part of the sentence, and its output is whole texts of the bank.
 
-    Assumptions: recognisers and list were fixed without regard to the texts of the release, and recognition in a
-    text depends only on this text. A list made from the same texts can reveal, by its placeholders, what they contain.
+    Assumptions: recognisers and list were fixed without regard to the texts of the release, and recognition in a text
+    depends on nothing else. A list made from the same texts can reveal, by its placeholders, what they contain.
 
     Args:
         mechanism: replaces the texts afterwards, such as `dptext.TEM` or `dptext.BankRewriter`.
-        kinds: what patterns look for, some of `dptext.text.patterns.KINDS`. Patterns find no names.
+        kinds: kinds of patterns to look for, some of `dptext.text.patterns.KINDS`. Patterns find no names.
         words: terms to redact as whole words in any case (``--redact-list``): names of clients, code words. The
             statement says that there is a list, but neither its terms nor its length.
         analyzer: a Presidio ``AnalyzerEngine`` with your recognisers and models, or ``"presidio"`` for its default
             (English), used together with the patterns. A text on which it fails is redacted as a whole.
-        language: of the texts, for the analyzer.
-        entities: entities for the analyzer (``"PERSON"``); None: all of them.
+        language: language of the texts, for the analyzer.
+        entities: entities for the analyzer (``"PERSON"``); None for all entities that it supports.
 
     Raises:
-        ParameterError: a mechanism that redacts already; an unknown kind; nothing to redact; an analyzer that fails on
-            a public text.
+        ParameterError: the mechanism redacts already; a kind is unknown; nothing is to be redacted; the analyzer fails
+            on a public text.
         MissingExtraError: Presidio is not installed.
 
     >>> from dptext import TEM, load_vectors
@@ -435,7 +435,7 @@ class Redacted(TextMechanism):
 def as_redacted(
     statement: PrivacyStatement, parameters: Mapping[str, Parameter], *, shows_placeholders: bool
 ) -> PrivacyStatement:
-    """Return the statement of a mechanism behind a redaction."""
+    """Return the statement of a mechanism that follows a redaction."""
     by, kinds, entities, has_list = (parameters[name] for name in _PARAMETERS)
     looked_for = _describe_redaction(
         _split(kinds), None if entities is None else _split(entities), has_list=bool(has_list)
@@ -466,7 +466,7 @@ def _split(names: Parameter) -> list[str]:
 
 
 def is_redacted(statement: PrivacyStatement) -> bool:
-    """Return whether the statement is about texts that were redacted first (``redacted_list``: by the owner's list)."""
+    """Return whether the statement is about texts that were redacted first."""
     return all(name in statement.parameters for name in _PARAMETERS)
 
 
@@ -486,7 +486,7 @@ def placeholders_of(statement: PrivacyStatement) -> frozenset[str]:
 
 
 def public_form(mechanism: TextMechanism, statement: PrivacyStatement) -> TextMechanism | None:
-    """Return the mechanism with the public part of a statement's redaction: without the list."""
+    """Return the mechanism with the public part of a statement's redaction: no list. None if an analyzer was used."""
     if not is_redacted(statement):
         return mechanism
     kinds = _split(statement.parameters["redacted_kinds"])
@@ -499,20 +499,22 @@ def public_form(mechanism: TextMechanism, statement: PrivacyStatement) -> TextMe
 
 
 def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> Redaction | None:
-    """Return the redaction that a statement is about; None: nothing was redacted."""
+    """Return the redaction that a statement describes; None if nothing was redacted."""
     if not is_redacted(statement):
         return None
     parameters = statement.parameters
     terms, has_list = Terms(words), parameters["redacted_list"]
     if parameters["redacted_entities"] is not None:
         raise DataError(
-            "the texts were redacted by an analyzer, which no statement holds: what the mechanism saw cannot be made "
-            "again from the originals; redact them yourself (Redacted(...).redact), and compare with those"
+            "the texts were redacted by an analyzer, which a statement does not contain. Redact the originals yourself "
+            "(Redacted(...).redact), and compare with those"
         )
     if has_list and not terms:
-        raise DataError("the texts were redacted by a list, which no statement holds: give it again (--redact-list)")
+        raise DataError(
+            "the texts were redacted by a list, which a statement does not contain: pass it again (--redact-list)"
+        )
     if terms and not has_list:
-        raise DataError("the texts were redacted without a list: leave it out")
+        raise DataError("the texts were redacted without a list: leave the list out")
     kinds = [kind for kind in _split(parameters["redacted_kinds"]) if kind in KINDS]
     redaction = Redaction(kinds=kinds, words=terms)
     if any(parameters[name] != value for name, value in redaction.parameters().items()):

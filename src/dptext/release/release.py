@@ -1,4 +1,4 @@
-"""The result of a release, its files (statement, rejects), and counts of texts per user."""
+"""The result of a release, the files next to its data (statement, rejects), and the number of texts per user."""
 
 from __future__ import annotations
 
@@ -26,53 +26,51 @@ from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
 
-_AT_LEAST = 1 << 16  # rows that wait for each other before they are sorted
+_MIN_WAITING = 1 << 16  # rows that are collected before they are sorted
 
 
 class MostTexts(NamedTuple):
-    """Counts of texts per user."""
+    """The largest number of texts of one user, and the number of rows without a user."""
 
     texts: int
     unnamed: int = 0
 
 
 class TextsOfPeople:
-    """A count for each person: 16 bytes for each, however long their names and however many their rows."""
+    """Counts of texts per user, in 16 bytes per user."""
 
     def __init__(self, column: str, *, missing: str | None = None) -> None:
         self.column = column
         self._missing = missing
-        self._who: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._users: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
         self._texts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._waiting = bytearray()
         self._unnamed = 0
 
     def counting(self, blocks: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the blocks after counting them."""
+        """Yield the blocks, after counting their rows."""
         for block in blocks:
             if len(block.texts):
                 self.add(as_lists(block.columns)[self.column], block.texts)
             yield block
 
     def add(self, people: Iterable[object], texts: Sequence[str | None]) -> None:
-        """Count rows: who wrote each, and its text."""
-        authors = (
-            who for who, text in zip(people, texts, strict=True) if text is not None or self._missing is not None
-        )
-        names = [canonical_id(who) for who in authors]
-        results = [user_digest(name, _key()) for name in names if name is not None]
-        self._unnamed += len(names) - len(results)
-        self._waiting += b"".join(results)
-        if len(self._waiting) >= 8 * max(_AT_LEAST, len(self._who) // 4):  # in all, every user is moved rarely
+        """Count rows by their users; a row without a text is left out, unless ``missing`` stands for its text."""
+        rows = zip(people, texts, strict=True)
+        names = [canonical_id(user) for user, text in rows if text is not None or self._missing is not None]
+        digests = [user_digest(name, _key()) for name in names if name is not None]
+        self._unnamed += len(names) - len(digests)
+        self._waiting += b"".join(digests)
+        if len(self._waiting) >= 8 * max(_MIN_WAITING, len(self._users) // 4):  # so that merging stays linear overall
             self._settle()
 
     def __add__(self, other: TextsOfPeople) -> TextsOfPeople:
-        both = TextsOfPeople(self.column, missing=self._missing)
+        total = TextsOfPeople(self.column, missing=self._missing)
         for part in (self, other):
             part._settle()
-            both._merge(part._who, part._texts)
-            both._unnamed += part._unnamed
-        return both
+            total._merge(part._users, part._texts)
+            total._unnamed += part._unnamed
+        return total
 
     @property
     def most(self) -> MostTexts:
@@ -80,16 +78,15 @@ class TextsOfPeople:
         return MostTexts(int(self._texts.max(initial=0)), self._unnamed)
 
     def _settle(self) -> None:
-        """Count the rows that wait."""
-        who = np.frombuffer(bytes(self._waiting), dtype=np.uint64)
-        self._merge(who, np.ones(len(who), dtype=np.int64))
+        users = np.frombuffer(bytes(self._waiting), dtype=np.uint64)
+        self._merge(users, np.ones(len(users), dtype=np.int64))
         self._waiting.clear()
 
-    def _merge(self, who: NDArray[np.uint64], texts: NDArray[np.int64]) -> None:
-        self._who, position = np.unique(np.concatenate([self._who, who]), return_inverse=True)
-        total = np.zeros(len(self._who), dtype=np.int64)
-        np.add.at(total, position.reshape(-1), np.concatenate([self._texts, texts]))
-        self._texts = total
+    def _merge(self, users: NDArray[np.uint64], texts: NDArray[np.int64]) -> None:
+        self._users, index = np.unique(np.concatenate([self._users, users]), return_inverse=True)
+        counts = np.zeros(len(self._users), dtype=np.int64)
+        np.add.at(counts, index.reshape(-1), np.concatenate([self._texts, texts]))
+        self._texts = counts
 
 
 @cache
@@ -98,12 +95,12 @@ def _key() -> bytes:
 
 
 def user_digest(name: str, key: bytes) -> bytes:
-    """Return 64 bits that stand for a user while texts are counted."""
+    """Return a 64-bit keyed digest of a user id, for counting."""
     return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
 
 
 def promise_to(maximum: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
-    """Return the statement for the person with the most texts, for the owner of the texts only."""
+    """Return the statement for all texts of the user with the most; None if there is none. **Private.**"""
     if not maximum.texts:
         return None
     weakest = max(statements, key=lambda candidate: candidate.epsilon)
@@ -137,16 +134,17 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Release(ReprMixin):
-    """Result of a release: private texts, table or file, with the privacy statement.
+    """The result of every function that releases texts or vectors: its output and its privacy statement.
 
     Attributes:
-        statement: the privacy statement; for a file also in ``OUT.privacy.json``.
-        documents: number of output rows.
-        skipped: number of unreadable rows that were left out; for a file they are listed in ``OUT.rejects.jsonl``.
-        resumed: number of rows finished by an earlier, interrupted run.
-        tally: counts over the texts, mostly private; zeros if nothing was counted.
-        people: counts of texts per user, private. None: not counted.
-        doubts: sentences about noise that drowns out the data; they follow from the release.
+        statement: the privacy statement; a released file has it in ``OUT.privacy.json``.
+        documents: number of released rows.
+        skipped: number of rows that could not be read and were left out; for a file, ``OUT.rejects.jsonl`` lists them.
+        resumed: number of rows that an interrupted run had already done.
+        tally: counts over the texts, most of them private; zeros if nothing was counted.
+        people: number of texts per user, if a user column was given: private. None if there was no such column, or if
+            the run only published the finished output of an interrupted one.
+        doubts: warnings, in sentences, that noise hides parts of the result; they follow from the release.
         made: the output by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; empty for
             a stream.
     """
@@ -162,40 +160,40 @@ class Release(ReprMixin):
 
     @property
     def most_texts(self) -> MostTexts | None:
-        """How many texts the person with the most has. **Private: for the owner of the texts alone.**"""
+        """The number of texts of the user with the most. **Private: for the owner of the texts alone.**"""
         return None if self.people is None else self.people.most
 
     @property
     def for_user(self) -> PrivacyStatement | None:
-        """The statement for the person with the most texts; None if not counted or without a guarantee.
+        """The statement for all texts of the user with the most; None if texts were not counted, or nothing holds.
 
-        **Private: for the owner of the texts alone**, as the number of texts is. A statement to hand on has a bound
-        that was fixed beforehand: `dptext.statement_for_user`.
+        **Private: for the owner of the texts alone**, as the number of texts is. For a statement to publish, fix a
+        bound on that number beforehand and use `dptext.statement_for_user`.
         """
         most_texts = self.most_texts
         return None if most_texts is None else promise_to(most_texts, [self.statement])
 
     @property
     def texts(self) -> list[str | None]:
-        """One private text for each text, in order; None where there was none."""
+        """One private text per input text, in order; None for a missing text."""
         texts: list[str | None] = self._output("texts")
         return texts
 
     @property
     def labels(self) -> list[Any]:
-        """The label of each text of a synthetic corpus: of several columns, one tuple a text."""
+        """The label of each text of a synthetic corpus; with several label columns, one tuple per text."""
         columns = list(self.columns.values())
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     @property
     def columns(self) -> Mapping[str, list[str]]:
-        """The columns of labels of a synthetic corpus."""
+        """The label columns of a synthetic corpus."""
         columns: Mapping[str, list[str]] = self._output("columns")
         return columns
 
     @property
     def table(self) -> Any:
-        """A table of the kind that came in: the private texts and the kept columns, row for row."""
+        """A table of the same kind as the input: the private texts and the kept columns, row by row."""
         return self._output("table")
 
     @property
@@ -206,8 +204,8 @@ class Release(ReprMixin):
 
     def _output(self, name: str) -> Any:
         if name not in self.made:
-            has = ", ".join(self.made) or "neither texts nor a table nor a file: the output went into a stream"
-            raise AttributeError(f"this release has no {name!r}, it has {has}")
+            present = ", ".join(self.made) or "no stored output: it was written to a stream"
+            raise AttributeError(f"this release has no {name!r}, it has {present}")
         return self.made[name]
 
     def _repr_fields(self) -> Fields:
@@ -215,7 +213,7 @@ class Release(ReprMixin):
         yield "made", ", ".join(self.made) or "a stream"
         yield "mechanism", self.statement.mechanism
         if strength_sentence(self.statement) in (Strength.TOO_LARGE.value, UNBOUNDED):
-            yield "protects", False  # by its bound
+            yield "protects", False  # by its bound; the HTML form has the sentence
         yield "guarantee", str(self.statement.guarantee)
 
     def _html_fields(self) -> Fields:
@@ -228,20 +226,20 @@ def statement_path(data: Path) -> Path:
 
 
 def rejects_path(data: Path) -> Path:
-    """Where the rows stand that could not be read. The list is for the owner of the data."""
+    """Return the path of the list of rows that could not be read. The list is for the owner of the data."""
     return data.with_name(f"{data.name}.rejects.jsonl")
 
 
 def data_and_statement(file: Path) -> tuple[Path, Path]:
-    """Return the paths of the data and its statement, given either of them."""
+    """Return the paths of the data and of its statement, given either of the two."""
     if not file.name:  # "." or ".."
         file = file.resolve()
     if file.name.endswith(_SUFFIX):
         return file.with_name(file.name.removesuffix(_SUFFIX)), file
-    beside = statement_path(file)
-    if not beside.exists() and file.suffix == ".json":
+    statement = statement_path(file)
+    if not statement.exists() and file.suffix == ".json":
         return file, file  # a statement under another name
-    return file, beside
+    return file, statement
 
 
 def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
@@ -260,7 +258,7 @@ def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
 
 
 def write_statement(path: Path, statement: PrivacyStatement) -> None:
-    """The statement in a file, whole or not at all."""
+    """Write a statement to a file, completely or not at all."""
     with hashed_file(path) as stream:
         stream.write((statement.to_json() + "\n").encode())
 
@@ -279,19 +277,19 @@ def read_statement(path: Path) -> PrivacyStatement:
     check_released(path)
     if path.name.endswith(_SUFFIX) and not path.exists():
         raise StorageError(
-            f"cannot read {str(path)!r}: there is no such file, and without its statement the data has no "
-            "known guarantee: ask for both files"
+            f"cannot read {str(path)!r}: there is no such file, and the guarantee of the data is unknown without its "
+            "statement. Get both files from the source of the data"
         )
     try:
         return PrivacyStatement.from_json(read_stored(path).decode())
     except UnicodeDecodeError:
-        raise DataError(f"{path.name}: expected UTF-8 text: a privacy statement is JSON") from None
+        raise DataError(f"{path.name}: a privacy statement must be JSON in UTF-8") from None
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
 
 
 def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
-    """Whether the digests agree; None where there is nothing to compare."""
+    """Return whether the data has the digest in the statement; None if there is nothing to compare."""
     if statement.data_sha256 is None or not data.exists() or data.name.endswith(".json"):
         return None
     return (folder_digest(data) if data.is_dir() else file_digest(data)) == statement.data_sha256
@@ -303,7 +301,7 @@ def add_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool 
 
 
 def without_text(some: bool) -> tuple[str, ...]:
-    """What a statement exposes of rows that had no text, where there are some; such a row stays without."""
+    """Return the exposure of missing texts, if there are some: they stay missing in the output."""
     return ("which rows had no text (null)",) if some else ()
 
 

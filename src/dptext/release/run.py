@@ -1,4 +1,4 @@
-"""One run from files to a file or a stream: reserve in the ledger, work, publish statement and data, settle."""
+"""One run from files to a file or a stream: reserve the budget, work, publish statement and data, settle."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _logger = logging.getLogger(__name__)
 
 
 class Charges:
-    """Charges one release to a ledger; does nothing without a ledger."""
+    """The charge of one release to a ledger; without a ledger, every method does nothing."""
 
     def __init__(self, ledger: PathLike | None, by: str | None, *, missing: str | None = None) -> None:
         if by == TEXT and ledger is not None:
             raise ParameterError(
-                f"the column of users cannot be named {TEXT!r}, which stands for the text itself in a ledger: leave "
-                "user out to go by the text, or rename the column"
+                f"the user column cannot be named {TEXT!r}, which means the text itself in a ledger: rename the "
+                "column, or leave user out to charge by the text"
             )
         self.column = by
         self._missing = missing
@@ -58,37 +58,38 @@ class Charges:
 
     @property
     def kind(self) -> list[str] | None:
-        """The path of the ledger and the column that rows are charged by, as JSON holds them; None without a ledger."""
+        """The path of the ledger and the column that rows are charged by, for JSON; None without a ledger."""
         return None if self._ledger is None else [str(self._ledger.path.resolve()), self.column or TEXT]
 
     def reserve(
-        self, release_id: str, promise: PrivacyStatement | Guarantee, reader: DocumentReader, **terms: Any
+        self, release_id: str, cost: PrivacyStatement | Guarantee, reader: DocumentReader, **terms: Any
     ) -> None:
+        """Charge a release to all users of the rows, before any of its bytes exist."""
         if self._ledger is None:
             return
         if self._ledger.state(release_id) == RELEASED:
-            raise RefusedError("the ledger has settled this release already: start over, which is a new release")
-        if isinstance(promise, PrivacyStatement) and isinstance(promise.guarantee, MetricDP):
-            # the largest distance is known after all rows are read
-            promise = promise.replace(guarantee=replace(promise.guarantee, max_distance=None))
+            raise RefusedError("the ledger has settled this release already: start over, as a new release")
+        if isinstance(cost, PrivacyStatement) and isinstance(cost.guarantee, MetricDP):
+            # the largest distance is known only when all rows are read
+            cost = cost.replace(guarantee=replace(cost.guarantee, max_distance=None))
         others = self._ledger.pending(besides=release_id)
-        self._ledger.reserve(release_id, promise, self._keys(reader), by=self.column or TEXT, **terms)
+        self._ledger.reserve(release_id, cost, self._keys(reader), by=self.column or TEXT, **terms)
         if others:
             _logger.warning("%s", self._ledger.pending_advice(others))
 
     def is_settled_or_reserved(self, release_id: str) -> bool:
-        """Return whether nothing is left to charge; always True without a ledger."""
+        """Return True if nothing is left to charge, as without a ledger."""
         return self._ledger is None or self._ledger.state(release_id) is not None
 
     def track(self, reader: DocumentReader) -> DocumentReader:
-        """Return the reader; `check` compares its rows with those that were charged."""
+        """Return the reader; `check` compares its rows with the charged ones."""
         if self._ledger is not None:
             self._readings.append(digest := hashlib.sha256())
             reader.watch(lambda block: digest.update(block.identity()))
         return reader
 
     def check(self, release_id: str, identities: Iterable[bytes] | None = None) -> None:
-        """Raise if the ledger no longer counts the release, or has charged other rows than those that were read."""
+        """Raise if the ledger no longer counts the release, or if it charged other rows than the run has read."""
         digests = [reading.digest() for reading in self._readings]
         if identities is not None:
             digests.append(hashlib.sha256(b"".join(identities)).digest())
@@ -97,11 +98,10 @@ class Charges:
                 "the input changed while it was being read, so the ledger has charged other rows: start over with "
                 "--force"
             )
-
         if not self.is_settled_or_reserved(release_id):
             raise RefusedError(
-                f"the release {release_id} was voided in the ledger while this run was at work: nothing was released. "
-                "Run the command again, which charges it again"
+                f"the release {release_id} was voided in the ledger during this run, and nothing was released. Run the "
+                "command again to charge it again"
             )
 
     def settle(self, release_id: str) -> None:
@@ -110,14 +110,14 @@ class Charges:
             self._ledger.settle(release_id)
 
     def note_pending(self, error: BaseException, release_id: str) -> bool:
-        """Return whether the release stays charged after an error (or may stay so); then tell the owner in a note."""
+        """Return True if the release stays charged after an error, or may; add a note about it to the error."""
         if self._ledger is None:
             return False
         try:
             if self._ledger.state(release_id) != PENDING:
                 return False
         except DptextError as second:
-            error.add_note(f"it is not known whether the ledger counts this release ({second})")
+            error.add_note(f"the ledger cannot be read, so it may still count this release ({second})")
             return True
         error.add_note(self._ledger.pending_advice([release_id]))
         return True
@@ -141,18 +141,18 @@ def _key(value: object, row: int, column: str) -> str:
     key = canonical_id(value)
     if key is None:
         raise DataError(
-            f"row {row} has no {column!r} that could be a key: the ledger needs a text or a whole number for every "
-            "row; complete the column, or key by the text"
+            f"row {row} has no usable {column!r}: the ledger needs a text or a whole number in every row. Complete the "
+            "column, or charge by the text"
         )
     return key
 
 
-_ROWS_A_PIECE = 1024  # of a stream: the end of one can be seen, so the length of texts must not decide where it is
+_ROWS_PER_WRITE = 1024  # of a stream: its reader sees where a write ends, so the length of texts must not decide it
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
-    """Input files of a release."""
+    """The input files of a run, and which rows and columns to read."""
 
     paths: PathLike | Sequence[PathLike]
     text: str = "text"
@@ -171,11 +171,11 @@ class TextFiles:
         return {}
 
     def open(self, further: str | None = None) -> None:
-        """Open the file for the next `read`, which validates its header and first row."""
+        """Open the files for the next `read`, to validate their headers and first rows."""
         self._opened[further] = self.read(further)
 
     def read(self, further: str | None = None) -> DocumentReader:
-        """The rows, from the beginning, with a further column where one is named."""
+        """Read the rows from the beginning, with a further column if one is named."""
         if further in self._opened:
             return self._opened.pop(further)
         return self.documents(tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,))))))
@@ -194,18 +194,18 @@ class TextFiles:
         )
 
     def complete(self, statement: PrivacyStatement) -> PrivacyStatement:
-        """Add the kept columns to the exposed parts of a statement."""
+        """Return the statement of a release of these rows, with the exposure of their kept columns."""
         return add_columns(statement, self.keep, skip=self.on_error == "skip")
 
 
 def text_files(source: PathLike | Sequence[PathLike] | TextFiles, **reading: Any) -> TextFiles:
-    """Return the files as they are, or paths with what to read of them."""
+    """Return `TextFiles` unchanged, or build them from paths and options."""
     return source if isinstance(source, TextFiles) else TextFiles(paths=source, **reading)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How a release is carried out."""
+    """Options of a run that do not change its guarantee."""
 
     seed: int | None = None
     resume: bool = False
@@ -219,13 +219,13 @@ class RunSettings:
         check_int("processes", self.processes, minimum=1)
 
     def people(self, missing: str | None) -> TextsOfPeople | None:
-        """What counts the texts of each person, where a column says whose they are."""
+        """Return a counter of texts per user, if a user column is set."""
         return None if self.user is None else TextsOfPeople(self.user, missing=missing)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A block that is done."""
+    """The output of one block."""
 
     place: int
     data: bytes
@@ -235,27 +235,27 @@ class Piece:
 
 
 class Run(Protocol):
-    """What one release does to its rows."""
+    """The work of one release on its rows."""
 
     def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
-        """The blocks, given with their places, done and in order; a block that is done again repeats its noise."""
+        """Yield the output of the numbered blocks in order; the same block always gets the same noise."""
         ...
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
-        """Make the output from the bytes of all pieces, where these one after the other are not the output."""
+        """Build the output from the bytes of all pieces, for formats that are more than their concatenation."""
         ...
 
     def statement_before(self) -> PrivacyStatement:
-        """What no row loses more than, before any is read: what a ledger charges."""
+        """Return a statement that covers every possible row, for the ledger to charge before any is read."""
         ...
 
     def statement(self, tally: Tally) -> PrivacyStatement:
-        """The statement for rows of which this was counted."""
+        """Return the statement for rows with these counts."""
         ...
 
 
 Begin = Callable[[NoiseKey, str], Run]
-"""A run, from the secret of its noise and the id of the release."""
+"""Builds a run from the key of its noise and the id of the release."""
 
 
 def release_file(
@@ -268,7 +268,7 @@ def release_file(
     is_assembled: bool = False,
     missing: str | None = None,
 ) -> Release:
-    """Read rows, let a `Run` change them, and put the private file and its statement in place."""
+    """Read rows, let a `Run` replace them, and publish the private file and its statement."""
     charges = Charges(settings.ledger, settings.user, missing=missing)
     reader = source.read(settings.user)
     read = {"text": source.text, "keep": list(source.keep), "on_error": source.on_error}
@@ -308,7 +308,7 @@ def release_file(
             )
             write_rejects(rejects_path(out), job.rejects())
             charges.check(job.release_id)
-            write_statement(statement_path(out), released.statement)  # first: no data is ever without one
+            write_statement(statement_path(out), released.statement)  # first: no data is ever published without one
             job.publish()
     return released
 
@@ -322,23 +322,25 @@ def release_stream(
     statement_file: Path,
     missing: str | None = None,
 ) -> Release:
-    """Run `release_file` into an open stream (a pipe), which cannot be resumed."""
+    """As `release_file`, into an open stream (a pipe): nothing can be resumed or taken back."""
     check_statement_file(source.sources, statement_file, force=settings.force)
     run = begin(NoiseKey(settings.seed), new_release_id())
     sent, rows, tally = HashedFile(stream), 0, Tally()
     reader, people = source.read(settings.user), settings.people(missing)
     try:
         with contextlib.closing(reader), progress_bar(settings.progress, "rows", describe=_describe_rows) as done:
-            blocks = reader.batches(_ROWS_A_PIECE)
+            blocks = reader.batches(_ROWS_PER_WRITE)
             for piece in run.work(enumerate(blocks if people is None else people.counting(blocks)), row=1):
-                rows += piece.rows  # before anybody sees them, so that the statement covers them
+                rows += piece.rows  # before they are sent, so that the statement covers them
                 tally += piece.tally or Tally()
                 sent.write(piece.data)
                 sent.flush()
                 done(reader, rows)
     except BaseException as error:
         if rows:
-            error.add_note(f"up to {rows:,} rows were sent; their statement is {str(statement_file)!r}")
+            error.add_note(
+                f"up to {rows:,} rows were sent already; their privacy statement is in {str(statement_file)!r}"
+            )
         raise
     finally:
         statement = source.complete(run.statement(tally)).replace(data_sha256=sent.digest())
@@ -348,13 +350,13 @@ def release_stream(
 
 
 def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force: bool) -> None:
-    """Refuse a place for the statement of a stream that cannot be written, before anything is sent."""
+    """Raise if the statement of a stream cannot be written, before anything is sent."""
     check_target(
         statement, replace=force, apart_from={"IN": [source for source in sources if Path(source) != STANDARD]}
     )
 
 
-# -- what all releases share ----------------------------------------------------------------------------------
+# -- shared by all releases -----------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -365,9 +367,9 @@ def charged(
     note: Callable[[BaseException], object] | None = None,
     finish: Callable[[], object] = lambda: None,
 ) -> Iterator[None]:
-    """Let the block reserve, make and publish a release, then settle it; ``note`` says what an error has left.
+    """Settle a release after the body has reserved, made and published it; ``note`` adds advice to an error.
 
-    A process that is killed leaves the release charged until its owner settles or voids it.
+    A killed process leaves the release charged until its owner settles or voids it.
     """
     try:
         yield
@@ -393,7 +395,7 @@ def check_output(
     by: str = "add --force (--resume where a run over several files was interrupted)",
     apart_from: Mapping[str, Iterable[PathLike]] = MappingProxyType({}),
 ) -> None:
-    """Refuse an output that cannot be written or would destroy something, before any row is read."""
+    """Raise if an output cannot be written or would overwrite another file, before any row is read."""
     replace = force or (resume and Job.is_open(out))
     never = {
         "IN": [source for source in sources if Path(source) != STANDARD],
@@ -414,7 +416,7 @@ def _written(out: Path) -> tuple[Path, Path, Path]:
 
 
 def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
-    """Whether this very release is there: the private file, whole, and its statement."""
+    """Return True if the output of this release is complete: the private file and its statement."""
     if not out.exists() or Job.is_open(out):
         return False
     statement_file = statement_path(out)
@@ -428,24 +430,24 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
         same = same and kept == {kept_as_it_was(name) for name in keep}
         if same and statement.mechanism == of.mechanism and statement.data_sha256 == file_digest(out):
             return True
-    raise ParameterError(f"{str(out)!r} is there already, and is of another run: choose another name, or add --force")
+    raise ParameterError(f"{str(out)!r} exists already, from another run: choose another name, or add --force")
 
 
-# -- data flow of a file -----------------------------------------------------------------------------------
+# -- one file ----------------------------------------------------------------------------------------------
 
 
 def _note_on_job(job: Job, charges: Charges, error: BaseException) -> None:
-    """Add a note on resuming to an error; delete a job without rows and without a charge."""
+    """Add advice on resuming to an error; delete a job without rows and without a charge."""
     if job.is_published:
         charges.note_pending(error, job.release_id)
-        error.add_note(f"{job.out} is in place: run the same command with --resume to finish")
+        error.add_note(f"{job.out} is published: run the same command with --resume to finish")
     elif job.rows:
         error.add_note(
-            f"{job.rows:,} rows are done and kept: run the same command with --resume to go on, or with --force to "
+            f"{job.rows:,} rows are done and kept: run the same command with --resume to continue, or with --force to "
             "start over"
         )
     elif not charges.note_pending(error, job.release_id):
-        with contextlib.suppress(StorageError):  # the next run throws it away
+        with contextlib.suppress(StorageError):  # the next run deletes it
             job.discard()
 
 
@@ -460,8 +462,8 @@ def _do(
     done: Callable[[DocumentReader, int], object],
     people: TextsOfPeople | None = None,
 ) -> None:
-    """Do all blocks that are not done yet; people are counted in all of them, which pass by in any case."""
-    identities: dict[int, bytes] = {}  # of the few blocks under way
+    """Work on all blocks that are not done yet; users are counted in every block."""
+    identities: dict[int, bytes] = {}  # of the few blocks in progress
 
     def missing() -> Iterator[tuple[int, Batch]]:
         place = -1
@@ -488,7 +490,7 @@ def _tally(job: Job) -> Tally:
 
 
 def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
-    """Return the statement of the whole job, with the digest of the output file."""
+    """Return the statement of the whole job, with the digest of the file to be published."""
     if job.is_assembled:
         with job.assembled() as (blocks, stream):
             run.finish(blocks, [part.size for part in job.parts], stream)

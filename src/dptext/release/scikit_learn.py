@@ -1,6 +1,6 @@
-"""What the estimators for scikit-learn have in common (extra ``sklearn``): texts in, noise out, labels in codes.
+"""Base classes of the scikit-learn estimators (extra ``sklearn``), and validation of their labels and vectors.
 
-Only modules of estimators import this module, on first use of their names.
+Only modules of estimators import this one, and they are imported on first use.
 """
 
 from __future__ import annotations
@@ -37,20 +37,19 @@ try:
     from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 except ImportError:
     raise MissingExtraError(
-        "estimators need the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (a device does "
-        "without: DeviceEncoder.load)"
+        "estimators need the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (not needed on a "
+        "device: DeviceEncoder.load)"
     ) from None
 
 
 class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator of texts that draws fresh noise whenever it is asked.
+    """An estimator of texts that draws fresh noise in every call.
 
-    The constructor only stores its arguments. There is no random state to pickle, clone or fork: each process draws
-    fresh noise.
+    It keeps no random state, so that none is pickled, cloned or forked: each process draws its own noise.
     """
 
     def __sklearn_tags__(self) -> Any:
-        """Texts in, one column; no two calls alike."""
+        """Declare a non-deterministic estimator of one column of texts."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.no_validation = True
@@ -61,29 +60,28 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
 
 def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """The classes of labels, sorted, and the labels as codes of these."""
+    """Return the sorted classes of labels, and the labels as indices of their classes."""
     targets: npt.NDArray[Any] = np.asarray(labels)
     check_classification_targets(targets)
     classes, codes = np.unique(targets, return_inverse=True)
     if len(classes) < 2:
-        raise DataError("a classifier needs labels of two classes or more, got one class")
+        raise DataError("a classifier needs labels of at least two classes, got one class")
     return classes, codes
 
 
 def validated(estimator: Any, *arrays: npt.ArrayLike, reset: bool) -> Any:
-    """Vectors as float64, and labels where they are given."""
+    """Return validated vectors as float64, and labels if they are given."""
     return validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
 
 
 class TextPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A transformer whose ``fit`` builds a mechanism and looks at no text, and whose ``transform`` is a release.
+    """A transformer whose ``fit`` builds a mechanism without reading a text, and whose ``transform`` is a release.
 
-    ``transform`` draws fresh noise in each call. There is no random state to pickle, clone or fork. A subclass stores
-    ``seed`` and sets ``mechanism_``.
+    Each call of ``transform`` draws fresh, independent noise. A subclass stores ``seed`` and sets ``mechanism_``.
 
     Attributes:
         mechanism_: the mechanism, frozen.
-        statement_: the statement of the *last* call of ``transform`` for a document.
+        statement_: the statement for a document of the *last* call of ``transform``; set by the first call.
     """
 
     seed: int | None
@@ -91,18 +89,18 @@ class TextPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # 
     statement_: PrivacyStatement
 
     def transform(self, texts: Iterable[str | None]) -> npt.NDArray[np.object_]:
-        """One private text for each text, with fresh noise: a new release.
+        """Return one private text per text, with fresh noise: a new release.
 
         Args:
-            texts: a list, an array or a pandas Series of strings. A missing one (None, NaN, NA) counts as the empty
-                text: the steps that follow need a string for each row, and which texts are empty is shown anyway.
+            texts: a list, an array or a pandas Series of strings. A missing text (None, NaN, NA) counts as the empty
+                text, because later steps need a string in each row and empty texts are visible anyway.
 
         Returns:
             (n,) array of str.
 
         Raises:
-            ParameterError: one string, or something with columns.
-            DataError: an entry that is no string; its place is named.
+            ParameterError: texts is a string, or has several columns.
+            DataError: an entry is not a string; its position is named.
             NotFittedError: ``fit`` was not called.
         """
         check_is_fitted(self, "mechanism_")
