@@ -1,4 +1,4 @@
-"""Work spread over several processes, in order, and the pickled objects whose arrays these processes share."""
+"""Map a function over several processes in order, and pickled objects whose arrays the processes share."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _AHEAD = 2  # pieces that wait for a process, for each process
 def map_in_order(
     work: Callable[[Sent], Result], pieces: Iterable[tuple[Kept, Sent]], *, processes: int = 1
 ) -> Generator[tuple[Kept, Result], None, None]:
-    """``work`` on the second half of every piece, beside the first half, in the order of the pieces."""
+    """Yield (kept, work(sent)) for each pair (kept, sent), in order; ``work`` runs in several processes."""
     if check_int("processes", processes, minimum=1) == 1:
         for kept, sent in pieces:
             yield kept, work(sent)
@@ -131,8 +131,8 @@ def _first(waiting: deque[tuple[Kept, Future[Any]]]) -> tuple[Kept, Any]:
 def _pool(work: object, processes: int) -> Iterator[ProcessPoolExecutor]:
     share = max(1, available_cores() // processes)
     with scratch_folder() as folder:
-        # by file, not by argument: to hand a lot to a process that dies as it starts blocks for ever; and the
-        # processes share the memory of its arrays
+        # in a file, because a large argument blocks for ever if the process dies while it starts, and because the
+        # processes then share the memory of its arrays
         path = save_shared(work, folder)
         pool = ProcessPoolExecutor(
             processes,
@@ -151,7 +151,7 @@ _work: Callable[[Any], Any] | None = None
 
 
 def _start(path: str, cores: int) -> None:
-    """Take over what the parent left in a file."""
+    """Load the function that the parent stored in a file."""
     global _work
     begin_worker(cores)
     try:
@@ -166,14 +166,14 @@ def _do(sent: Any) -> Any:
 
 
 def begin_worker(cores: int) -> None:
-    """A worker process takes its share of the cores, leaves an interrupt to its parent, and ends with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
+    """Set up a worker process: its share of the cores, interrupts left to the parent, an end with the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives it too, and ends this process
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     use_cores(cores)
 
 
 def _exit_with_parent() -> None:
-    """One whose parent was killed would wait for its next work for ever."""
+    """End this process with its parent; it would wait for work for ever if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -14,18 +14,18 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 
-_most: int | None = None
+_max_cores: int | None = None
 
 
 def use_cores(count: int) -> None:
-    """Use at most this many cores in this process from now on: a worker beside others takes its share."""
-    global _most
-    _most = count
+    """Limit this process to ``count`` cores."""
+    global _max_cores
+    _max_cores = count
 
 
 def available_cores() -> int:
-    """How many cores this process may use."""
-    return _cores() if _most is None else min(_most, _cores())
+    """Return the number of cores that this process may use."""
+    return _cores() if _max_cores is None else min(_max_cores, _cores())
 
 
 def _cores() -> int:
@@ -56,7 +56,7 @@ def _blas() -> Any:
 
 @dataclass
 class _Limit:
-    """The limit on BLAS holds for the whole process: the first to need it sets it, the last to leave lifts it."""
+    """The BLAS limit of the whole process: set by the first user, and lifted by the last."""
 
     users: int = 0
     limiter: Any = None
@@ -83,7 +83,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _after_fork() -> None:
-    """A child starts without its parent's threads, so without their claims on the limit."""
+    """Reset the limit in a child process, which starts without the threads of its parent."""
     _limit.users, _limit.limiter, _limit.lock = 0, None, Lock()
 
 

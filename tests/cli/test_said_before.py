@@ -180,7 +180,7 @@ def test_a_kept_column_that_looks_like_an_identifier_is_refused(work, at_termina
     out = "out.parquet"
     assert at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author", "--keep", "stars") == (2, 0)
     err = capsys.readouterr().err
-    assert "'author' (its name says that it tells who somebody is)" in err
+    assert "'author' (its name suggests that it identifies a person)" in err
     assert "'stars'" not in err
     assert "--keep 'author!'" in err
     assert err.count("\n") == 1

@@ -67,7 +67,7 @@ def test_what_is_promised(vectors):
     assert statement.parameters["sigma"] == pytest.approx(0.65294, abs=1e-4)
     assert PrivacyStatement.from_json(statement.to_json()) == statement
     assert "adding or removing one user" in " ".join(statement.explain().split())
-    assert "no two people write under one name" in str(statement.assumptions)
+    assert "no two people share a user id" in str(statement.assumptions)
 
 
 def test_people_who_share_a_name_move_the_sum_by_more_than_one_of_them_may(vectors):

@@ -217,7 +217,7 @@ def test_a_first_line_that_may_hold_values_is_not_shown(values):
 def test_a_column_that_was_asked_for_says_that_it_is_a_header():
     names = ["befund", "zeile"]
     assert "not shown" in describe_columns("text", names)
-    assert describe_columns("text", names, wanted=("text", "zeile")) == "none among its 2: 'befund', 'zeile'"
+    assert describe_columns("text", names, required=("text", "zeile")) == "none among its 2: 'befund', 'zeile'"
 
 
 def test_names_of_a_schema_are_shown_but_what_is_a_sentence():

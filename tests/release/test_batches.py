@@ -87,7 +87,7 @@ def test_one_row_and_a_missing_column_are_refused(mechanism, stored):
         batch_privatizer(mechanism, text="body")({"text": ["a"]})
     with pytest.raises(DataError, match="entry 2 is int"):
         privatizer({"text": ["a", 7]})
-    with pytest.raises(ParameterError, match="mechanism must replace texts"):
+    with pytest.raises(ParameterError, match="mechanism must be a TextMechanism"):
         batch_privatizer(3)
 
 

@@ -81,7 +81,7 @@ def test_a_value_per_row_links_rows():
     draw = random.Random(3)
     measured = [draw.random() for _ in range(50)]
     assert look_at("column", measured).reasons == (
-        "nearly every row has a value of its own, which links rows to other tables",
+        "nearly every row has a different value, which links rows to other tables",
     )
     assert not look_at("column", measured[:49]).identifies  # fewer than 50 values
     assert not look_at("column", measured[:43] + [0.5] * 7).identifies  # 44 different ones of 50
@@ -110,7 +110,7 @@ def test_names_of_people_are_seen_where_there_are_ten():
         ("ann@example.org", "e-mail addresses"),
         ("+44 20 7946 0958", "telephone numbers"),
         ("4111 1111 1111 1111", "card numbers"),
-        ("192.0.2.17", "addresses of machines"),
+        ("192.0.2.17", "IP addresses"),
         ("https://example.org/ann", "web addresses"),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_tenth_of_the_values_is_enough(value, what):
 
 def test_free_text_and_exact_dates_are_named():
     texts = [f"this row number {number} says something that nobody else has said before" for number in range(5)]
-    assert look_at("column", texts).reasons == ("it holds free text, to which nothing is promised",)
+    assert look_at("column", texts).reasons == ("it holds free text, which no guarantee covers",)
     assert look_at("column", texts).kind == "text"
     days = [datetime.date(2021, 5, day) for day in range(1, 6)]
     times = [f"{day} 10:0{day.day}:59" for day in days]
@@ -134,7 +134,7 @@ def test_free_text_and_exact_dates_are_named():
         [f"{day}T09:30:00Z" for day in days],
     ):
         result = look_at("column", dates * 4)
-        assert (result.kind, result.reasons) == ("date", ("it holds exact dates, which tell people apart",))
+        assert (result.kind, result.reasons) == ("date", ("it holds exact dates, which distinguish people",))
     assert look_at("column", [f"{day:%Y-%m}" for day in days] * 4).reasons == ()
 
 

@@ -146,7 +146,7 @@ def test_what_is_no_text_is_named_by_its_place(faithful, texts, error, message):
 
 
 def test_a_mechanism_is_asked_for():
-    with pytest.raises(ParameterError, match=r"mechanism must replace texts .* got list"):
+    with pytest.raises(ParameterError, match=r"mechanism must be a TextMechanism .* got list"):
         privatize(["the"], ["tem"])
 
 

@@ -59,9 +59,9 @@ class SavedFolder:
         *,
         software: str | None,
         replace: bool = False,
-        beside: Mapping[str, Content] = MappingProxyType({}),
+        extra_files: Mapping[str, Content] = MappingProxyType({}),
     ) -> None:
-        """Write the folder completely or not at all; the files ``beside`` have no digest and may be changed later."""
+        """Write the folder completely or not at all; ``extra_files`` have no digest and may be changed later."""
         with atomic_folder(target, replace=replace) as part:
             digests = {name: _write(part / name, content) for name, content in files.items()}
             announced = {
@@ -72,7 +72,7 @@ class SavedFolder:
                 "sha256": digests,
             }
             config_file = (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode()
-            for name, content in {**beside, CONFIG: config_file}.items():
+            for name, content in {**extra_files, CONFIG: config_file}.items():
                 _write(part / name, content)
 
     def place(self, folder: str | os.PathLike[str], *, replace: bool = False) -> Path:

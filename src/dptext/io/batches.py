@@ -28,7 +28,7 @@ BATCH_CHARACTERS = 1 << 20
 """A batch ends with the row that brings it to this many rows or characters: the input alone decides where."""
 
 BATCH_REJECTS = 1 << 12
-"""So many rejected rows leave in a batch of their own, without texts."""
+"""Number of rejected rows that form a batch without texts."""
 
 STANDARD = Path("-")
 """Standard input, or standard output."""
@@ -285,22 +285,22 @@ _USUAL_WORDS = (
 
 
 def describe_columns(
-    missing: object, names: Sequence[object], *, wanted: Sequence[object] = (), sure: bool = False
+    missing: object, names: Sequence[object], *, required: Sequence[object] = (), sure: bool = False
 ) -> str:
     """Describe the present columns in an error about a missing one; never show values."""
     count = f"none among its {len(names)}"
     places = [name for name in names if isinstance(name, int) and not isinstance(name, bool)]
     if places and len(places) == len(names):  # of a table that was read without a header
         return f"{count}: {', '.join(map(str, places[:_MAX_NAMES]))}"
-    if names and not sure and may_be_values(names, wanted=wanted):
+    if names and not sure and may_be_values(names, required=required):
         return f"{count} (not shown: they may be values; a file begins with a line of names)"
     present = [str(name) for name in names if _could_be_name(name)]
     return f"{count}: {format_names(present, near=missing, maximum=_MAX_NAMES)}" if present else count
 
 
-def may_be_values(names: Sequence[object], *, wanted: Sequence[object] = ()) -> bool:
-    """True unless every entry could be a column name (short, no sentence) and one is usual or among ``wanted``."""
-    return not (all(map(_could_be_name, names)) and any(name in wanted or _is_usual(str(name)) for name in names))
+def may_be_values(names: Sequence[object], *, required: Sequence[object] = ()) -> bool:
+    """True unless every entry could be a column name (short, no sentence) and one is usual or ``required``."""
+    return not (all(map(_could_be_name, names)) and any(name in required or _is_usual(str(name)) for name in names))
 
 
 def _could_be_name(name: object) -> bool:

@@ -30,7 +30,7 @@ _OWN = (".privacy.json", ".rejects.jsonl", ".answers.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text and what is known about it.
+    """One text with its user, label and other attributes.
 
     Attributes:
         text: the text; None where a row has none (null).

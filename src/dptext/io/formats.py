@@ -247,7 +247,7 @@ def _validate_header(header: list[str], required: Names, name: str) -> list[str]
             other = any(separator in field for field in header for separator in _SEPARATORS)
             raise DataError(
                 f"{name}: expected a column {column!r}, the header has "
-                f"{describe_columns(column, header, wanted=required)}; name the right column"
+                f"{describe_columns(column, header, required=required)}; name the right column"
                 + (", or the separator (separator=)" if other else "")
             )
     return header
@@ -608,8 +608,8 @@ def written_format(path: Path) -> FileFormat:
     if not announced.is_written:
         written = ", ".join(name for name, kind in FORMATS.items() if kind.is_written)
         raise ParameterError(
-            f"{announced.kind}{announced.compression} files are only read: end OUT in {written} (or .jsonl.gz and the "
-            f"like), got {path.name!r}"
+            f"{announced.kind}{announced.compression} files are only read: end OUT in {written} (or .jsonl.gz, "
+            f".csv.gz, .txt.gz), got {path.name!r}"
         )
     return announced
 

@@ -188,7 +188,7 @@ def parquet_rows(path: Path, only: Collection[str] | None) -> Iterator[dict[str,
 
 
 def vector_batches(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
-    """A column of lists of one length as (n, k) arrays; of a folder, that of its parts."""
+    """Yield a column of vectors as (n, k) arrays, from a file or from the parts of a folder."""
     if path.is_dir():
         for part in sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", "."))):
             yield from vector_batches(part, name)
@@ -289,7 +289,7 @@ def _rebuilt(array: Any, kind: Any) -> Any:
         codes = pc.index_in(values, value_set=entries).cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(codes, entries, ordered=kind.ordered)
     if types.is_nested(kind):
-        # not at once: beneath a null struct, pyarrow makes codes without an entry
+        # not in one step: beneath a null struct, pyarrow makes codes without an entry
         return pa.array(array.to_pylist(), type=_values_type(kind, decoded=True)).cast(kind)
     if types.is_string_view(kind) or types.is_binary_view(kind):
         plain = pa.large_string() if types.is_string_view(kind) else pa.large_binary()

@@ -254,7 +254,7 @@ def _used_dtype(polars: Any, dtype: Any, used: set[str]) -> Any:
     if isinstance(dtype, polars.Enum):
         return polars.Enum([entry for entry in dtype.categories if entry in used])
     if isinstance(dtype, polars.Categorical):
-        return polars.Categorical()  # without the name that somebody gave to the categories
+        return polars.Categorical()  # without the name of the categories
     if isinstance(dtype, polars.List):
         return polars.List(_used_dtype(polars, dtype.inner, used))
     if isinstance(dtype, polars.Array):

@@ -209,9 +209,9 @@ def _roles(
     names = [name for name in (text, user, *(labels or ())) if name is not None]
     for option, name in (("text", text), ("user", user), *(("label", label) for label in labels or ())):
         if name is not None and name not in known:
-            described = describe_columns(name, known, wanted=names, sure=are_names)
+            described = describe_columns(name, known, required=names, sure=are_names)
             raise ParameterError(f"expected a column {name!r} for {option}, there is {described}")
-    if not are_names and may_be_values(known, wanted=names):
+    if not are_names and may_be_values(known, required=names):
         raise DataError(
             "the first line may be a row instead of column names: add a header; if it is a header, name the column of "
             "texts with --text COLUMN (text=)"

@@ -194,7 +194,7 @@ def check_mechanism(mechanism: object) -> None:
     """Raise `ParameterError` if ``mechanism`` does not replace texts."""
     if not isinstance(mechanism, TextMechanism):
         raise ParameterError(
-            "mechanism must replace texts (a word mechanism such as TEM, or a BankRewriter), got "
+            "mechanism must be a TextMechanism (a word mechanism such as TEM, or a BankRewriter), got "
             f"{type(mechanism).__name__}"
         )
 

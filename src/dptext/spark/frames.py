@@ -40,9 +40,9 @@ from dptext.validation import check_int, check_names, check_path
 _logger = logging.getLogger(__name__)
 Ids: TypeAlias = str | Sequence[str] | None
 GROUPS = 1 << 8
-"""So many tasks can work at once. A group is a block of noise at least, and a block has a price of its own (20 ms of a
-core for a vocabulary of 50,000 words), so more groups would make small releases slow."""
-_SALT = 0x6470746578740001  # groups by id are no other partitioning that somebody makes of the same ids
+"""Maximum number of parallel tasks. A group is at least one block of noise, and each block has a fixed cost (20 ms of a
+core for a vocabulary of 50,000 words), so more groups would slow down small releases."""
+_SALT = 0x6470746578740001  # so that the groups differ from any other partitioning by the same ids
 _ID_TYPES = ("string", "bigint", "int", "smallint", "tinyint", "binary", "date", "timestamp")
 
 
@@ -349,7 +349,7 @@ def fit(
         partitions: how many tasks add up users; None: four for every core that the cluster has now. Each holds a sum of
             the size of the vocabulary times that of a vector, 8 bytes a number.
 
-    **Guarantee** (unit user; add/remove; central): that of `Cooccurrence`, word for word.
+    **Guarantee** (unit user; add/remove; central): as in `Cooccurrence`.
 
     Returns:
         The model, fitted.
@@ -425,12 +425,12 @@ class PrivateFrame:
 
     @property
     def sources(self) -> list[PathLike]:
-        """The files of this machine that they are read from, which no output may be."""
+        """The local input files, which no output may overwrite."""
         files = map(urlsplit, self.frame.inputFiles())
         return [Path(unquote(file.path)) for file in files if file.scheme == "file"]
 
     def check(self, columns: Sequence[str], unit: UserUnit) -> str | None:
-        """Check all columns, and return that of the users; None where every row is protected by itself."""
+        """Check all columns, and return the user column; None if the privacy unit is the document."""
         check_frame(self.frame)
         if unit == "user" and self.user is None:
             raise ParameterError("the user of a row is unknown: name the column (user=...), or use unit='document'")
@@ -581,8 +581,8 @@ def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
     for name in columns:
         if name not in frame.columns:
             raise DataError(
-                f"expected a column {name!r}, the header has {describe_columns(name, frame.columns, wanted=columns)}; "
-                "name the right column"
+                f"expected a column {name!r}, the header has "
+                f"{describe_columns(name, frame.columns, required=columns)}; name the right column"
             )
     return frame.fillna("", subset=[quoted(name) for name in frame.columns])  # no cell is an empty one, not null
 

@@ -25,24 +25,24 @@ from dptext.spark.tasks import COUNTS, USER, CountTask, named
 
 
 def quoted(name: str) -> str:
-    """The name of a column for Spark, which takes a dot for a field of a struct otherwise."""
+    """Quote a column name for Spark, which reads a dot as a field of a struct otherwise."""
     return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SparkRelease:
-    """Private rows as a DataFrame, and the statement that goes with them.
+    """Private rows as a DataFrame, with their privacy statement.
 
     **One release, however often it is computed.** Using ``df`` twice, caching it or losing a machine gives the same
     rows with the same noise (docs/howto/spark.md), as long as the input stays the same. Another call of
-    `dptext.spark.frames.privatize` is another release and costs again.
+    `dptext.spark.frames.privatize` is another release with its own loss.
 
-    A release of a plain scan (``once``) has no ``df``: it is written, once.
+    A release of a plain scan (``once``) has no ``df``; it can be written once.
 
     Attributes:
         statement_before: the statement before any row is read, which a ledger charges.
-        tally: counts over the texts, once they are written. Mostly private (`dptext.release.release.Tally`).
-        most_texts: how many texts the user with the most has, once they are written with a column of users. Private.
+        tally: counts over the texts, set by `write`. Mostly private (`dptext.release.release.Tally`).
+        most_texts: number of texts of the user with the most, set by `write` with a user column. Private.
     """
 
     source: Any
@@ -77,7 +77,7 @@ class SparkRelease:
 
     @cached_property
     def statement(self) -> PrivacyStatement:
-        """The statement for a document; `write` finds the longest one on the way, otherwise all rows are computed.
+        """The statement for a document; computes all rows for the longest one, unless `write` has found it.
 
         Raises:
             DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
@@ -91,15 +91,15 @@ class SparkRelease:
     def write(
         self, out: str, *, force: bool = False, ledger: str | None = None, user: str | None = None
     ) -> PrivacyStatement:
-        """Write parquet with Spark's own writer, and the statement beside it (``OUT.privacy.json``).
+        """Write parquet with Spark's own writer, and the statement (``OUT.privacy.json``).
 
-        Both appear at the end; an error before leaves an existing output as it is. The ledger is charged before the
-        work starts, and settled when the output is in place.
+        Both appear at the end; an earlier error leaves an existing output unchanged. The ledger is charged before the
+        work starts, and settled when the output is published.
 
         Args:
             out: a folder that the whole cluster sees.
             force: replace an existing output.
-            ledger: the file of a ledger on the driver, through which its keys stream.
+            ledger: the file of a ledger on the driver, which receives all its keys.
             user: the column of users (or of other keys): the ledger charges them, and `most_texts` counts their texts.
                 None: the ledger charges the texts themselves.
 
@@ -169,7 +169,7 @@ def _tally(counts: Mapping[str, Any]) -> Tally:
 
 
 class FrameReader:
-    """The users of a DataFrame, or else its texts, as a ledger reads them."""
+    """The keys that a ledger charges: the users of a DataFrame, or its texts."""
 
     def __init__(self, frame: Any, text: str, user: str | None) -> None:
         self._keys, self._user = frame.select(quoted(text if user is None else user)), user
@@ -200,7 +200,7 @@ class FrameReader:
 
 
 class OutputFolder:
-    """A folder of parquet that the cluster sees. Until it is published, its rows are in a hidden folder beside it."""
+    """A parquet folder that the whole cluster sees; unpublished rows are in a hidden folder next to it."""
 
     def __init__(self, spark: Any, path: str, *, force: bool = False) -> None:
         self.path, self._force, self._is_published = path.rstrip("/"), force, False
@@ -213,9 +213,9 @@ class OutputFolder:
         hidden = sibling(Path(self._out.getName()), f"spark.{RandomBits().take(6).hex()}.part").name
         self._work = self._path(self._out.getParent(), hidden)
         self.rows = str(self._in_work("rows").toString())
-        # one of our own: what is set here does not concern Spark's writer
+        # a new file system object, so that its settings do not affect Spark's writer
         self._system = hadoop.FileSystem.newInstance(self._out.toUri(), spark._jsc.hadoopConfiguration())
-        self._system.setWriteChecksum(False)  # no .crc beside a statement
+        self._system.setWriteChecksum(False)  # no .crc file for a statement
 
     def __enter__(self) -> Self:
         return self
@@ -241,14 +241,14 @@ class OutputFolder:
         is_there, has_statement = self._system.exists(self._out), self._system.exists(self._statement)
         if not self._force and (is_there or has_statement):
             raise ParameterError(
-                f"{self.path!r}, or its statement, is there already: choose another name, or add --force (force=True)"
+                f"{self.path!r}, or its statement, exists already: choose another name, or add --force (force=True)"
             )
         if is_there and not self._system.getFileStatus(self._out).isDirectory():
             raise ParameterError(f"{self.path!r} is a file, and Spark writes a folder: choose another name")
         if is_there and not has_statement:
             names = [str(status.getPath().getName()) for status in self._system.listStatus(self._out)]
             if not all(name.endswith(".parquet") or name.startswith(("_", ".")) for name in names):
-                raise ParameterError(f"{self.path!r} holds other things than parquet: choose another name")
+                raise ParameterError(f"{self.path!r} holds other files than parquet: choose another name")
 
     def digest(self) -> str:
         """The digest of all parts (`dptext.io.artifacts.digest_of_parts`), which Java reads as a stream."""
@@ -265,7 +265,7 @@ class OutputFolder:
         return digest_of_parts(parts)
 
     def publish(self, statement: PrivacyStatement) -> None:
-        """Put the statement in place and then the rows; if a step fails, what they replace comes back."""
+        """Publish the statement and then the rows; if a step fails, restore the files that they replace."""
         output = self._in_work("privacy.json")
         stream = self._system.create(output, True)
         try:
@@ -293,7 +293,7 @@ class OutputFolder:
 
 
 def _normalised(uri: str) -> str:
-    """One form of a place: ``file:/a``, ``file:///a`` and a link to it are the same."""
+    """Return the normal form of a path: ``file:/a``, ``file:///a`` and a link to it are the same."""
     parts = urlsplit(uri)
     path = unquote(parts.path).rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{os.path.realpath(path) if parts.scheme == 'file' else path}"

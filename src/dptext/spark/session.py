@@ -1,4 +1,4 @@
-"""The Spark session, jobs that an interrupt ends, and Spark's errors in one sentence that quotes no row."""
+"""The Spark session, interruptible jobs, and errors of Spark as one sentence that quotes no row."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def session() -> Any:
 
 
 def _settings() -> dict[str, str]:
-    """What a session on this machine needs beside what is configured: several attempts, a folder of its own."""
+    """Return settings of a local session that are not configured yet: several attempts, a folder of its own."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -79,7 +79,7 @@ def check_frame(frame: Any) -> Any:
 
 
 def run_job(spark: Any, work: Callable[[], Result]) -> Result:
-    """Run work with Spark jobs in a thread, which no interrupt cuts in two; after an error, its tasks have ended."""
+    """Run work with Spark jobs in a thread that an interrupt cannot split; after an error, its tasks have ended."""
     from pyspark import InheritableThread
 
     context, tag = spark.sparkContext, f"dptext-{RandomBits().take(12).hex()}"
@@ -109,7 +109,7 @@ def run_job(spark: Any, work: Callable[[], Result]) -> Result:
 
 
 def _wait_for_tasks(context: Any, tag: str) -> None:
-    """Wait until no task of cancelled jobs writes any more."""
+    """Wait until the tasks of cancelled jobs have stopped writing."""
     tracker, public = context._jsc.sc().statusTracker(), context.statusTracker()
     until = time.monotonic() + _LONGEST_WAIT
     while time.monotonic() < until:
@@ -152,7 +152,7 @@ def _add_notes(error: BaseException, source: BaseException | None) -> None:
 
 
 def _class_names(error: Exception) -> list[str]:
-    """The classes of an error and of its causes in Java: they say what happened, and quote nothing."""
+    """Return the Java classes of an error and of its causes, which quote no data."""
     names = [kind.__name__ for kind in type(error).__mro__[:-3]]
     with suppress(Exception):  # Java may be gone
         cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
@@ -173,7 +173,7 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
     (
         "ConnectionError|Py4JNetworkError",
         StorageError,
-        "Spark's Java process ended, most likely for want of memory: set spark.driver.memory higher, and start again",
+        "Spark's Java process ended, most likely because memory ran out: raise spark.driver.memory, and start again",
     ),
     (
         "No module named|PYTHON_VERSION_MISMATCH",
@@ -207,7 +207,7 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
     (
         "Python worker exited unexpectedly",
         StorageError,
-        "a Python worker died, most likely for want of memory: run fewer tasks at once on a node, set "
+        "a Python worker died, most likely because memory ran out: run fewer tasks on a node, set "
         "spark.executor.memoryOverhead higher or, on one machine, allow more attempts (spark.master local[*,4])",
     ),
     (

@@ -38,7 +38,7 @@ from dptext.threads import use_cores
 from dptext.users.grouping import UserUnit, texts_of, user_name
 
 SOFTWARE = version("dptext")
-"""The version of this process; a task also carries that of its driver."""
+"""The version of this process; a task also carries the version of its driver."""
 COUNTS = tuple(f"dptext {name}" for name in Tally.__slots__)
 """Columns of the counts of a block, in its first row; 0 in its other rows."""
 GROUP, LABEL, COPY = "dptext group", "dptext label", "dptext copy"

@@ -1,4 +1,4 @@
-"""Columns that may identify somebody: by their names, by the form of their values, by how many values are different.
+"""Columns that may identify people: by their names, the form of their values, and the number of different values.
 
 Derivation: docs/howto/redact.md#text-identifiers
 """
@@ -22,8 +22,8 @@ from dptext.text.patterns import Span, find
 
 LOOKED_AT = 10_000
 """Default number of rows that are read."""
-NAMES_SOMEBODY = "its name says that it tells who somebody is"
-ALL_DIFFERENT = "nearly every row has a value of its own, which links rows to other tables"
+NAMES_SOMEBODY = "its name suggests that it identifies a person"
+ALL_DIFFERENT = "nearly every row has a different value, which links rows to other tables"
 
 _MAX_COLUMNS = 10_000  # keys of JSON may differ in each row
 _MAX_LETTERS, _MAX_SEARCHED, _MAX_LEAVES = 500, 1000, 50  # of a value; values of a column; items in a nested value
@@ -34,7 +34,7 @@ _TEXT_WORDS, _TEXT_LETTERS = 8, 40
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds, as far as some rows show."""
+    """The kind of a column and the reasons why it may identify people, from some of its rows."""
 
     name: str
     rows: int
@@ -45,7 +45,7 @@ class Column:
 
     @property
     def identifies(self) -> bool:
-        """Whether there is a reason to think that it identifies somebody."""
+        """True if there is a reason to think that it identifies people."""
         return bool(self.reasons)
 
 
@@ -99,13 +99,13 @@ def _reason_of_name(name: str) -> str | None:
     words = {*parts, "".join(parts)}
     is_measured = bool(parts) and (parts[-1] in _OTHER or parts[0] in _COUNTED)
     if words & _BIRTH:
-        return "its name says that it tells when somebody was born"
+        return "its name suggests that it holds a date of birth"
     if words & _CONTACT and not is_measured:
-        return "its name says that it holds an address or a number of somebody"
+        return "its name suggests that it holds an address or a number of a person"
     if (words & _PERSON and not is_measured) or (words & _NAME and not words & _OTHER):
         return NAMES_SOMEBODY
     if words & _KEY and not words & _OTHER:
-        return "its name says that it is a key, which links rows to other tables"
+        return "its name suggests that it is a key, which links rows to other tables"
     return None
 
 
@@ -128,9 +128,9 @@ _FORMS = {
     "email": "e-mail addresses",
     "phone": "telephone numbers",
     "card": "card numbers",
-    "ip": "addresses of machines",
+    "ip": "IP addresses",
     "url": "web addresses",
-    "number": "numbers or keys of people or things",
+    "number": "identification numbers or keys",
 }
 
 
@@ -191,8 +191,8 @@ class _Sample:
         by_name = _reason_of_name(self._name)
         return Column(self._name, self._rows, present, distinct, kind, (*([by_name] if by_name else []), *reasons))
 
-    def _is_most(self, what: str) -> bool:
-        return self._counts[what] > 0 and self._counts[what] >= _MOST * self._counts["present"]
+    def _is_most(self, form: str) -> bool:
+        return self._counts[form] > 0 and self._counts[form] >= _MOST * self._counts["present"]
 
     def _reasons_of_values(self, *, is_text: bool, is_date: bool) -> tuple[str, ...]:
         counts, distinct, present = self._counts, len(self._digests), self._counts["present"]
@@ -206,8 +206,8 @@ class _Sample:
         rules = {
             "most of its values are codes or long numbers, which link rows to other tables": is_code,
             "most of its values look like names of people": self._is_most("names") and distinct >= _MIN_NAMES,
-            "it holds exact dates, which tell people apart": is_date and distinct >= min(_MIN_DATES, present / 2),
-            "it holds free text, to which nothing is promised": is_text,
+            "it holds exact dates, which distinguish people": is_date and distinct >= min(_MIN_DATES, present / 2),
+            "it holds free text, which no guarantee covers": is_text,
             ALL_DIFFERENT: per_row,
         }
         return (*named, *(reason for reason, holds in rules.items() if holds))

@@ -1,4 +1,4 @@
-"""Patterns for text that identifies somebody by its form: addresses, numbers and dates. They find no names.
+"""Patterns for identifying text with a form of its own: addresses, numbers and dates. They find no names.
 
 A search takes linear time: a pattern starts at the start of a run only, and all repetition is bounded or possessive.
 """
@@ -24,7 +24,7 @@ KINDS = ("email", "url", "ip", "card", "date", "phone", "number")
 
 
 class Span(NamedTuple):
-    """A part of a text, and the kind of thing that it is."""
+    """A recognised part of a text, and its kind."""
 
     start: int
     end: int

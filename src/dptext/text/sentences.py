@@ -1,4 +1,4 @@
-"""Where the sentences of a text end, by a public rule: of a text alone, the same on every machine.
+"""Split a text into sentences by a public rule, which depends on the text alone, on every machine.
 
 Derivation: docs/mechanisms/sentences.md#text-sentences
 """
@@ -21,8 +21,8 @@ _OPENING = "'\"“‘«([{"
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without white space around them; runs of white space within become one space."""
-    result: list[list[str]] = []  # each in pieces: added up as strings they would take the square of their number
+    """Return the sentences of a text, stripped; runs of white space within a sentence become one space."""
+    result: list[list[str]] = []  # in parts, because concatenating strings would take quadratic time
     for paragraph in _PARAGRAPH.split(text):
         start = 0
         for stop in _STOP.finditer(paragraph):
@@ -34,7 +34,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _ends(text: str, stop: regex.Match[str]) -> bool:
-    """Whether a sentence ends at a mark of punctuation."""
+    """Return True if a sentence ends at a punctuation mark."""
     mark = stop[1]
     if mark == ".":
         before = text[max(0, stop.start() - _LONGEST) : stop.start()].split()

@@ -14,7 +14,7 @@ from dptext.errors import DataError
 
 
 class Kind(StrEnum):
-    """What a token is, and so how it is treated."""
+    """The kind of a token, which decides how it is treated."""
 
     WORD = "word"
     NUMBER = "number"
@@ -58,23 +58,23 @@ _LONE_CLITICS = frozenset(("'s", "'re", "'ve", "'ll", "'d", "'m", "n't"))
 _NUMBER = regex.compile(r"(?=.*\p{N})[^\p{L}]*", regex.V1 | regex.DOTALL)
 _LONGEST_WORD = 256
 _FLAGS = regex.compile(r"(\p{Regional_Indicator}{64,})", regex.V1)
-_SYMBOL = r"[[\p{P}\p{Sm}\p{Sc}\p{Sk}]--[\p{Extended_Pictographic}\p{Emoji_Modifier}]]"  # kept as it is
+_SYMBOL = r"[[\p{P}\p{Sm}\p{Sc}\p{Sk}]--[\p{Extended_Pictographic}\p{Emoji_Modifier}]]"  # never replaced
 _PUNCTUATION = regex.compile(rf"{_SYMBOL}+", regex.V1)
 _KEPT = regex.compile(rf"(?:{_SYMBOL}|[\s\x1c-\x1f])+", regex.V1)
 
 
 def split(text: str) -> list[Token]:
-    """The tokens of a text; ``join(split(text)) == text`` for every string."""
+    """Return the tokens of a text; ``join(split(text)) == text`` for every string."""
     return [Token(piece, kind_of(piece)) for piece in pieces(text)]
 
 
 def join(tokens: list[Token]) -> str:
-    """The text that was split."""
+    """Return the text of the tokens."""
     return "".join(token.text for token in tokens)
 
 
 def pieces(text: str) -> list[str]:
-    """The token texts alone, for loops over whole corpora."""
+    """Return the token texts alone, for loops over whole corpora."""
     if not ("@" in text or "://" in text or "www." in text.lower()):
         result = _ASCII_PIECE.findall(text) if text.isascii() else _words_of(text)
     else:
@@ -90,7 +90,7 @@ def pieces(text: str) -> list[str]:
 
 
 def _parted(pieces: list[str], apostrophe: str) -> list[str]:
-    """The pieces, those with an apostrophe split further."""
+    """Split the pieces that contain an apostrophe further."""
     parted: list[str] = []
     done = 0
     for place in [place for place, piece in enumerate(pieces) if apostrophe in piece and len(piece) > 1]:
@@ -116,7 +116,7 @@ def _words_of(text: str) -> list[str]:
 
 
 def _is_address(piece: str) -> bool:
-    """Whether one of the patterns matches all of it."""
+    """Return True if an address pattern matches the whole piece."""
     if not ("@" in piece or "://" in piece or piece[:4].lower() == "www."):
         return False
     return any(
@@ -137,7 +137,7 @@ def _split_apostrophe(piece: str) -> tuple[str, ...]:
 
 
 def kind_of(piece: str) -> Kind:
-    """The kind of one token, a function of its text alone; total over all strings."""
+    """Return the kind of a token, which depends on its text alone; defined for every string."""
     if piece.isspace():
         return Kind.SPACE
     if piece.isalpha():
@@ -154,7 +154,7 @@ def kind_of(piece: str) -> Kind:
 
 
 def fold(word: str) -> str:
-    """The form under which words are looked up: NFC, case folded, one apostrophe, no soft hyphens."""
+    """Return the form under which words are looked up: NFC, case folded, one apostrophe, no soft hyphens."""
     if word.isascii():
         return word.lower()
     if len(word) > _LONGEST_WORD:
@@ -164,19 +164,19 @@ def fold(word: str) -> str:
 
 
 def letters_between(text: str) -> list[str]:
-    """The runs of a text between characters that are kept as they are (punctuation, symbols, white space)."""
+    """Return the runs of a text between characters that are never replaced (punctuation, symbols, white space)."""
     return [part for part in _KEPT.split(text) if part]
 
 
 def is_single_word(word: str) -> bool:
-    """Whether a vocabulary entry is a word that `pieces` can yield: not a number, an address or punctuation."""
+    """Return True if a vocabulary entry is a word that `pieces` can yield: no number, address or punctuation."""
     if word in _LONE_CLITICS or _LONE_ELISION.fullmatch(word):
         return True
     return kind_of(word) is Kind.WORD and pieces(word) == [word]
 
 
 UNKNOWN = "<unk>"
-"""An element of every vocabulary: any word outside counts as this one, and any word may become it."""
+"""An element of every vocabulary: it stands for every word outside the vocabulary."""
 
 
 class Vocabulary:

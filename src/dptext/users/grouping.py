@@ -34,8 +34,8 @@ Lengths: TypeAlias = npt.NDArray[np.int64]
 Chunk: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """(documents,) texts; (documents,) their classes."""
 ONE_NAME = (
-    "a person writes under one name; whoever has several counts as several users",
-    "no two people write under one name; those who do count as one user together",
+    "each person has exactly one user id; a person with several ids is treated as several users",
+    "no two people share a user id; people who share one are treated as a single user",
 )
 """Assumptions of every user-level guarantee."""
 OUTSIDE = -1

@@ -29,6 +29,7 @@ LONGEST_WORD = 40
 """Maximum length of a released word."""
 LONGEST_LABEL = 100
 """Maximum length of a released label."""
+_USER_IDS = ("all documents of a user have the same user id, and no documents of others have it",)
 _JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
 
 
@@ -40,7 +41,7 @@ class LearnedVocabulary(Vocabulary):
 
 @dataclass(frozen=True, repr=False)
 class PrivateVocabulary(ReprMixin):
-    """What `private_vocabulary` returns.
+    """The result of `private_vocabulary`.
 
     Attributes:
         words: the new words, folded (`dptext.text.tokens.fold`), by descending noisy count. The counts are not kept.
@@ -128,7 +129,7 @@ def private_vocabulary(
 
 @dataclass(frozen=True, repr=False)
 class PrivateLabels(ReprMixin):
-    """What `private_labels` returns.
+    """The result of `private_labels`.
 
     Attributes:
         column: the column of the labels.
@@ -249,7 +250,7 @@ def _statement(
             "opendp": version("opendp"),
         },
         assumptions=(
-            *(("all documents of a user name them in the same way, and nobody else",) if unit is Unit.USER else ()),
+            *(_USER_IDS if unit is Unit.USER else ()),
             *assumptions,
             "OpenDP draws the noise that it announces, from the operating system's generator",
         ),

@@ -378,7 +378,7 @@ def write_folder(
         **{name: (statement.to_json() + "\n").encode() for name, statement in statements.items()},
     }
     software = None if vectors.statement is None else vectors.statement.software
-    FOLDER.write(target, {"source": vectors.source}, files, software=software, replace=replace, beside=extra_files)
+    FOLDER.write(target, {"source": vectors.source}, files, software=software, replace=replace, extra_files=extra_files)
 
 
 def statements_in(folder: Path) -> dict[str, PrivacyStatement]:
