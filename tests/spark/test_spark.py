@@ -122,7 +122,7 @@ def test_the_statement_is_that_of_one_machine_and_the_audit_passes(frame, mechan
     assert len(pa.parquet.read_table(out)) == len(TEXTS) + 1
     assert main(["audit", out, "--samples", "2000"]) == 0
     assert "its SHA-256 agrees" in capsys.readouterr().out
-    with pytest.raises(ParameterError, match="is there already"):
+    with pytest.raises(ParameterError, match="exists already"):
         release.write(out)
     fresh = privatize(frame, mechanism, keep=["stars"])
     assert fresh.statement.parameters["words_counted"] == written.parameters["words_counted"]
@@ -194,11 +194,11 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     charged.remove("--quiet")
     assert main([*charged, "-o", str(tmp_path / "a.parquet")]) == 0
     message = " ".join(capsys.readouterr().err.split())
-    assert "the guarantee is per text, and the texts of one 'stars' add up" in message
+    assert "the guarantee is per text, and the losses of one 'stars'" in message
     assert "The 'stars' with the most texts has " in message
     assert [(release.state, release.units) for release in Ledger("ledger.db").releases()] == [("released", 40)]
     assert main(["privatize", values, "-o", str(tmp_path / "a.parquet"), *usual]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     for wrong in (["--resume"], ["--processes", "2"], ["--on-error", "skip"]):
         assert main(["privatize", values, "-o", "b.parquet", *usual, *wrong]) == 2
         assert wrong[0] in capsys.readouterr().err

@@ -292,7 +292,7 @@ def test_nothing_but_a_release_is_replaced(spark, promise, tmp_path):
         (scan, "in put.parquet", "same folder as IN"),
         (scan, "link.parquet", "same folder as IN"),
         (frame, "file.parquet", "is a file"),
-        (frame, "home", "other things"),
+        (frame, "home", "other files"),
     ):
         with pytest.raises(ParameterError, match=remedy):
             release_of(source, promise).write(str(tmp_path / out), force=True)
