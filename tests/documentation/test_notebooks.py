@@ -53,7 +53,7 @@ def test_a_notebook_is_committed_with_its_outputs_and_without_paths(path: Path):
     text = "".join(map(_text, _code(notebook)))
     assert not re.search(r"/(?:home|root|tmp|work|Users)/", text)
     if "seed=1" in path.read_text(encoding="utf-8"):
-        assert "A seed voids the promise" in "".join(notebook["cells"][0]["source"])
+        assert "A seed voids the guarantee" in "".join(notebook["cells"][0]["source"])
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ def test_what_is_wrong_is_said():
             mismatch(train, send, LABELS, **good | {name: value})
     with pytest.raises(ParameterError, match="at least two for an interval over runs, got 1"):
         mismatch(train, send, LABELS, **good | {"seeds": [1]})
-    with pytest.raises(ParameterError, match="labels must be one entry a row"):
+    with pytest.raises(ParameterError, match="labels must be one entry per row"):
         mismatch(train, send, [], **good)
     with pytest.raises(ParameterError, match="answer each of 3 rows with one class, got shape"):
         mismatch(train, send, LABELS[:3], **good)

@@ -33,7 +33,6 @@ from dptext.evaluation.measures import measure as measured
 from dptext.intervals import Estimate, difference
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import NATURAL, fit_bound
-from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.device import encoder_of
 from dptext.representations.encoders import check_texts
 from dptext.representations.privunit import PrivUnit
@@ -605,6 +604,8 @@ def _compare_answers(
     bits: RandomBits,
 ) -> tuple[Rows, Rows | None]:
     """Return the answers about noisy vectors, and about vectors without noise if the channel has such a model."""
+    from dptext.representations.classifiers import NoisyClassifier
+
     noisy_answers, clean_answers = np.empty_like(codes), np.empty_like(codes)
     has_model = randomizer is not None
     for part in folds:
