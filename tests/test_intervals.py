@@ -313,9 +313,8 @@ def test_an_estimate_reads_as_a_number_with_its_interval():
     assert str(Estimate(0.5, 0.25, 0.75, 10, "rows")) == "0.500 [0.250, 0.750]"
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
+def test_what_has_no_interval_is_refused():
+    for call, says in [
         (lambda: share(1, 0), "trials"),
         (lambda: share(3, 2), "successes"),
         (lambda: share(1, 2, confidence=95), "confidence must be a number above 0 and below 1"),
@@ -330,8 +329,6 @@ def test_an_estimate_reads_as_a_number_with_its_interval():
         (lambda: macro_f1([0, 1], [0], [0, 1]), "named must be one class for each of 2 rows"),
         (lambda: area([1.0, 2.0], [True, True]), "positive must be true of some rows and false of others"),
         (lambda: area([1.0, 2.0], [True, False], parts=[0, 1]), "in at least one part"),
-    ],
-)
-def test_what_has_no_interval_is_refused(call, says):
-    with pytest.raises(ParameterError, match=says):
-        call()
+    ]:
+        with pytest.raises(ParameterError, match=says):
+            call()

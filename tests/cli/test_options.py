@@ -34,15 +34,15 @@ def _commands(group, path=()):
 COMMANDS = dict(_commands(typer.main.get_command(program())))
 
 
-@pytest.mark.parametrize("name", sorted(SHARED))
-def test_an_option_of_several_commands_has_one_help_text(name):
-    matches = [
-        option
-        for command, command_object in COMMANDS.items()
-        for option in command_object.params
-        if option.name == name and (command, name) not in OF_ITS_OWN
-    ]
-    assert len({(option.help, tuple(option.opts), option.metavar) for option in matches}) == 1
+def test_an_option_of_several_commands_has_one_help_text():
+    for name in sorted(SHARED):
+        matches = [
+            option
+            for command, command_object in COMMANDS.items()
+            for option in command_object.params
+            if option.name == name and (command, name) not in OF_ITS_OWN
+        ]
+        assert len({(option.help, tuple(option.opts), option.metavar) for option in matches}) == 1
 
 
 def test_only_what_draws_noise_takes_a_seed():
@@ -80,9 +80,9 @@ def test_an_option_of_the_program_may_stand_before_or_after_the_command(argument
     assert json.loads(capsys.readouterr().out)["releases"] == []
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_has_one_example(name):
-    assert COMMANDS[name].help.count(f"Example: dptext {name}") == 1
+def test_every_command_has_one_example():
+    for name in sorted(COMMANDS):
+        assert COMMANDS[name].help.count(f"Example: dptext {name}") == 1
 
 
 @dataclass(frozen=True, kw_only=True)

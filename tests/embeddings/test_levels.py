@@ -246,9 +246,8 @@ def test_a_policy_that_does_not_fit_the_release(vectors):
         dptext.SkipGram(vectors, epsilon=rates, level=its).plan()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_arguments_of_a_policy():
+    for options, message in [
         ({"predicted_from": "server"}, "'public', 'texts', 'device' or None"),
         ({"predicted_from": None}, "belong to predicted_from"),
         ({"predictor": None}, "fitted regressor"),
@@ -264,11 +263,9 @@ def test_a_policy_that_does_not_fit_the_release(vectors):
         ({"concerns": {"open": 1.0}}, "one number for each"),
         ({"concerns": {"open": 1.0, "standard": 0.5, "strict": 2.0}}, "must not fall"),
         ({"concerns": {"open": "low", "standard": 0.5, "strict": 2.0}}, "finite number"),
-    ],
-)
-def test_bad_arguments_of_a_policy(options, message):
-    with pytest.raises(ParameterError, match=message):
-        policy(**options)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            policy(**options)
 
 
 def test_what_predicts_nothing():
@@ -375,9 +372,8 @@ def test_what_is_no_number_is_the_most_concern():
     assert concerns_by(Odd(), np.zeros((4, 1))).tolist() == [np.inf, np.inf, np.inf, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("features", "concerns", "options", "error", "message"),
-    [
+def test_bad_features_and_concerns():
+    for features, concerns, options, error, message in [
         ([[1.0]] * 20, [0.5] * 19, {}, DataError, "one finite concern for each of the 20 rows"),
         ([[1.0]] * 20, [np.nan] * 20, {}, DataError, "one finite concern"),
         ([[1.0]] * 20, ["much"] * 20, {}, DataError, "must be numbers"),
@@ -386,8 +382,6 @@ def test_what_is_no_number_is_the_most_concern():
         ([[1.0]] * 20, [0.5] * 20, {"folds": 1}, DataError, "2 folds or more"),
         ([[1.0]] * 20, [0.5] * 20, {"folds": 2.5}, ParameterError, "folds must be"),
         ([[1.0]] * 20, [0.5] * 20, {"regressor": "ridge"}, ParameterError, "fit and predict"),
-    ],
-)
-def test_bad_features_and_concerns(features, concerns, options, error, message):
-    with pytest.raises(error, match=message):
-        fit_concerns(features, concerns, **options)
+    ]:
+        with pytest.raises(error, match=message):
+            fit_concerns(features, concerns, **options)

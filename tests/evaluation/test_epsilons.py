@@ -62,16 +62,13 @@ def test_other_randomizers_are_compared():
     assert [row.randomizer for row in result.rows] == ["L2Laplace"] * 2
 
 
-@pytest.mark.parametrize(
-    ("epsilons", "labels", "said"),
-    [
+def test_what_is_refused():
+    for epsilons, labels, said in [
         ([], TOPICS, "epsilons must be different numbers"),
         ([2.0, 2.0], TOPICS, "epsilons must be different numbers"),
         ([2.0], [1] * 600, "class"),
         ([2.0], [1, 2], "public labels"),
         ([0.0], TOPICS, "epsilon must be a"),
-    ],
-)
-def test_what_is_refused(epsilons, labels, said):
-    with pytest.raises(ParameterError, match=said):
-        compare_epsilons(CallableEncoder(Topics(), dimension=6), TEXTS, labels, epsilons)
+    ]:
+        with pytest.raises(ParameterError, match=said):
+            compare_epsilons(CallableEncoder(Topics(), dimension=6), TEXTS, labels, epsilons)

@@ -58,9 +58,8 @@ def test_a_seed_repeats_the_folds_and_another_deals_anew():
     assert first(1) == first(1) != first(2)
 
 
-@pytest.mark.parametrize(
-    ("targets", "options", "says"),
-    [
+def test_what_cannot_be_dealt_is_named():
+    for targets, options, says in [
         ([0, 1], {}, "folds must be at most the number of rows, 2, got 5"),
         ([0, 1] * 9, {"count": 1}, "folds must be an integer of at least 2"),
         ([0, 1] * 9, {"count": True}, "folds must be an integer"),
@@ -75,29 +74,24 @@ def test_a_seed_repeats_the_folds_and_another_deals_anew():
         ([0, 1] * 9, {"people": ["a", None] * 9}, "people must have no missing entries, row 1"),
         ([[0, 1]] * 9, {}, "targets must be one entry per row"),
         ([], {}, "targets must be one entry per row"),
-    ],
-)
-def test_what_cannot_be_dealt_is_named(targets, options, says):
-    with pytest.raises(ParameterError, match=says):
-        make_folds(targets, **options)
+    ]:
+        with pytest.raises(ParameterError, match=says):
+            make_folds(targets, **options)
 
 
-@pytest.mark.parametrize(
-    ("train", "test", "says"),
-    [
+def test_own_folds_are_checked():
+    for train, test, says in [
         ([0, 1], [1, 2], "1 rows on both sides"),
         ([], [1], "empty side"),
         ([0], [], "empty side"),
         ([0], [9], "outside 0 to 5"),
         ([-1], [2], "outside"),
-    ],
-)
-def test_own_folds_are_checked(train, test, says):
-    with pytest.raises(ParameterError, match=says):
-        check_folds([Fold(np.array(train, int), np.array(test, int))], 6)
-    with pytest.raises(ParameterError, match="1 people on both sides"):
-        check_folds([Fold(np.array([0, 1]), np.array([2, 3]))], 6, people=[0, 1, 1, 2, 3, 4])
-    with pytest.raises(ParameterError, match="at most once"):
-        check_folds([Fold(np.array([0]), np.array([1])), Fold(np.array([2]), np.array([1]))], 6)
-    with pytest.raises(ParameterError, match="at least one fold"):
-        check_folds([], 6)
+    ]:
+        with pytest.raises(ParameterError, match=says):
+            check_folds([Fold(np.array(train, int), np.array(test, int))], 6)
+        with pytest.raises(ParameterError, match="1 people on both sides"):
+            check_folds([Fold(np.array([0, 1]), np.array([2, 3]))], 6, people=[0, 1, 1, 2, 3, 4])
+        with pytest.raises(ParameterError, match="at most once"):
+            check_folds([Fold(np.array([0]), np.array([1])), Fold(np.array([2]), np.array([1]))], 6)
+        with pytest.raises(ParameterError, match="at least one fold"):
+            check_folds([], 6)

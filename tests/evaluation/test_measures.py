@@ -115,9 +115,8 @@ def test_all_right_is_no_certainty():
         assert shared.low == pytest.approx(stats.binomtest(5, 5).proportion_ci().low)
 
 
-@pytest.mark.parametrize(
-    ("name", "true", "predicted", "options", "says"),
-    [
+def test_what_cannot_be_measured_is_named():
+    for name, true, predicted, options, says in [
         ("F2", [0, 1], [0, 1], {}, "measure must be one of 'accuracy', 'macro-F1', 'RMSE', 'MAE'"),
         ("accuracy", [0, 1], [0], {}, "predicted must have one entry for each of 2 rows"),
         ("accuracy", [], [], {}, "predicted must be one entry per row"),
@@ -128,8 +127,6 @@ def test_all_right_is_no_certainty():
         ("MAE", [[1.0]], [0.0], {}, "true must be one number per row"),
         ("accuracy", [0, 1], [0, 1], {"people": [1]}, "people must have one entry for each of 2 rows"),
         ("macro-F1", [0, 1], [0, 1], {"people": [1, 1]}, "at least two of them, got 1"),
-    ],
-)
-def test_what_cannot_be_measured_is_named(name, true, predicted, options, says):
-    with pytest.raises(ParameterError, match=says):
-        measure(name, true, predicted, **options)
+    ]:
+        with pytest.raises(ParameterError, match=says):
+            measure(name, true, predicted, **options)

@@ -170,9 +170,8 @@ def test_a_seed_repeats_everything():
     assert utility(vectors, labels, model="mlp", **QUICK) == utility(vectors, labels, model="mlp", **QUICK)
 
 
-@pytest.mark.parametrize(
-    ("rows", "targets", "options", "says"),
-    [
+def test_bad_input_is_named():
+    for rows, targets, options, says in [
         (["a"] * 20, [0] * 20, {}, "targets must hold at least two classes"),
         (["a"] * 4, [0, 1] * 2, {}, "folds must be at most the number of rows, 4, got 5"),
         (["a"] * 20, [0, 1] * 9, {}, "targets must have one entry for each of 20 rows"),
@@ -187,33 +186,29 @@ def test_a_seed_repeats_everything():
         (np.ones(20), [0, 1] * 10, {}, "one vector per row"),
         (["a"] * 20, [0, 1] * 10, {"features": BagOfWords(["a"]), "folds": 1}, "folds must be an integer"),
         (["a"] * 20, [0, 1] * 10, {"folds": [Fold(np.arange(0, 10, 2), np.arange(1, 11, 2))]}, "hold every class"),
-    ],
-)
-def test_bad_input_is_named(rows, targets, options, says):
-    with pytest.raises(ParameterError, match=says):
-        utility(rows, targets, **QUICK | options)
+    ]:
+        with pytest.raises(ParameterError, match=says):
+            utility(rows, targets, **QUICK | options)
 
 
-@pytest.mark.parametrize(
-    ("answers", "says"),
-    [
+def test_models_that_answer_nonsense_are_refused():
+    for answers, says in [
         (lambda count: np.full(count, np.nan), "finite answers"),
         (lambda count: np.zeros(count - 1), "finite answers"),
         (lambda count: np.full(count, 7), "class codes 0 to 1"),
         (lambda count: np.full(count, 0.5), "class codes"),
-    ],
-)
-def test_models_that_answer_nonsense_are_refused(answers, says):
-    class Strange:
-        def __init__(self, seed): ...
+    ]:
 
-        def fit(self, features, targets): ...
+        class Strange:
+            def __init__(self, seed): ...
 
-        def predict(self, features):
-            return answers(features.shape[0])
+            def fit(self, features, targets): ...
 
-    with pytest.raises(ParameterError, match=f"model: expected .*{says}"):
-        utility(["a"] * 20, [0, 1] * 10, model=Strange, **QUICK)
+            def predict(self, features, answers=answers):
+                return answers(features.shape[0])
+
+        with pytest.raises(ParameterError, match=f"model: expected .*{says}"):
+            utility(["a"] * 20, [0, 1] * 10, model=Strange, **QUICK)
 
 
 @pytest.mark.parametrize("module", ["sklearn.linear_model", "sklearn.feature_extraction.text"])

@@ -282,19 +282,16 @@ def test_words_for_hints_are_frequent_ones_of_the_pool() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("pool", "message"),
-    [
+def test_pools_that_are_none() -> None:
+    for pool, message in [
         ([], r"the pool of public texts is empty \(0 texts"),
         (["", None, " "], r"empty \(3 texts, none with anything in it\)"),
         (["same"] * 4, "holds one text, 4 times"),
         (["1 2", "3"], "the public texts hold no words"),
         ([7], "entry 1 is int"),
-    ],
-)
-def test_pools_that_are_none(pool: list[str | None], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        fit_features("words", pool, cache=False)
+    ]:
+        with pytest.raises(DataError, match=message):
+            fit_features("words", pool, cache=False)
 
 
 def test_an_encoder_to_which_all_texts_are_the_same(small_words: MeanOfWords) -> None:
@@ -307,10 +304,10 @@ def test_a_small_pool_has_fewer_dimensions() -> None:
     assert 1 <= features.dimension <= 2 and (squares(features.units(ODD)) <= 2**30).all()
 
 
-@pytest.mark.parametrize("spec", ["neither", [], 7, [None], object()])
-def test_specs_that_are_none(spec: object) -> None:
-    with pytest.raises(ParameterError, match="features must be"):
-        fit_features(spec, POOL, cache=False)  # type: ignore[arg-type]
+def test_specs_that_are_none() -> None:
+    for spec in ["neither", [], 7, [None], object()]:
+        with pytest.raises(ParameterError, match="features must be"):
+            fit_features(spec, POOL, cache=False)  # type: ignore[arg-type]
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,8 @@ def written(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_each_text_is_kept_once_in_the_order_in_which_it_came():
+    for given in [
         lambda: TEXTS,
         lambda: (text for text in TEXTS),
         lambda: [dptext.Document(text) for text in TEXTS],
@@ -38,15 +37,12 @@ def written(folder: Path) -> Path:
         lambda: polars.DataFrame({"text": TEXTS}),
         lambda: pyarrow.table({"text": TEXTS}),
         lambda: datasets.Dataset.from_dict({"text": TEXTS}),
-    ],
-    ids=["list", "generator", "documents", "series", "pandas", "polars", "pyarrow", "datasets"],
-)
-def test_each_text_is_kept_once_in_the_order_in_which_it_came(given):
-    pool = Pool(given())
-    assert pool.texts == KEPT == tuple(pool) == tuple(pool.propose(NOTHING_ASKED))
-    assert (pool.given, pool.empty, pool.repeated, pool.skipped) == (7, 3, 2, 0)
-    assert not list(pool.vary(KEPT, NOTHING_ASKED))
-    assert pool.sha256 == Pool(KEPT).sha256 != Pool(KEPT[::-1]).sha256
+    ]:
+        pool = Pool(given())
+        assert pool.texts == KEPT == tuple(pool) == tuple(pool.propose(NOTHING_ASKED))
+        assert (pool.given, pool.empty, pool.repeated, pool.skipped) == (7, 3, 2, 0)
+        assert not list(pool.vary(KEPT, NOTHING_ASKED))
+        assert pool.sha256 == Pool(KEPT).sha256 != Pool(KEPT[::-1]).sha256
 
 
 @pytest.mark.parametrize("as_given", [str, Path, lambda path: [path]], ids=["str", "path", "paths"])
@@ -90,9 +86,8 @@ def test_a_pool_of_a_pool_is_that_pool():
     assert Pool.of(list(KEPT)).texts == KEPT
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "said"),
-    [
+def test_what_is_no_pool_gets_one_clear_error():
+    for given, error, said in [
         (list, ParameterError, "nothing was given; give public texts"),
         (lambda: ["", None, " \n"], ParameterError, "3 entries were given, all empty"),
         (lambda: 3, ParameterError, "paths, texts or a table, got 3"),
@@ -106,11 +101,9 @@ def test_a_pool_of_a_pool_is_that_pool():
         (lambda: pandas.DataFrame({"body": ["one"]}), ParameterError, "expected a column 'text'"),
         (lambda: datasets.DatasetDict({"train": datasets.Dataset.from_dict({})}), ParameterError, "one by one"),
         (lambda: {"text": ["one"]}, ParameterError, "got builtins.dict"),
-    ],
-)  # fmt: skip
-def test_what_is_no_pool_gets_one_clear_error(given, error, said):
-    with pytest.raises(error, match=said):
-        Pool(given())
+    ]:
+        with pytest.raises(error, match=said):
+            Pool(given())
 
 
 @pytest.mark.parametrize("options", [{"name": ""}, {"licence": 3}, {"text": ""}, {"on_error": "stop"}])

@@ -28,9 +28,8 @@ def small(**options):
     return hiding(**options).fit(WORDS, **LABELS)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_arguments_that_cannot_be_are_named():
+    for options, message in [
         ({"alpha": -1.0}, "alpha must be a finite number"),
         ({"game": "chess"}, "game must be one of"),
         ({"class_weight": "heavy"}, "class_weight must be one of"),
@@ -39,11 +38,9 @@ def small(**options):
         ({"encoder": None}, "without an encoder, fit takes vectors"),
         ({"public": "yes"}, "public must be true or false"),
         ({"checkpoint": 7}, "checkpoint must be a path, got 7"),
-    ],
-)
-def test_arguments_that_cannot_be_are_named(options, message):
-    with pytest.raises(ParameterError, match=message):
-        small(**options)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            small(**options)
 
 
 def test_options_are_checked_where_they_are_given():

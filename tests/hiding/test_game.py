@@ -73,9 +73,8 @@ def test_what_was_learnt_promises_the_cap_and_is_noisier():
             CappedLaplace(epsilon=1.0, share=share)
 
 
-@pytest.mark.parametrize(
-    ("randomizer", "bound", "learn", "message"),
-    [
+def test_noise_that_no_gradient_is_known_through_is_refused():
+    for randomizer, bound, learn, message in [
         (8.0, "auto", False, "expected a randomizer"),
         (dptext.OptimizedUnary(epsilon=8.0), "auto", False, "sends something else"),
         (dptext.PrivUnit(epsilon=8.0), "squash", False, "bound must be one of 'auto'"),
@@ -83,11 +82,9 @@ def test_what_was_learnt_promises_the_cap_and_is_noisier():
         (dptext.PrivUnit(epsilon=8.0), "clip", False, "takes vectors of the unit sphere"),
         (dptext.PrivUnit(epsilon=8.0), "auto", True, "give L2Laplace"),
         (None, "auto", True, "give L2Laplace"),
-    ],
-)
-def test_noise_that_no_gradient_is_known_through_is_refused(randomizer, bound, learn, message):
-    with pytest.raises(ParameterError, match=message):
-        domain_and_channel(randomizer, 4, bound, learn=learn)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            domain_and_channel(randomizer, 4, bound, learn=learn)
 
 
 def test_the_bound_follows_the_randomizer_unless_it_is_named():

@@ -214,11 +214,11 @@ def test_a_column_is_rebuilt_from_its_values_alone(table):
     assert pickle.dumps(rebuilt_column(output, "kept")) == pickle.dumps(output)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_chunks_of_the_original_are_not_seen(leaf):
-    one = column((leaf,), [False] * 4, [True, True, False, True])
-    parts = pa.chunked_array([one.slice(0, 1), one.slice(1, 0), one.slice(1)])
-    assert pickle.dumps(rebuilt_column(parts, "kept")) == pickle.dumps(rebuilt_column(one, "kept"))
+def test_chunks_of_the_original_are_not_seen():
+    for leaf in LEAVES:
+        one = column((leaf,), [False] * 4, [True, True, False, True])
+        parts = pa.chunked_array([one.slice(0, 1), one.slice(1, 0), one.slice(1)])
+        assert pickle.dumps(rebuilt_column(parts, "kept")) == pickle.dumps(rebuilt_column(one, "kept"))
 
 
 def test_the_entries_of_a_dictionary_stand_in_the_order_of_their_use_unless_they_have_one():

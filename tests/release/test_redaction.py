@@ -67,9 +67,8 @@ def test_pieces_that_overlap_are_redacted_whole():
     assert redaction.applied(TEXT) == "Dr. Ann Lee drinks tea: call 212-555-0187, <email> (on 3 May)."
 
 
-@pytest.mark.parametrize(
-    ("term", "text", "expected"),
-    [
+def test_terms_are_found_as_whole_words_whatever_their_case():
+    for term, text, expected in [
         ("Ann Lee", "ANN  LEE, ann-lee and Ann\nLee", "<listed>, <listed> and <listed>"),
         ("ann", "Anna, ann's, Joann, ann_b", "Anna, <listed>'s, Joann, <listed>_b"),
         ("straße 5", "STRASSE 5", "<listed>"),
@@ -77,10 +76,8 @@ def test_pieces_that_overlap_are_redacted_whole():
         ("caf\u00e9", "Cafe\u0301", "<listed>"),
         ("王小明", "我叫王小明吗", "我叫<listed>吗"),
         ("a b", "a ... . b", "a ... . b"),
-    ],
-)
-def test_terms_are_found_as_whole_words_whatever_their_case(term, text, expected):
-    assert Redaction(kinds=[], words=[term]).applied(text) == expected
+    ]:
+        assert Redaction(kinds=[], words=[term]).applied(text) == expected
 
 
 def test_the_longest_term_at_a_place_is_found():
@@ -93,11 +90,11 @@ def test_many_terms_take_no_longer_for_a_text():
     assert len(list(terms.find("299 299, 300 1, 7 7 " * 2000))) == 4000
 
 
-@pytest.mark.parametrize("words", ["Ann", [7], ["..."], [" "], [" ".join("a" * 40)]])
-def test_terms_that_are_none_are_refused_without_being_said(words):
-    with pytest.raises(ParameterError, match="words") as caught:
-        dptext.Redacted(TEM, words=words)
-    assert "..." not in str(caught.value)
+def test_terms_that_are_none_are_refused_without_being_said():
+    for words in ["Ann", [7], ["..."], [" "], [" ".join("a" * 40)]]:
+        with pytest.raises(ParameterError, match="words") as caught:
+            dptext.Redacted(TEM, words=words)
+        assert "..." not in str(caught.value)
 
 
 def test_a_list_is_a_file_of_one_term_a_line(tmp_path):
@@ -186,15 +183,15 @@ def test_a_mechanism_of_sentences_sees_the_placeholder_and_shows_none():
     assert not any("placeholder" in entry for entry in release.statement.exposed)
 
 
-@pytest.mark.parametrize("attached", ["\u0301", "\u200d", "\u20e3", "\u2060", "\u00ad\u0301", "\uff9e", "\u200dtea"])
-def test_what_attaches_to_a_redacted_piece_goes_with_it(attached):
+def test_what_attaches_to_a_redacted_piece_goes_with_it():
     """An accent or a joiner after a mark would be one word with its last character: no mark, but what it is made of."""
-    redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5))
-    text = f"tea a@b.co{attached} tax"
-    assert redacted.redact(text).startswith("tea <email>" + attached.removeprefix("\u200d") * ("tea" in attached))
-    for private in dptext.privatize([text] * 5, redacted).texts:
-        assert "<email>" in private
-        assert not set(private) & set("\x1c\x1d\x1e\x1f")
+    for attached in ["\u0301", "\u200d", "\u20e3", "\u2060", "\u00ad\u0301", "\uff9e", "\u200dtea"]:
+        redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5))
+        text = f"tea a@b.co{attached} tax"
+        assert redacted.redact(text).startswith("tea <email>" + attached.removeprefix("\u200d") * ("tea" in attached))
+        for private in dptext.privatize([text] * 5, redacted).texts:
+            assert "<email>" in private
+            assert not set(private) & set("\x1c\x1d\x1e\x1f")
 
 
 @pytest.mark.parametrize(

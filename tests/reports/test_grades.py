@@ -15,9 +15,8 @@ def between(value, low, high):
     return Estimate(value, low, high, 100, "rows")
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "baseline", "expected", "good"),
-    [
+def test_figures_have_one_grade_and_one_sign():
+    for value, low, high, baseline, expected, good in [
         # chance explains it, and even the upper end is near the guess
         (0.27, 0.25, 0.29, 0.27, Grade.GUESS, True),
         (0.0005, 0.0, 0.003, 1 / 2000, Grade.GUESS, True),
@@ -38,13 +37,11 @@ def between(value, low, high):
         (0.979, 0.972, 0.985, 1 / 2000, Grade.NEARLY_ALL, False),
         (1.0, 0.99, 1.0, 0.5, Grade.NEARLY_ALL, False),
         (1.0, 0.99, 1.0, 1.0, Grade.GUESS, True),  # everybody has the same answer
-    ],
-)
-def test_figures_have_one_grade_and_one_sign(value, low, high, baseline, expected, good):
-    result = grade(between(value, low, high), baseline)
-    assert result is expected
-    assert sign(result, "attacker") is good
-    assert sign(result, "model") is (None if good is None else not good)
+    ]:
+        result = grade(between(value, low, high), baseline)
+        assert result is expected
+        assert sign(result, "attacker") is good
+        assert sign(result, "model") is (None if good is None else not good)
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,8 @@ def test_sections_without_content_are_not_there():
     assert headings == ["Recommendation", "Guarantee", "Details"]
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "page", "card"),
-    [
+def test_the_strength_is_said_in_words():
+    for guarantee, page, card in [
         (PureDP(2.0), "the right one with probability at most 88.08%", "at most 7.4 times as large"),
         (
             PureDP(20.0),
@@ -152,12 +151,10 @@ def test_sections_without_content_are_not_there():
             "2 nats per unit of distance",
         ),
         (NoGuarantee("it is a copy"), "The privacy loss is unbounded", "none (epsilon inf)"),
-    ],
-)
-def test_the_strength_is_said_in_words(guarantee, page, card):
-    report = Report(title="x", statement=_statement(guarantee))
-    assert page in report.html()
-    assert card in report.card()
+    ]:
+        report = Report(title="x", statement=_statement(guarantee))
+        assert page in report.html()
+        assert card in report.card()
 
 
 def test_how_sure_an_attacker_can_be_is_never_rounded_down():
@@ -202,21 +199,18 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
     assert "dptext report x" in card
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "release_statement", "says", "good"),
-    [
+def test_groups_are_judged_by_models_of_the_release():
+    for low, high, release_statement, says, good in [
         (0.2, 0.3, True, "No. A model trained on private rows serves some groups worse", False),
         (0.02, 0.08, True, "Nearly. A model trained on private rows serves some groups a little worse", None),
         (-0.02, 0.3, True, "but the rows are too few to exclude one", None),
         (-0.02, 0.05, True, "No difference between groups was shown for a model trained on private rows.", True),
         (0.2, 0.3, False, "For a model trained on original rows, a difference was shown.", True),
-    ],
-)
-def test_groups_are_judged_by_models_of_the_release(low, high, release_statement, says, good):
-    gaps = [_gap(low, high, is_for_release=release_statement)] + ([] if release_statement else [_gap(-0.02, 0.05)])
-    answer = _answer(_report(gaps=gaps), "groups")
-    assert says in answer.words
-    assert answer.good is good
+    ]:
+        gaps = [_gap(low, high, is_for_release=release_statement)] + ([] if release_statement else [_gap(-0.02, 0.05)])
+        answer = _answer(_report(gaps=gaps), "groups")
+        assert says in answer.words
+        assert answer.good is good
 
 
 def test_a_gain_decides_where_it_was_measured():
@@ -225,9 +219,8 @@ def test_a_gain_decides_where_it_was_measured():
     assert not _task(0.55, 0.7, gain=Estimate(0.1, -0.05, 0.15, 100, "rows")).is_useful
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [
+def test_a_card_names_neither_folders_nor_the_original():
+    for command, shown in [
         ("dptext report /home/mary/out.jsonl -o x/page.html", "dptext report out.jsonl -o page.html"),
         ("dptext report out.jsonl --original /clinic/hiv.csv --seed 7", "dptext report out.jsonl --seed 7"),
         (
@@ -238,12 +231,10 @@ def test_a_gain_decides_where_it_was_measured():
         ("dptext report 'of mary/out 1.jsonl/'", "dptext report 'out 1.jsonl'"),
         ("dptext report out.jsonl --label stars --attribute hiv --user=mary", "dptext report out.jsonl --label stars"),
         ("dptext report out.jsonl --label mary --group town", "dptext report out.jsonl"),
-    ],
-)
-def test_a_card_names_neither_folders_nor_the_original(command, shown):
-    card = _report(command=command, unpublished_columns=["hiv", "mary"]).card()
-    assert f"```\n{shown}\n```" in card
-    assert not any(entry in card for entry in ("mary", "clinic", "hiv"))
+    ]:
+        card = _report(command=command, unpublished_columns=["hiv", "mary"]).card()
+        assert f"```\n{shown}\n```" in card
+        assert not any(entry in card for entry in ("mary", "clinic", "hiv"))
 
 
 def test_a_command_that_cannot_be_read_is_not_on_the_card():
@@ -284,24 +275,21 @@ def test_no_name_of_a_column_breaks_a_picture(name):
     assert scores_figure([(name, Estimate(0.5, 0.4, 0.6, 9, "rows"), 0.5)], measure="accuracy").startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("verdict", "says"),
-    [
+def test_a_verdict_is_no_more_than_it_is():
+    for verdict, says in [
         (_verdict(Outcome.REFUTED, 6.0), "REFUTED: 6 nats"),
         (_verdict(Outcome.EXACT, 3.9, draws=AGREE), "Holds, computed exactly"),
         (_verdict(Outcome.EXACT, 3.9), "CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot"),
         (_verdict(Outcome.CONSISTENT, 2.0), "Not refuted: 2 nats"),
         (_verdict(Outcome.CONSISTENT, 2.0, strongest=3.0), "Not tested: these samples can show 3 nats"),
-    ],
-)
-def test_a_verdict_is_no_more_than_it_is(verdict, says):
-    assert says in _report(verdicts=[verdict]).html()
-    assert says in _report(verdicts=[verdict]).card()
+    ]:
+        assert says in _report(verdicts=[verdict]).html()
+        assert says in _report(verdicts=[verdict]).card()
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "baseline", "row", "answer", "good"),
-    [
+def test_what_is_said_of_an_attack_is_its_grade():
+    """In the row, in the answer, and in both signs."""
+    for low, high, baseline, row, answer, good in [
         (0.24, 0.30, 0.27, "no better than chance", "no better than chance (chance level: 27)", True),
         (
             0.26,
@@ -315,38 +303,32 @@ def test_a_verdict_is_no_more_than_it_is(verdict, says):
         (0.45, 0.55, 0.27, "better than chance", "links 50 of 100 private texts to the right original: better", False),
         (0.75, 0.85, 0.27, "much better than chance", "links 80 of 100 private texts", False),
         (0.972, 0.986, 0.001, "nearly always right", "links 98 of 100 private texts to the right original: nea", False),
-    ],
-)
-def test_what_is_said_of_an_attack_is_its_grade(low, high, baseline, row, answer, good):
-    """In the row, in the answer, and in both signs."""
-    report = _report(attacks=[_attack(low, high, baseline)])
-    result = _answer(report, "linkage")
-    assert answer in result.words
-    assert result.good is good
-    sign = {True: "good", None: "plain", False: "bad"}[good]
-    page = report.html()
-    assert f'<td class="{sign}">{row}' in page
-    assert f'<dd class="{sign}">{result.words}' in page
+    ]:
+        report = _report(attacks=[_attack(low, high, baseline)])
+        result = _answer(report, "linkage")
+        assert answer in result.words
+        assert result.good is good
+        sign = {True: "good", None: "plain", False: "bad"}[good]
+        page = report.html()
+        assert f'<td class="{sign}">{row}' in page
+        assert f'<dd class="{sign}">{result.words}' in page
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "row", "good"),
-    [
+def test_what_is_said_of_use_is_its_grade():
+    for low, high, row, good in [
         (0.45, 0.54, "no better than the baseline", False),
         (0.45, 0.70, "not shown to be better than the baseline", None),
         (0.51, 0.54, "a little better than the baseline", None),
         (0.60, 0.70, "better than the baseline", True),
         (0.97, 0.99, "nearly always right", True),
-    ],
-)
-def test_what_is_said_of_use_is_its_grade(low, high, row, good):
-    report = _report(utility=[_task(low, high)])
-    result = _answer(report, "use")
-    words = row.replace("the baseline", "chance")
-    assert result.words.startswith(f"A model trained on private rows is {words}: ")
-    assert result.good is good
-    sign = {True: "good", None: "plain", False: "bad"}[good]
-    assert f'<td class="{sign}">{row}' in report.html()
+    ]:
+        report = _report(utility=[_task(low, high)])
+        result = _answer(report, "use")
+        words = row.replace("the baseline", "chance")
+        assert result.words.startswith(f"A model trained on private rows is {words}: ")
+        assert result.good is good
+        sign = {True: "good", None: "plain", False: "bad"}[good]
+        assert f'<td class="{sign}">{row}' in report.html()
 
 
 EXACT, STATED, SAMPLED, BLIND = (
@@ -357,9 +339,8 @@ EXACT, STATED, SAMPLED, BLIND = (
 )
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "verdicts", "words", "good"),
-    [
+def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence():
+    for guarantee, verdicts, words, good in [
         (PureDP(2.0), [EXACT], "The guarantee was computed exactly and holds, for the audited pairs of words", True),
         (PureDP(2.0), [EXACT], ", and it is strong enough to protect each document on its own.", True),
         (
@@ -378,19 +359,16 @@ EXACT, STATED, SAMPLED, BLIND = (
         (MetricDP(2.0, "euclidean"), [EXACT], "and it is too weak to protect on its own.", False),
         (NoGuarantee("it is a copy"), [], "There is no guarantee that could hold", False),
         (PureDP(2.0), [_verdict(Outcome.REFUTED, 6.0)], "NO: the guarantee was refuted.", False),
-    ],
-)
-def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence(guarantee, verdicts, words, good):
-    report = Report(title="x", statement=_statement(guarantee), verdicts=verdicts)
-    result = _answer(report, "held")
-    assert words in result.words
-    assert result.good is good
-    assert "Is the promise true?" not in report.html()
+    ]:
+        report = Report(title="x", statement=_statement(guarantee), verdicts=verdicts)
+        result = _answer(report, "held")
+        assert words in result.words
+        assert result.good is good
+        assert "Is the promise true?" not in report.html()
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "low", "high", "good", "says"),
-    [
+def test_who_is_in_it_is_judged_beside_what_a_promise_that_protects_allows():
+    for guarantee, low, high, good, says in [
         (PureDP(1.0), 0.504, 0.602, None, "better than chance, within what the guarantee allows"),
         (
             PureDP(1.0),
@@ -408,22 +386,20 @@ def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence(guaran
             False,
             "right for 55 of 100 pairs: better than chance (chance level: 50).",
         ),  # and the promise does not protect
-    ],
-)
-def test_who_is_in_it_is_judged_beside_what_a_promise_that_protects_allows(guarantee, low, high, good, says):
-    measured = AttackScore(
-        attack="membership (guesses the others)",
-        measure="AUC",
-        score=Estimate((low + high) / 2, low, high, 900, "people"),
-        baseline=0.5,
-        baseline_name="chance",
-    )
-    report = Report(title="x", statement=_statement(guarantee), owner_attacks=[measured], limits={"AUC": 0.566})
-    result = _answer(report, "membership")
-    assert says in result.words
-    assert result.good is good
-    decision = recommendation(report).decision
-    assert (decision is Decision.HAND_ON) == (good is not False)
+    ]:
+        measured = AttackScore(
+            attack="membership (guesses the others)",
+            measure="AUC",
+            score=Estimate((low + high) / 2, low, high, 900, "people"),
+            baseline=0.5,
+            baseline_name="chance",
+        )
+        report = Report(title="x", statement=_statement(guarantee), owner_attacks=[measured], limits={"AUC": 0.566})
+        result = _answer(report, "membership")
+        assert says in result.words
+        assert result.good is good
+        decision = recommendation(report).decision
+        assert (decision is Decision.HAND_ON) == (good is not False)
 
 
 def test_a_promise_that_a_seed_voids_is_no_good_news():
@@ -433,21 +409,20 @@ def test_a_promise_that_a_seed_voids_is_no_good_news():
     assert "A seed was used" in result.words
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "unchanged", "good", "says"),
-    [
+def test_texts_that_came_out_unchanged_are_bad_news_where_no_promise_protects():
+    for epsilon, unchanged, good, says in [
         (20.0, 0, True, "None of the 60 texts that were compared"),
         (20.0, 284, False, "284 of the 2,000 texts that were compared came out word for word"),
         (8.0, 1, False, "apart from capital letters, numbers and addresses."),
         (2.0, 3, None, "The guarantee limits how well a reader of the release can tell which ones."),
-    ],
-)
-def test_texts_that_came_out_unchanged_are_bad_news_where_no_promise_protects(epsilon, unchanged, good, says):
-    report = Report(title="x", statement=_statement(PureDP(epsilon)), unchanged=(unchanged, 2000 if unchanged else 60))
-    result = _answer(report, "unchanged")
-    assert (result.good, result.owner_only) == (good, True)
-    assert says in result.words
-    assert "came out unchanged" not in report.card()
+    ]:
+        report = Report(
+            title="x", statement=_statement(PureDP(epsilon)), unchanged=(unchanged, 2000 if unchanged else 60)
+        )
+        result = _answer(report, "unchanged")
+        assert (result.good, result.owner_only) == (good, True)
+        assert says in result.words
+        assert "came out unchanged" not in report.card()
 
 
 def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
@@ -465,9 +440,8 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
     assert not any(answer.topic == "identifying" for answer in answers(_report())["guarantee"])
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "more", "decision", "says", "to_others"),
-    [
+def test_the_recommendation_is_first_and_follows():
+    for guarantee, more, decision, says, to_others in [
         (
             PureDP(2.0),
             {},
@@ -526,20 +500,18 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
             "Do not share this release: its guarantee was refuted.",
             "Do not rely on this release",
         ),
-    ],
-)
-def test_the_recommendation_is_first_and_follows(guarantee, more, decision, says, to_others):
-    report = Report(title="x", statement=_statement(guarantee), **more)
-    result = recommendation(report)
-    assert result.decision is decision
-    assert result.good is {Decision.HAND_ON: True, Decision.TO_SOME: None, Decision.NOT: False}[decision]
-    assert says in result.words
-    assert result.words.count(". ") <= 3
-    page, card = report.html(), report.card()
-    assert page.count("<h2>Recommendation</h2>") == 1
-    assert page.index("<h2>Recommendation</h2>") < page.index("<h2>Guarantee</h2>")
-    assert to_others in " ".join(card.split())
-    assert card.index("**Attack success:**") < card.index("## Guarantee")
+    ]:
+        report = Report(title="x", statement=_statement(guarantee), **more)
+        result = recommendation(report)
+        assert result.decision is decision
+        assert result.good is {Decision.HAND_ON: True, Decision.TO_SOME: None, Decision.NOT: False}[decision]
+        assert says in result.words
+        assert result.words.count(". ") <= 3
+        page, card = report.html(), report.card()
+        assert page.count("<h2>Recommendation</h2>") == 1
+        assert page.index("<h2>Recommendation</h2>") < page.index("<h2>Guarantee</h2>")
+        assert to_others in " ".join(card.split())
+        assert card.index("**Attack success:**") < card.index("## Guarantee")
 
 
 @pytest.mark.parametrize(("licence", "says"), [(None, "(none is stated)"), ("CC0-1.0", "(stated: CC0-1.0)")])
@@ -713,32 +685,29 @@ def test_every_cell_of_the_recommendation_has_its_decision_and_sentence():
     assert len(sentences) == len(Level) * len(Success)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "says", "good"),
-    [
+def test_the_page_says_when_selection_adds_nothing():
+    for low, high, says, good in [
         (0.05, 0.15, "Selecting texts helps: a model trained on random texts of the pool", True),
         (0.0002, 0.017, "Selecting texts adds nothing that this test shows", None),  # printed as 0.0
         (-0.02, 0.06, "Selecting texts adds nothing that this test shows: a model trained on random texts", None),
         (-0.09, -0.02, "labelled by the release, is right more often (", None),
-    ],
-)
-def test_the_page_says_when_selection_adds_nothing(low, high, says, good):
-    value = (low + high) / 2
+    ]:
+        value = (low + high) / 2
 
-    def model(what, value, lead=None, texts=None):
-        text = replace(_task(value - 0.02, value + 0.02), name=what, owner_only=True, is_rival=lead is not None)
-        return replace(text, lead=lead and Estimate(*lead, 100, "people"), texts=texts)
+        def model(what, value, lead=None, texts=None):
+            text = replace(_task(value - 0.02, value + 0.02), name=what, owner_only=True, is_rival=lead is not None)
+            return replace(text, lead=lead and Estimate(*lead, 100, "people"), texts=texts)
 
-    models = [
-        model("trained on the corpus", 0.795, texts=60),
-        model("the release alone: its linear model, no text", 0.78, (0.015, -0.01, 0.03)),
-        model("random texts of the pool, labelled by the release", 0.795 - value, (value, low, high), 60),
-    ]
-    report = _report(utility=models, corpus=Corpus(texts=60, pool=500))
-    result = _answer(report, "selection")
-    assert says in result.words
-    assert result.good is good
-    assert f"{100 * low:.1f} to {100 * high:.1f})" in result.words
-    assert ("the release as a classifier (right for 78 of 100)" in result.words) == (good is None)
-    assert result.words in report.html()
-    assert "andom texts of the pool" not in report.card()
+        models = [
+            model("trained on the corpus", 0.795, texts=60),
+            model("the release alone: its linear model, no text", 0.78, (0.015, -0.01, 0.03)),
+            model("random texts of the pool, labelled by the release", 0.795 - value, (value, low, high), 60),
+        ]
+        report = _report(utility=models, corpus=Corpus(texts=60, pool=500))
+        result = _answer(report, "selection")
+        assert says in result.words
+        assert result.good is good
+        assert f"{100 * low:.1f} to {100 * high:.1f})" in result.words
+        assert ("the release as a classifier (right for 78 of 100)" in result.words) == (good is None)
+        assert result.words in report.html()
+        assert "andom texts of the pool" not in report.card()

@@ -67,14 +67,14 @@ def test_the_bytes_on_the_wire_follow_the_enumerated_law_and_an_even_split_is_re
     assert stats.chisquare(counts, code_table(even)[code] * draws).pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize("x", [-1.0, -0.25, 0.0, 0.6, 1.0])
-def test_one_bit_is_one_as_often_as_its_number_says(x):
-    channel = OneBit(epsilon=2.0).channel(1)
-    draws = 200_000
-    ones = int((channel.sample(np.full((draws, 1), x), RandomBits(2)) > 0).sum())
-    flip = channel.thresholds[0] / SCALE
-    assert stats.binomtest(ones, draws, 0.5 + x * (0.5 - flip)).pvalue > FALSE_ALARM
-    assert stats.binomtest(ones, draws, 0.5 + (x + 0.1) * (0.5 - flip)).pvalue < FALSE_ALARM
+def test_one_bit_is_one_as_often_as_its_number_says():
+    for x in [-1.0, -0.25, 0.0, 0.6, 1.0]:
+        channel = OneBit(epsilon=2.0).channel(1)
+        draws = 200_000
+        ones = int((channel.sample(np.full((draws, 1), x), RandomBits(2)) > 0).sum())
+        flip = channel.thresholds[0] / SCALE
+        assert stats.binomtest(ones, draws, 0.5 + x * (0.5 - flip)).pvalue > FALSE_ALARM
+        assert stats.binomtest(ones, draws, 0.5 + (x + 0.1) * (0.5 - flip)).pvalue < FALSE_ALARM
 
 
 def test_statements_carry_the_realised_epsilon_and_the_thresholds():
@@ -119,10 +119,10 @@ def test_budgets_are_those_of_the_two_thirds_rule_at_small_epsilon():
     assert variance(split_by_weight(16.0, 10)) > 1.09 * variance(bit_budgets(16.0, 10))
 
 
-@pytest.mark.parametrize(("epsilon", "bits", "ratio"), [(1.0, 10, 7.0), (1.0, 12, 9.9), (2.0, 11, 8.4), (4.0, 10, 7.5)])
-def test_weighing_is_seven_to_ten_times_better_than_an_even_split(epsilon, bits, ratio):
-    even = variance(np.full(bits, epsilon / bits))
-    assert even / variance(bit_budgets(epsilon, bits)) == pytest.approx(ratio, rel=0.02)
+def test_weighing_is_seven_to_ten_times_better_than_an_even_split():
+    for epsilon, bits, ratio in [(1.0, 10, 7.0), (1.0, 12, 9.9), (2.0, 11, 8.4), (4.0, 10, 7.5)]:
+        even = variance(np.full(bits, epsilon / bits))
+        assert even / variance(bit_budgets(epsilon, bits)) == pytest.approx(ratio, rel=0.02)
 
 
 @pytest.mark.parametrize(("epsilon", "ratio"), [(0.125, 4.8), (2.0, 2.7)])
@@ -136,12 +136,12 @@ def test_one_bit_loses_at_large_budgets():
     assert variance(bit_budgets(8.0, 10)) < 0.25 * one_bit(8.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 3.0, 4.0, 8.0, 25.0])
-def test_the_number_of_bits_is_the_best_one(epsilon):
-    chosen = WeightedBits(epsilon=epsilon * 20).channel(20)
-    errors = [WeightedBits(epsilon=epsilon * 20, bits=bits).expected_squared_error(20) for bits in range(1, 17)]
-    errors[0] += 1  # rounding at its worst, as for the others
-    assert errors[chosen.bits_a_number - 1] == min(errors)
+def test_the_number_of_bits_is_the_best_one():
+    for epsilon in [0.5, 3.0, 4.0, 8.0, 25.0]:
+        chosen = WeightedBits(epsilon=epsilon * 20).channel(20)
+        errors = [WeightedBits(epsilon=epsilon * 20, bits=bits).expected_squared_error(20) for bits in range(1, 17)]
+        errors[0] += 1  # rounding at its worst, as for the others
+        assert errors[chosen.bits_a_number - 1] == min(errors)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------
@@ -155,28 +155,28 @@ CHANNELS = [
 ]
 
 
-@pytest.mark.parametrize("randomizer", CHANNELS)
-def test_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected(randomizer):
-    dimension, draws = 6, 100_000
-    channel = randomizer.channel(dimension)
-    x = np.array([0.5, -0.5, 0.5, -0.45, 0.2, -0.0866])
-    x /= np.sqrt((x**2).sum())
-    private = channel.sample(np.tile(x, (draws, 1)), RandomBits(3)).astype(np.float64)
-    deviations = (private.mean(axis=0) - x) / (private.std(axis=0) / math.sqrt(draws))
-    # six means and two errors, each nearly normal at 100,000 draws
-    limit = stats.norm.isf(FALSE_ALARM / 2 / 8)
-    assert np.abs(deviations).max() < limit
-    errors = ((private - x) ** 2).sum(axis=1)
-    spread = errors.std() / math.sqrt(draws)
-    # the stated error counts rounding at its worst: here it is known
-    levels = (x + 1) / 2 * (2**channel.bits_a_number - 1)
-    share = levels - np.floor(levels)
-    rounding = 4 * (share * (1 - share)).sum() / (2**channel.bits_a_number - 1) ** 2
-    expected = channel._noise * dimension + rounding
-    assert expected <= channel.expected_squared_error * (1 + 1e-9)
-    assert abs(errors.mean() - expected) < limit * spread + 1e-6
-    assert errors.mean() < 1.02 * channel.expected_squared_error
-    assert abs(errors.mean() - expected / 1.5) > limit * spread
+def test_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected():
+    for randomizer in CHANNELS:
+        dimension, draws = 6, 100_000
+        channel = randomizer.channel(dimension)
+        x = np.array([0.5, -0.5, 0.5, -0.45, 0.2, -0.0866])
+        x /= np.sqrt((x**2).sum())
+        private = channel.sample(np.tile(x, (draws, 1)), RandomBits(3)).astype(np.float64)
+        deviations = (private.mean(axis=0) - x) / (private.std(axis=0) / math.sqrt(draws))
+        # six means and two errors, each nearly normal at 100,000 draws
+        limit = stats.norm.isf(FALSE_ALARM / 2 / 8)
+        assert np.abs(deviations).max() < limit
+        errors = ((private - x) ** 2).sum(axis=1)
+        spread = errors.std() / math.sqrt(draws)
+        # the stated error counts rounding at its worst: here it is known
+        levels = (x + 1) / 2 * (2**channel.bits_a_number - 1)
+        share = levels - np.floor(levels)
+        rounding = 4 * (share * (1 - share)).sum() / (2**channel.bits_a_number - 1) ** 2
+        expected = channel._noise * dimension + rounding
+        assert expected <= channel.expected_squared_error * (1 + 1e-9)
+        assert abs(errors.mean() - expected) < limit * spread + 1e-6
+        assert errors.mean() < 1.02 * channel.expected_squared_error
+        assert abs(errors.mean() - expected / 1.5) > limit * spread
 
 
 def test_one_bit_states_its_error_exactly():
@@ -211,14 +211,14 @@ def test_one_bit_tells_no_second_moments():
 # -- the wire, and total functions ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("randomizer", CHANNELS)
-def test_what_is_sent_decodes_to_what_is_sampled(randomizer):
-    for dimension in [1, 5, 300]:
-        channel = randomizer.channel(dimension)
-        vectors = np.random.default_rng(2).uniform(-1.2, 1.2, (2_000, dimension))
-        sent = channel.send(vectors, RandomBits(5))
-        assert sent.shape == (2_000, -(-dimension * channel.bits_a_number // 8))
-        np.testing.assert_array_equal(channel.decode(sent), channel.sample(vectors, RandomBits(5)))
+def test_what_is_sent_decodes_to_what_is_sampled():
+    for randomizer in CHANNELS:
+        for dimension in [1, 5, 300]:
+            channel = randomizer.channel(dimension)
+            vectors = np.random.default_rng(2).uniform(-1.2, 1.2, (2_000, dimension))
+            sent = channel.send(vectors, RandomBits(5))
+            assert sent.shape == (2_000, -(-dimension * channel.bits_a_number // 8))
+            np.testing.assert_array_equal(channel.decode(sent), channel.sample(vectors, RandomBits(5)))
 
 
 def test_strange_vectors_are_those_of_the_cube():
@@ -230,18 +230,15 @@ def test_strange_vectors_are_those_of_the_cube():
     assert WeightedBits.domains == OneBit.domains == (Domain.CUBE,)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_arguments_say_what_was_expected():
+    for arguments, message in [
         ({"epsilon": 1.0, "bits": 0}, "from 1 to 16"),
         ({"epsilon": 1.0, "bits": 17}, "from 1 to 16"),
         ({"epsilon": 1.0, "bits": 2.0}, "bits must be an integer from 1 to 16"),
         ({"epsilon": 1.0, "bits": True}, "bits must be an integer from 1 to 16"),
-    ],
-)
-def test_bad_arguments_say_what_was_expected(arguments, message):
-    with pytest.raises(ParameterError, match=message):
-        WeightedBits(**arguments)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            WeightedBits(**arguments)
 
 
 def test_too_little_for_a_bit_is_refused_with_what_to_do():

@@ -33,21 +33,21 @@ def bounds():
             yield fit_bound(PUBLIC, bound=kind, projection=projection, dimension=dimension, labels=labels)
 
 
-@pytest.mark.parametrize("bound", list(bounds()), ids=lambda bound: f"{bound.kind}-{bound.projection}")
-def test_no_two_vectors_are_further_apart_than_the_sensitivity(bound):
-    result = bound.apply(hostile(6))
-    assert result.shape == (len(hostile(6)), bound.dimension)
-    assert np.isfinite(result).all()
-    difference = result[:, None] - result[None]
-    for relation, moved in ((Relation.SUBSTITUTION, difference), (Relation.ADD_REMOVE, result[:, None])):
-        allowed = bound.sensitivity(relation)
-        assert allowed.relation is relation
-        assert np.abs(moved).sum(axis=2).max() <= allowed.l1 * (1 + 1e-12)
-        assert np.sqrt((moved**2).sum(axis=2)).max() <= allowed.l2 * (1 + 1e-12)
-        assert np.abs(moved).max() <= allowed.largest * (1 + 1e-12)
-    # and it is no loose one: two of these vectors nearly attain it
-    if bound.kind != "lift":
-        assert np.sqrt((difference**2).sum(axis=2)).max() >= 0.9 * bound.sensitivity().l2
+def test_no_two_vectors_are_further_apart_than_the_sensitivity():
+    for bound in list(bounds()):
+        result = bound.apply(hostile(6))
+        assert result.shape == (len(hostile(6)), bound.dimension)
+        assert np.isfinite(result).all()
+        difference = result[:, None] - result[None]
+        for relation, moved in ((Relation.SUBSTITUTION, difference), (Relation.ADD_REMOVE, result[:, None])):
+            allowed = bound.sensitivity(relation)
+            assert allowed.relation is relation
+            assert np.abs(moved).sum(axis=2).max() <= allowed.l1 * (1 + 1e-12)
+            assert np.sqrt((moved**2).sum(axis=2)).max() <= allowed.l2 * (1 + 1e-12)
+            assert np.abs(moved).max() <= allowed.largest * (1 + 1e-12)
+        # and it is no loose one: two of these vectors nearly attain it
+        if bound.kind != "lift":
+            assert np.sqrt((difference**2).sum(axis=2)).max() >= 0.9 * bound.sensitivity().l2
 
 
 def test_a_bound_half_as_tight_would_be_found_out():
@@ -57,34 +57,34 @@ def test_a_bound_half_as_tight_would_be_found_out():
     assert np.sqrt(((loose[:, None] - loose[None]) ** 2).sum(axis=2)).max() > sound.sensitivity().l2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_is_what_it_says(kind):
-    bound = Bound(mean=[1.0, 1.0], kind=kind, radius=5.0 if kind in ("lift", "clip", "cube") else None)
-    near, far = bound.apply([[1.0, 4.0], [7.0, 9.0]])  # 3 up; 6 right and 8 up
-    expected = {
-        "normalise": ([0, 1], [0.6, 0.8]),
-        "lift": ([0, 0.6, 0.8], [0.6, 0.8, 0]),
-        "clip": ([0, 0.6], [0.6, 0.8]),
-        "cube": ([0, 0.6], [1, 1]),
-        "one-hot": ([0, 1], [0, 1]),
-    }[kind]
-    np.testing.assert_allclose(near, expected[0], atol=1e-8)
-    np.testing.assert_allclose(far, expected[1], atol=5e-5)  # the ball is a hair smaller, and a lift takes its root
-    assert bound.domain is {"lift": Domain.SPHERE, "normalise": Domain.SPHERE}.get(kind, bound.domain)
+def test_each_kind_is_what_it_says():
+    for kind in KINDS:
+        bound = Bound(mean=[1.0, 1.0], kind=kind, radius=5.0 if kind in ("lift", "clip", "cube") else None)
+        near, far = bound.apply([[1.0, 4.0], [7.0, 9.0]])  # 3 up; 6 right and 8 up
+        expected = {
+            "normalise": ([0, 1], [0.6, 0.8]),
+            "lift": ([0, 0.6, 0.8], [0.6, 0.8, 0]),
+            "clip": ([0, 0.6], [0.6, 0.8]),
+            "cube": ([0, 0.6], [1, 1]),
+            "one-hot": ([0, 1], [0, 1]),
+        }[kind]
+        np.testing.assert_allclose(near, expected[0], atol=1e-8)
+        np.testing.assert_allclose(far, expected[1], atol=5e-5)  # the ball is a hair smaller, and a lift takes its root
+        assert bound.domain is {"lift": Domain.SPHERE, "normalise": Domain.SPHERE}.get(kind, bound.domain)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_vector_without_a_direction_gets_a_public_one(kind):
-    bound = fit_bound(PUBLIC, bound=kind, dimension=3)
-    centre = bound.apply(bound.mean[None])[0]
-    expected = {
-        "normalise": [1, 0, 0],
-        "lift": [0, 0, 0, 1],
-        "clip": [0, 0, 0],
-        "cube": [0, 0, 0],
-        "one-hot": [1, 0, 0],
-    }
-    np.testing.assert_allclose(centre, expected[kind], atol=1e-12)
+def test_a_vector_without_a_direction_gets_a_public_one():
+    for kind in KINDS:
+        bound = fit_bound(PUBLIC, bound=kind, dimension=3)
+        centre = bound.apply(bound.mean[None])[0]
+        expected = {
+            "normalise": [1, 0, 0],
+            "lift": [0, 0, 0, 1],
+            "clip": [0, 0, 0],
+            "cube": [0, 0, 0],
+            "one-hot": [1, 0, 0],
+        }
+        np.testing.assert_allclose(centre, expected[kind], atol=1e-12)
 
 
 # -- fitting ------------------------------------------------------------------------------------------------------
@@ -210,9 +210,8 @@ def test_what_was_fitted_is_said():
 # -- arguments ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_arguments_are_named():
+    for options, message in [
         ({"bound": "squash"}, "bound must be one of 'normalise'"),
         ({"dimension": 7}, "None: all of the encoder's.* must be an integer from 1 to 6, got 7"),
         ({"dimension": 3, "projection": None}, "need a projection"),
@@ -221,11 +220,9 @@ def test_what_was_fitted_is_said():
         ({"projection": "supervised", "labels": np.zeros(200)}, "two labels at least"),
         ({"radius": 3.0}, "'normalise' has no radius"),
         ({"bound": "clip", "radius": float("nan")}, "radius of 'clip' must be a number from 1e-30 to"),
-    ],
-)
-def test_bad_arguments_are_named(options, message):
-    with pytest.raises(ParameterError, match=message):
-        fit_bound(PUBLIC, **options)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            fit_bound(PUBLIC, **options)
 
 
 def test_public_texts_that_tell_nothing_are_refused():

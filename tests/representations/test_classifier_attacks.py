@@ -61,15 +61,15 @@ def test_numbers_whose_squares_overflow_are_refused_with_a_place():
         NoisyClassifier(channel=PrivUnit(epsilon=2.0)).fit(vectors, LABELS)
 
 
-@pytest.mark.parametrize("name", RANDOMIZERS)
-def test_the_statement_of_every_randomizer_says_which_noise_it_was(name):
-    randomizer = _randomizer(name, 8.0)
-    private = randomizer.randomize(VECTORS, seed=1)
-    model = NoisyClassifier(channel=randomizer.statement(4)).fit(private, LABELS)
-    assert model.channel_.name == name
-    assert model.channel_.parameters() == randomizer.channel(4).parameters()
-    repeated = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(repeated.decision_function(private), model.decision_function(private))
+def test_the_statement_of_every_randomizer_says_which_noise_it_was():
+    for name in RANDOMIZERS:
+        randomizer = _randomizer(name, 8.0)
+        private = randomizer.randomize(VECTORS, seed=1)
+        model = NoisyClassifier(channel=randomizer.statement(4)).fit(private, LABELS)
+        assert model.channel_.name == name
+        assert model.channel_.parameters() == randomizer.channel(4).parameters()
+        repeated = pickle.loads(pickle.dumps(model))
+        assert np.array_equal(repeated.decision_function(private), model.decision_function(private))
 
 
 def test_a_statement_of_something_else_is_refused():
@@ -78,14 +78,17 @@ def test_a_statement_of_something_else_is_refused():
         NoisyClassifier(channel=statement).fit(VECTORS, LABELS)
 
 
-@pytest.mark.parametrize(
-    ("classes", "weight"),
-    [("[0, [1]]", "1"), ("[0, 1]", "1e400"), ("[0, 1]", "NaN"), ("[0, 1]", "1e39"), ("7", "1"), ("[" * 100_000, "1")],
-    ids=["a class that is a list", "infinite", "not a number", "beyond float32", "no classes", "deep"],
-)
-def test_a_broken_device_model_is_a_data_error(classes, weight):
-    layers = f'[{{"weights": [[{weight}, 2]], "bias": [1, 2]}}]'
-    with pytest.raises(DataError, match="not a device model"):
-        DeviceModel.from_json(
-            f'{{"format": "dptext device model 1", "classes": {classes}, "domain": null, "layers": {layers}}}'
-        )
+def test_a_broken_device_model_is_a_data_error():
+    for classes, weight in [
+        ("[0, [1]]", "1"),
+        ("[0, 1]", "1e400"),
+        ("[0, 1]", "NaN"),
+        ("[0, 1]", "1e39"),
+        ("7", "1"),
+        ("[" * 100_000, "1"),
+    ]:
+        layers = f'[{{"weights": [[{weight}, 2]], "bias": [1, 2]}}]'
+        with pytest.raises(DataError, match="not a device model"):
+            DeviceModel.from_json(
+                f'{{"format": "dptext device model 1", "classes": {classes}, "domain": null, "layers": {layers}}}'
+            )

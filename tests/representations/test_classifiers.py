@@ -115,9 +115,8 @@ def test_public_examples_help_where_few_vectors_arrived():
     np.testing.assert_allclose(unscaled.device_model().layers[0][0], helped.device_model().layers[0][0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_arguments_are_checked_by_fit():
+    for arguments, message in [
         ({"model": "forest"}, "model must be one of 'linear', 'mlp'"),
         ({"dropout": 2}, "dropout must be a number"),
         ({"channel": "PrivUnit"}, "channel must be a Channel, a Randomizer, a PrivacyStatement or None, got str"),
@@ -126,11 +125,9 @@ def test_public_examples_help_where_few_vectors_arrived():
         ({"public": CLEAN}, "public must be a pair"),
         ({"public": (CLEAN[:, :3], LABELS)}, "expected vectors of 8 numbers, got 3"),
         ({"public": (CLEAN, np.zeros(600))}, "public labels must be of the same classes"),
-    ],
-)
-def test_arguments_are_checked_by_fit(arguments, message):
-    with pytest.raises(ParameterError, match=message):
-        NoisyClassifier(**arguments).fit(ARRIVED, LABELS)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            NoisyClassifier(**arguments).fit(ARRIVED, LABELS)
 
 
 def test_a_statement_of_something_else_is_refused():

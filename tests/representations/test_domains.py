@@ -50,20 +50,17 @@ def test_two_vectors_are_never_farther_apart_than_the_sensitivity(vectors, domai
             assert change.max() <= allowed.largest * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(
-    ("domain", "pair"),
-    [
+def test_the_sensitivity_is_attained():
+    for domain, pair in [
         (Domain.SPHERE, [[1, 1, 1, 1], [-1, -1, -1, -1]]),
         (Domain.BALL, [[9, 9, 9, 9], [-9, -9, -9, -9]]),
         (Domain.CUBE, [[1, 1, 1, 1], [-1, -1, -1, -1]]),
         (Domain.ONE_HOT, [[1, 0, 0, 0], [0, 1, 0, 0]]),
-    ],
-)
-def test_the_sensitivity_is_attained(domain, pair):
-    one, other = domain.bound(pair)
-    allowed = domain.sensitivity(4)
-    assert np.abs(one - other).sum() == pytest.approx(allowed.l1, rel=1e-8)
-    assert np.sqrt(((one - other) ** 2).sum()) == pytest.approx(allowed.l2, rel=1e-8)
+    ]:
+        one, other = domain.bound(pair)
+        allowed = domain.sensitivity(4)
+        assert np.abs(one - other).sum() == pytest.approx(allowed.l1, rel=1e-8)
+        assert np.sqrt(((one - other) ** 2).sum()) == pytest.approx(allowed.l2, rel=1e-8)
 
 
 def test_vectors_without_a_direction_get_a_public_one():
@@ -77,10 +74,10 @@ def test_directions_survive_the_largest_and_the_smallest_numbers():
     )
 
 
-@pytest.mark.parametrize("wrong", [[1.0, 2.0], [[[1.0]]], "text", [["a"]], np.zeros((3, 0))])
-def test_what_is_no_table_of_numbers_is_refused(wrong):
-    with pytest.raises(ParameterError, match="vectors must"):
-        check_vectors(wrong)
+def test_what_is_no_table_of_numbers_is_refused():
+    for wrong in [[1.0, 2.0], [[[1.0]]], "text", [["a"]], np.zeros((3, 0))]:
+        with pytest.raises(ParameterError, match="vectors must"):
+            check_vectors(wrong)
 
 
 def test_another_width_is_refused():

@@ -77,9 +77,8 @@ def test_it_is_saved_with_a_device(tmp_path):
         DeviceEncoder.load(tmp_path / "saved")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
+def test_arguments_are_checked():
+    for arguments, options, message in [
         ((np.zeros((3, 2)), NGRAMS), {}, r"finite numbers of shape \(512, d\), got the shape \(3, 2\)"),
         ((np.zeros(512), NGRAMS), {}, "finite numbers of shape"),
         ((np.zeros((512, 0)), NGRAMS), {}, "finite numbers of shape"),
@@ -87,11 +86,9 @@ def test_it_is_saved_with_a_device(tmp_path):
         ((np.zeros((512, 2)), 512), {}, "ngrams must be NGrams"),
         ((np.zeros((512, 2)), NGRAMS), {"trained_on": 3}, "trained_on must be text"),
         ((np.zeros((512, 2)), NGRAMS), {"trained_texts": -1}, "trained_texts must be an integer of at least 0"),
-    ],
-)
-def test_arguments_are_checked(arguments, options, message):
-    with pytest.raises(ParameterError, match=message):
-        EmbeddingBag(*arguments, **options)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            EmbeddingBag(*arguments, **options)
 
 
 # -- n-grams -------------------------------------------------------------------------------------------------------
@@ -117,16 +114,16 @@ def test_longer_ngrams_and_single_words():
     assert NGrams(most=3).of(["a b c", "a b", "a"]).lengths.tolist() == [6, 3, 1]
 
 
-@pytest.mark.parametrize("text", ["", " ", "...", "\n\t", "!?"])
-def test_a_text_without_words_has_no_bucket(text):
-    assert HASHED.of([text]).lengths.tolist() == [0]
+def test_a_text_without_words_has_no_bucket():
+    for text in ["", " ", "...", "\n\t", "!?"]:
+        assert HASHED.of([text]).lengths.tolist() == [0]
 
 
-@pytest.mark.parametrize("text", ["\ud800 x", "word " * 20_000, "x" * 100_000, "\u0301" * 500, "\U0001f600\U0001f600"])
-def test_no_text_raises(text):
-    result = HASHED.of([text])
-    assert result.values.min(initial=0) >= 0
-    assert result.values.max(initial=0) < 1 << 20
+def test_no_text_raises():
+    for text in ["\ud800 x", "word " * 20_000, "x" * 100_000, "\u0301" * 500, "\U0001f600\U0001f600"]:
+        result = HASHED.of([text])
+        assert result.values.min(initial=0) >= 0
+        assert result.values.max(initial=0) < 1 << 20
 
 
 def test_a_texts_buckets_hang_on_it_alone():
@@ -153,27 +150,25 @@ def test_words_are_folded():
     assert HASHED.words_of("CAFÉ don’t, cafe\u0301") == ["café", "do", "n't", "café"]
 
 
-@pytest.mark.parametrize(
-    "options", [{"most": 0}, {"most": 6}, {"most": True}, {"buckets": 0}, {"buckets": 2.0}, {"buckets": 1 << 27}]
-)
-def test_arguments_of_n_grams_are_checked(options):
-    with pytest.raises(ParameterError, match="must be an integer from 1 to"):
-        NGrams(**options)
+def test_arguments_of_n_grams_are_checked():
+    for options in [{"most": 0}, {"most": 6}, {"most": True}, {"buckets": 0}, {"buckets": 2.0}, {"buckets": 1 << 27}]:
+        with pytest.raises(ParameterError, match="must be an integer from 1 to"):
+            NGrams(**options)
 
 
-@pytest.mark.parametrize("max_words", [1, 2, 3, 5])
-def test_masks_on_hashed_texts_are_those_on_words(max_words):
-    ngrams = NGrams(most=max_words, buckets=1 << 20)
-    texts = ["a b c d e f g", "", "x", "hello world foo", "one two"] * 8
-    hashed = ngrams.of(texts)
-    assert ngrams.words_in(hashed).tolist() == [len(ngrams.words_of(text)) for text in texts]
-    for share in (0.0, 0.4, 1.0):
-        kept = np.random.default_rng(1).random(13 * 8) >= share
-        left = iter(kept)
-        words = [[word if next(left) else None for word in ngrams.words_of(text)] for text in texts]
-        result, expected = ngrams.masked(hashed, kept), ngrams.hash_words(words)
-        assert result.values.tolist() == expected.values.tolist()
-        assert result.starts.tolist() == expected.starts.tolist()
-    assert len(ngrams.masked(ngrams.of([]), np.empty(0, bool))) == 0
-    with pytest.raises(ParameterError, match="kept must say of each of 104 words"):
-        ngrams.masked(hashed, kept[:-1])
+def test_masks_on_hashed_texts_are_those_on_words():
+    for max_words in [1, 2, 3, 5]:
+        ngrams = NGrams(most=max_words, buckets=1 << 20)
+        texts = ["a b c d e f g", "", "x", "hello world foo", "one two"] * 8
+        hashed = ngrams.of(texts)
+        assert ngrams.words_in(hashed).tolist() == [len(ngrams.words_of(text)) for text in texts]
+        for share in (0.0, 0.4, 1.0):
+            kept = np.random.default_rng(1).random(13 * 8) >= share
+            left = iter(kept)
+            words = [[word if next(left) else None for word in ngrams.words_of(text)] for text in texts]
+            result, expected = ngrams.masked(hashed, kept), ngrams.hash_words(words)
+            assert result.values.tolist() == expected.values.tolist()
+            assert result.starts.tolist() == expected.starts.tolist()
+        assert len(ngrams.masked(ngrams.of([]), np.empty(0, bool))) == 0
+        with pytest.raises(ParameterError, match="kept must say of each of 104 words"):
+            ngrams.masked(hashed, kept[:-1])

@@ -140,12 +140,10 @@ def test_values_of_a_function_are_never_refused():
     assert vectors[1, 0] == -vectors[1, 1] == np.finfo(np.float32).max
 
 
-@pytest.mark.parametrize(
-    "answer", [[1.0, 2.0], [[1.0]], [[[1.0, 2.0]]], 7.0, [["a", "b"]], [[1.0, 2.0], [3.0]], None, np.zeros((1, 0))]
-)
-def test_answers_of_another_shape_are_refused(answer):
-    with pytest.raises(ParameterError, match="the encoder's function"):
-        CallableEncoder(lambda _: answer, dimension=2).encode(["secret"])
+def test_answers_of_another_shape_are_refused():
+    for answer in [[1.0, 2.0], [[1.0]], [[[1.0, 2.0]]], 7.0, [["a", "b"]], [[1.0, 2.0], [3.0]], None, np.zeros((1, 0))]:
+        with pytest.raises(ParameterError, match="the encoder's function"):
+            CallableEncoder(lambda _, answer=answer: answer, dimension=2).encode(["secret"])
 
 
 def test_an_error_of_a_function_is_named_without_its_message():

@@ -7,9 +7,8 @@ from dptext.errors import ParameterError
 from dptext.representations.networks import TrainingOptions, train_mlp
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_are_checked_at_birth():
+    for options, message in [
         ({"hidden": 0}, "hidden must be an integer of at least 1, got 0"),
         ({"hidden": "64"}, "hidden must be an integer of at least 1, got another text"),
         ({"learning_rate_decay": 0.0}, "learning_rate_decay must be"),
@@ -18,11 +17,9 @@ from dptext.representations.networks import TrainingOptions, train_mlp
         ({"patience": -1}, "patience must be"),
         ({"dropout": 1.0}, "dropout must be a number of at least 0 and below 1"),
         ({"extra_noise": float("inf")}, "extra_noise must be"),
-    ],
-)
-def test_options_are_checked_at_birth(options, message):
-    with pytest.raises(ParameterError, match=message):
-        TrainingOptions(**options)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            TrainingOptions(**options)
 
 
 def exclusive_or(count, seed):

@@ -240,9 +240,8 @@ def test_what_is_trained_through_is_what_is_sent():
         assert abs(loss - fitted.epochs_[-1].loss) < 0.02
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_arguments_are_checked_by_fit():
+    for options, message in [
         ({"training": "brave"}, "training must be one of"),
         (
             {"training": "adaptive", "schedule": lambda epoch: 2 - epoch},
@@ -254,11 +253,9 @@ def test_what_is_trained_through_is_what_is_sent():
         ({"randomizer": "PrivUnit"}, "PrivUnit needs epsilon=..."),
         ({"randomizer": OptimizedUnary(epsilon=1.0)}, "sends something else: take PrivUnit"),
         ({"randomizer": OME(epsilon=1.0, unsafe_as_published=True)}, "sends something else: take PrivUnit"),
-    ],
-)
-def test_arguments_are_checked_by_fit(options, message):
-    with pytest.raises(ParameterError, match=message):
-        SplitClassifier(**{"randomizer": STRONG} | SMALL | options).fit(TEXTS, LABELS)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            SplitClassifier(**{"randomizer": STRONG} | SMALL | options).fit(TEXTS, LABELS)
 
 
 def test_bad_data_is_answered():

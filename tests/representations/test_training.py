@@ -192,9 +192,8 @@ def test_lists_and_functions():
     assert epsilons_of(partial(pow, 2.0), 3) == (2.0, 4.0, 8.0)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "message"),
-    [
+def test_what_is_no_schedule_is_refused():
+    for schedule, message in [
         ("10/n", "schedule must be one of 'noise-rises-1/n', .*, got another text"),
         ([1.0, 2.0], "an epsilon for each of 3 epochs, got 2"),
         ([1.0, 0.0, 2.0], "epsilon of epoch 2 must be a finite number above 0, got 0.0"),
@@ -202,8 +201,6 @@ def test_lists_and_functions():
         (lambda epoch: float("nan"), "epsilon of epoch 1 must be a finite number above 0, got nan"),
         (lambda epoch: None, "epsilon of epoch 1 must be a finite number above 0, got None"),
         (3.0, "a name, a list of epsilons or a function of the epoch's number, got float"),
-    ],
-)
-def test_what_is_no_schedule_is_refused(schedule, message):
-    with pytest.raises(ParameterError, match=message):
-        epsilons_of(schedule, 3)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            epsilons_of(schedule, 3)

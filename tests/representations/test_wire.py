@@ -34,20 +34,17 @@ def test_send_is_seeded_like_randomize_and_fresh_without_a_seed(randomizer):
     assert (randomizer.send(vectors) != randomizer.send(vectors)).any()
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
+def test_what_is_no_row_of_bytes_is_refused():
+    for sent in [
         np.zeros((2, 3), dtype=np.uint8),
         np.zeros(2, dtype=np.uint8),
         np.zeros((2, 2)),
         np.zeros((2, 2), dtype=bool),
         np.zeros((2, 2), dtype=np.int8),
         [[0, 0]],
-    ],
-)
-def test_what_is_no_row_of_bytes_is_refused(sent):
-    with pytest.raises(ParameterError, match=r"expected uint8 of shape \(n, 2\)"):
-        OneBit(epsilon=8.0).decode(sent, DIMENSION)
+    ]:
+        with pytest.raises(ParameterError, match=r"expected uint8 of shape \(n, 2\)"):
+            OneBit(epsilon=8.0).decode(sent, DIMENSION)
 
 
 def test_vectors_are_checked_as_everywhere():

@@ -15,29 +15,29 @@ from sentences.banks import bank, documents
 TEXTS = ["a", "b", "a b", "b a b", "c"]
 
 
-@pytest.mark.parametrize("parts", [None, 0, 1, 2, 3, 4])
-def test_every_way_is_found(parts):
+def test_every_way_is_found():
     """Against enumeration: all sequences of up to four texts."""
-    parting = Parting(TEXTS)
-    fields = {}
-    for count in range(5):
-        for rows in product(range(len(TEXTS)), repeat=count):
-            fields.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
-    for text, ways in fields.items():
-        waies = {way for way in ways if parts is None or len(way) == parts}
-        result = parting.ways(text, parts)
-        assert len(result) == len(set(result))
-        # a way of more than four texts was not enumerated
-        assert {way for way in result if len(way) <= 4} == waies
-        assert parting.counts(text) >= {len(way) for way in ways}
-        assert parting.counts(text, 2) == {entry for entry in parting.counts(text) if entry <= 2}
+    for parts in [None, 0, 1, 2, 3, 4]:
+        parting = Parting(TEXTS)
+        fields = {}
+        for count in range(5):
+            for rows in product(range(len(TEXTS)), repeat=count):
+                fields.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
+        for text, ways in fields.items():
+            waies = {way for way in ways if parts is None or len(way) == parts}
+            result = parting.ways(text, parts)
+            assert len(result) == len(set(result))
+            # a way of more than four texts was not enumerated
+            assert {way for way in result if len(way) <= 4} == waies
+            assert parting.counts(text) >= {len(way) for way in ways}
+            assert parting.counts(text, 2) == {entry for entry in parting.counts(text) if entry <= 2}
 
 
-@pytest.mark.parametrize("text", ["d", "a d", "a  b", " a", "a ", "ab", "a\nb", "A", "a\tb", " "])
-def test_what_no_bank_text_says_is_foreign(text):
-    parting = Parting(TEXTS)
-    assert parting.ways(text) == []
-    assert parting.counts(text) == set()
+def test_what_no_bank_text_says_is_foreign():
+    for text in ["d", "a d", "a  b", " a", "a ", "ab", "a\nb", "A", "a\tb", " "]:
+        parting = Parting(TEXTS)
+        assert parting.ways(text) == []
+        assert parting.counts(text) == set()
 
 
 def test_no_more_ways_than_anybody_looks_at():
@@ -54,24 +54,22 @@ def _by_enumeration(rewriter, original, private):
     return np.log(total) if total else -np.inf
 
 
-@pytest.mark.parametrize(
-    "options", [{"unit": "document"}, {"unit": "document", "max_sentences": 2}, {"max_sentences": 2}, {}]
-)
-def test_likelihoods_are_those_of_the_mechanism(options):
-    small = dptext.TextBank(["Tea. Milk.", "Tea.", "Milk.", "The law."], encoder="words", cache=False)
-    rewriter = dptext.BankRewriter(small, epsilon=3.0, size=1, **options)
-    originals = ["tea", "Milk. Law.", "", "The law. Tea."]
-    private = [*dptext.privatize(originals, rewriter, seed=2).texts, "Tea. Milk.", "Tea. Tea.", "", "Coffee."]
-    likelihoods = Likelihoods(rewriter, originals, private)
-    target = [[_by_enumeration(rewriter, original, entry) for original in originals] for entry in private]
-    assert likelihoods.shape == (len(private), len(originals))
-    assert np.allclose(likelihoods(0, len(private)), target)
-    assert np.allclose(likelihoods(1, 3), target[1:3])
-    assert likelihoods.foreign[-1]
-    assert not likelihoods.foreign[:4].any()
-    logs = np.array(target)
-    certain = np.array([1 / np.exp(row - row.max()).sum() if row.max() > -np.inf else 0.0 for row in logs])
-    assert np.allclose(likelihoods.posteriors(), certain)
+def test_likelihoods_are_those_of_the_mechanism():
+    for options in [{"unit": "document"}, {"unit": "document", "max_sentences": 2}, {"max_sentences": 2}, {}]:
+        small = dptext.TextBank(["Tea. Milk.", "Tea.", "Milk.", "The law."], encoder="words", cache=False)
+        rewriter = dptext.BankRewriter(small, epsilon=3.0, size=1, **options)
+        originals = ["tea", "Milk. Law.", "", "The law. Tea."]
+        private = [*dptext.privatize(originals, rewriter, seed=2).texts, "Tea. Milk.", "Tea. Tea.", "", "Coffee."]
+        likelihoods = Likelihoods(rewriter, originals, private)
+        target = [[_by_enumeration(rewriter, original, entry) for original in originals] for entry in private]
+        assert likelihoods.shape == (len(private), len(originals))
+        assert np.allclose(likelihoods(0, len(private)), target)
+        assert np.allclose(likelihoods(1, 3), target[1:3])
+        assert likelihoods.foreign[-1]
+        assert not likelihoods.foreign[:4].any()
+        logs = np.array(target)
+        certain = np.array([1 / np.exp(row - row.max()).sum() if row.max() > -np.inf else 0.0 for row in logs])
+        assert np.allclose(likelihoods.posteriors(), certain)
 
 
 def test_a_missing_text_stays_missing():

@@ -265,13 +265,20 @@ def test_an_interrupt_ends_the_calls(server):
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [("7", 7.0), ("0", 0.0), ("1.5", 1.5), ("-1", None), ("inf", None), ("nan", None), ("soon", None), ("", None),
-     ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("Wed, 99 Oct 2015 07:28:00 GMT", None)],
-)  # fmt: skip
-def test_how_long_a_server_wants_to_be_left_alone(value, seconds):
-    assert _retry_after(value) == seconds
+def test_how_long_a_server_wants_to_be_left_alone():
+    for value, seconds in [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("-1", None),
+        ("inf", None),
+        ("nan", None),
+        ("soon", None),
+        ("", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Wed, 99 Oct 2015 07:28:00 GMT", None),
+    ]:
+        assert _retry_after(value) == seconds
 
 
 def test_a_date_to_come_back_is_read():
@@ -453,32 +460,26 @@ def test_a_key_does_not_go_to_another_machine_in_the_clear(url):
     assert endpoint(url.replace("http:", "https:"), key=KEY)
 
 
-@pytest.mark.parametrize(
-    "url", ["http://localhost:8080/v1", "http://127.0.0.1/v1/", "http://[::1]:80", "http://a.localhost"]
-)
-def test_a_key_may_go_to_this_machine(url):
-    assert endpoint(url, key=KEY)
+def test_a_key_may_go_to_this_machine():
+    for url in ["http://localhost:8080/v1", "http://127.0.0.1/v1/", "http://[::1]:80", "http://a.localhost"]:
+        assert endpoint(url, key=KEY)
 
 
 # -- arguments ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "address"),
-    [
+def test_the_address_of_the_completions():
+    for given, address in [
         ("http://localhost:8080", "http://localhost:8080/chat/completions"),
         ("http://localhost:8080/v1/", "http://localhost:8080/v1/chat/completions"),
         ("http://localhost/v1/chat/completions", "http://localhost/v1/chat/completions"),
         ("https://x.example/a?api-version=2#part", "https://x.example/a/chat/completions?api-version=2"),
-    ],
-)
-def test_the_address_of_the_completions(given, address):
-    assert endpoint(given)._address == address
+    ]:
+        assert endpoint(given)._address == address
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
+def test_arguments_are_checked():
+    for options, said in [
         ({"url": "localhost:8080"}, "must be an address"),
         ({"url": "ftp://x/v1"}, "must be an address"),
         ({"url": "http://"}, "must be an address"),
@@ -501,20 +502,16 @@ def test_the_address_of_the_completions(given, address):
         ({"connections": 0}, "connections"),
         ({"max_calls": -1}, "max_calls"),
         ({"answers": ""}, "answers must be a path"),
-    ],
-)
-def test_arguments_are_checked(options, said):
-    with pytest.raises(ParameterError, match=said) as caught:
-        endpoint(**{"url": "http://localhost/v1"} | options)
-    assert KEY not in str(caught.value)
+    ]:
+        with pytest.raises(ParameterError, match=said) as caught:
+            endpoint(**{"url": "http://localhost/v1"} | options)
+        assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "limit", [{"connect": 0}, {"read": -1}, {"call": "1"}, {"retries": -1}, {"backoff": -1}, {"failures": 0}]
-)
-def test_limits_are_checked(limit):
-    with pytest.raises(ParameterError, match=next(iter(limit))):
-        Limits(**limit)
+def test_limits_are_checked():
+    for limit in [{"connect": 0}, {"read": -1}, {"call": "1"}, {"retries": -1}, {"backoff": -1}, {"failures": 0}]:
+        with pytest.raises(ParameterError, match=next(iter(limit))):
+            Limits(**limit)
 
 
 def test_without_httpx_the_install_line(monkeypatch):

@@ -4,7 +4,6 @@ equations say."""
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,11 +61,11 @@ def test_the_sum_moves_by_one_persons_matrix_to_the_last_bit(others, documents, 
     assert (total(*with_them) - total(*people) == alone).all()
 
 
-@pytest.mark.parametrize("count", [1, TEXTS_AT_ONCE - 1, TEXTS_AT_ONCE, 3 * TEXTS_AT_ONCE + 1])
-def test_somebody_who_writes_without_end_counts_once(count):
-    cells = total(Someone(*[("a b", 1)] * count, chunk=777))
-    assert 0.999**2 * 2**48 < squared_length(cells) <= 2**48
-    assert np.abs(cells * CELL - by_hand([("a b", 1)])).max() < 3 * CELL
+def test_somebody_who_writes_without_end_counts_once():
+    for count in [1, TEXTS_AT_ONCE - 1, TEXTS_AT_ONCE, 3 * TEXTS_AT_ONCE + 1]:
+        cells = total(Someone(*[("a b", 1)] * count, chunk=777))
+        assert 0.999**2 * 2**48 < squared_length(cells) <= 2**48
+        assert np.abs(cells * CELL - by_hand([("a b", 1)])).max() < 3 * CELL
 
 
 def test_documents_of_no_class_are_as_if_they_were_not_there():

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,9 +24,8 @@ def test_braces_in_values_are_nothing_but_braces():
     assert "{a}: {b}" in requested
 
 
-@pytest.mark.parametrize(
-    ("answer", "texts"),
-    [
+def test_answers():
+    for answer, texts in [
         ('["One.", "Two."]', ["One.", "Two."]),
         ('{"texts": ["One.", "Two."]}', ["One.", "Two."]),
         ('[{"text": "One.", "n": 1}, {"content": "Two."}]', ["One.", "Two."]),
@@ -45,15 +43,13 @@ def test_braces_in_values_are_nothing_but_braces():
         ("It's one.", ["It's one."]),
         ('"One."', ["One."]),
         ("One\x00 \ud800text.", ["One text."]),
-    ],
-)
-def test_answers(answer, texts):
-    assert texts_of(answer, 10) == texts
+    ]:
+        assert texts_of(answer, 10) == texts
 
 
-@pytest.mark.parametrize("garbage", ["", " \n", "[]", "{}", "null", "17", "[1, 2]", "[[[", '{"error": 3}', "[" * 9999])
-def test_garbage_gives_nothing(garbage):
-    assert texts_of(garbage, 10) == []
+def test_garbage_gives_nothing():
+    for garbage in ["", " \n", "[]", "{}", "null", "17", "[1, 2]", "[[[", '{"error": 3}', "[" * 9999]:
+        assert texts_of(garbage, 10) == []
 
 
 def test_no_more_texts_than_asked_for_and_none_that_was_cut():
@@ -76,9 +72,9 @@ def test_a_list_of_json_comes_back(texts):
     assert texts_of(json.dumps(texts), 100) == [text.strip() for text in texts if text.strip()][:100]
 
 
-@pytest.mark.parametrize("hard", ["<think>" * 50_000, "```" * 100_000, "[ " * 100_000, '["' * 100_000, "1. " * 100_000])
-def test_a_long_answer_takes_no_longer_for_its_form(hard):
-    texts_of(hard, 5)  # would take hours, if it took the square of its length
+def test_a_long_answer_takes_no_longer_for_its_form():
+    for hard in ["<think>" * 50_000, "```" * 100_000, "[ " * 100_000, '["' * 100_000, "1. " * 100_000]:
+        texts_of(hard, 5)  # would take hours, if it took the square of its length
 
 
 def test_batches():

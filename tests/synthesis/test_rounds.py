@@ -178,9 +178,9 @@ def test_a_source_that_gives_nothing_is_never_weighed():
         made(Nothing())
 
 
-@pytest.mark.parametrize("answer", ["one text", None, [1, 2], b"bytes", 7])
-def test_a_source_that_answers_with_something_else(answer):
-    source = Numbers()
-    source.propose = lambda request: answer
-    with pytest.raises(ParameterError, match="must answer propose with a list of texts"):
-        made(source)
+def test_a_source_that_answers_with_something_else():
+    for answer in ["one text", None, [1, 2], b"bytes", 7]:
+        source = Numbers()
+        source.propose = lambda request, answer=answer: answer
+        with pytest.raises(ParameterError, match="must answer propose with a list of texts"):
+            made(source)

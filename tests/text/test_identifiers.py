@@ -13,38 +13,31 @@ from dptext.io.documents import DocumentWriter
 from dptext.text.identifiers import Column, columns_of, look_at
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_name_says_it_by_a_whole_part():
+    for name in [
         *("author", "author_id", "bookAuthor", "USER_ID", "userName", "customer-name", "reviewerID", "patient"),
         *("e-mail", "Email Address", "phoneNumber", "ssn", "ip", "IPAddress", "zip_code", "ZIPCode", "latitude"),
         *("dateOfBirth", "birth_year", "dob", "id", "tweet_id", "uuid", "name", "full_name"),
         *("Nachname", "Straße", "PLZ", "Geburtsdatum", "prénom", "teléfono", "usuario", "indirizzo"),
-    ],
-)
-def test_a_name_says_it_by_a_whole_part(name):
-    assert look_at(name, []).identifies
+    ]:
+        assert look_at(name, []).identifies
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_piece_of_a_word_says_nothing():
+    for name in [
         *("rating", "stars", "label", "country", "year", "is_verified", "text", "category", "gender", "split", "n"),
         *("user_rating", "product_name", "country_name", "label_id", "n_users", "email_count"),
         *("authority", "useful", "validity", "idea", "paid", "widget", "zipper", "nameplate", "ipso", "persistence"),
-    ],
-)
-def test_a_piece_of_a_word_says_nothing(name):
-    assert look_at(name, []) == Column(name, 0, 0, 0, "empty", ())
+    ]:
+        assert look_at(name, []) == Column(name, 0, 0, 0, "empty", ())
 
 
 def a_label(number):
     return ["news", "sport", "music", "very good", "New York"][number % 5]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+def test_what_many_rows_share_is_no_identifier():
+    for values in [
         [5, 4, 1, 3, 2] * 40,
         ["5", "4.5", "1.0"] * 40,
         [a_label(number) for number in range(200)],
@@ -56,25 +49,20 @@ def a_label(number):
         ["I agree with this statement to a large extent", "I do not agree with this statement at all"] * 40,
         [None, float("nan"), "", "  "] * 40,
         ["F32.1", "J45.0", "E11.9"] * 40,
-    ],
-)
-def test_what_many_rows_share_is_no_identifier(values):
-    assert look_at("column", values).reasons == ()
+    ]:
+        assert look_at("column", values).reasons == ()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+def test_few_rows_that_all_differ_say_nothing():
+    for values in [
         ["news", "sport", "music", "film", "food"],
         ["New York", "Los Angeles", "San Jose", "El Paso", "Fort Worth"],
         [1, 2, 3, 4, 5],
         [1999, 2003, 2010, 2020, 2021],
         ["a"],
         [0.25],
-    ],
-)
-def test_few_rows_that_all_differ_say_nothing(values):
-    assert not look_at("column", values).identifies
+    ]:
+        assert not look_at("column", values).identifies
 
 
 def test_a_value_per_row_links_rows():
@@ -104,20 +92,17 @@ def test_names_of_people_are_seen_where_there_are_ten():
     assert not look_at("column", names[:9]).identifies
 
 
-@pytest.mark.parametrize(
-    ("value", "what"),
-    [
+def test_a_tenth_of_the_values_is_enough():
+    for value, what in [
         ("ann@example.org", "e-mail addresses"),
         ("+44 20 7946 0958", "telephone numbers"),
         ("4111 1111 1111 1111", "card numbers"),
         ("192.0.2.17", "IP addresses"),
         ("https://example.org/ann", "web addresses"),
-    ],
-)
-def test_a_tenth_of_the_values_is_enough(value, what):
-    result = look_at("column", [value, *["none"] * 9] * 3)
-    assert result.reasons == (f"some of its values hold {what}",)
-    assert not look_at("column", [value, *["none"] * 10]).identifies
+    ]:
+        result = look_at("column", [value, *["none"] * 9] * 3)
+        assert result.reasons == (f"some of its values hold {what}",)
+        assert not look_at("column", [value, *["none"] * 10]).identifies
 
 
 def test_free_text_and_exact_dates_are_named():

@@ -1,11 +1,8 @@
-import pytest
-
 from dptext.text.sentences import sentences
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_sentence_ends_where_the_rule_says():
+    for text, expected in [
         ("", []),
         (" \n\t", []),
         ("No mark at all", ["No mark at all"]),
@@ -21,19 +18,20 @@ from dptext.text.sentences import sentences
         ("今日は。元気？はい！", ["今日は。", "元気？", "はい！"]),
         ("What ... ?", ["What ... ?"]),
         ("...", ["..."]),
-    ],
-)
-def test_a_sentence_ends_where_the_rule_says(text, expected):
-    assert sentences(text) == expected
+    ]:
+        assert sentences(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["." * 200_000, "." + '"' * 200_000, ".)" * 100_000, "\n " * 100_000 + "x", ". " * 50_000, "a. " * 60_000],
-    ids=["stops", "quotes", "brackets", "lines", "lone stops", "initials"],
-)
-def test_no_text_takes_more_than_linear_time(text):
-    assert len(sentences(text)) <= 1
+def test_no_text_takes_more_than_linear_time():
+    for text in [
+        "." * 200_000,
+        "." + '"' * 200_000,
+        ".)" * 100_000,
+        "\n " * 100_000 + "x",
+        ". " * 50_000,
+        "a. " * 60_000,
+    ]:
+        assert len(sentences(text)) <= 1
 
 
 def test_nothing_but_white_space_is_lost():

@@ -74,19 +74,16 @@ def test_the_row_of_a_string_is_always_a_row(words, word):
     assert (word in vocabulary) == (fold(vocabulary.words[row]) == fold(word))
 
 
-@pytest.mark.parametrize(
-    ("words", "rows"),
-    [
+def test_a_word_that_stands_twice_is_refused_by_its_rows_and_not_by_its_letters():
+    for words, rows in [
         (["secretword", UNKNOWN, "secretword"], "rows 0 and 2"),
         ([UNKNOWN, "secretword", "SecretWord"], "rows 1 and 2"),
         ([UNKNOWN, "secretwordé", "secretworde\u0301"], "rows 1 and 2"),
         ([UNKNOWN, UNKNOWN], "rows 0 and 1"),
-    ],
-)
-def test_a_word_that_stands_twice_is_refused_by_its_rows_and_not_by_its_letters(words, rows):
-    with pytest.raises(DataError, match=rows) as caught:
-        Vocabulary(words)
-    assert "secretword" not in str(caught.value).lower()
+    ]:
+        with pytest.raises(DataError, match=rows) as caught:
+            Vocabulary(words)
+        assert "secretword" not in str(caught.value).lower()
 
 
 @pytest.mark.parametrize("words", [[], ["doctor"], ["unk", "<unk"]])

@@ -130,13 +130,13 @@ def test_a_whole_number_of_any_length_is_a_key():
     assert len(collected([Document("cat", user=user) for user in (long, spelled, long + 1)])) == 2
 
 
-@pytest.mark.parametrize("user", [None, "  ", float("nan"), 7.5, True, b"x", ["x"]])
-def test_a_row_without_a_user_is_refused_and_named(user):
-    documents = [Document(MARKER, user=MARKER)] * 3 + [Document(MARKER, user=user)]
-    for group in (collected, collected_texts):
-        with pytest.raises(DataError, match="row 4 has no user") as caught:
-            group(documents)
-        assert MARKER not in str(caught.value)
+def test_a_row_without_a_user_is_refused_and_named():
+    for user in [None, "  ", float("nan"), 7.5, True, b"x", ["x"]]:
+        documents = [Document(MARKER, user=MARKER)] * 3 + [Document(MARKER, user=user)]
+        for group in (collected, collected_texts):
+            with pytest.raises(DataError, match="row 4 has no user") as caught:
+                group(documents)
+            assert MARKER not in str(caught.value)
 
 
 def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
@@ -266,19 +266,16 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
     assert len(result[0]) == 50
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"unit": "word"}, {"most_words": 0}, {"most_words": 1.5}, {"processes": 0}, {"seed": "x"}],
-)
-def test_wrong_arguments_are_refused(options):
-    with pytest.raises(ParameterError), users_of([Document("cat", user="a")], WORDS, **options):
-        pass
+def test_wrong_arguments_are_refused():
+    for options in [{"unit": "word"}, {"most_words": 0}, {"most_words": 1.5}, {"processes": 0}, {"seed": "x"}]:
+        with pytest.raises(ParameterError), users_of([Document("cat", user="a")], WORDS, **options):
+            pass
 
 
-@pytest.mark.parametrize("documents", ["cat", {"a": 1}, 7, None])
-def test_what_are_no_documents_is_refused(documents):
-    with pytest.raises(ParameterError, match="documents must be"), users_of(documents, WORDS):
-        pass
+def test_what_are_no_documents_is_refused():
+    for documents in ["cat", {"a": 1}, 7, None]:
+        with pytest.raises(ParameterError, match="documents must be"), users_of(documents, WORDS):
+            pass
 
 
 def test_entries_that_are_no_documents_are_named_by_their_row():

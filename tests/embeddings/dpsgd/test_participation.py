@@ -47,19 +47,16 @@ def test_from_a_rate_the_noise_follows_and_the_largest_level_has_it():
     assert result.default == "a"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_arguments_say_what_was_expected():
+    for arguments, message in [
         ({"levels": LEVELS}, "either sampling_rate or noise_multiplier"),
         ({"levels": LEVELS, "sampling_rate": 0.1, "noise_multiplier": 1.0}, "and not both"),
         ({"levels": {}, "noise_multiplier": 1.0}, "at least one"),
         ({"levels": {"a": 0.01}, "noise_multiplier": 1.0}, "floor"),
         ({"levels": LEVELS, "noise_multiplier": 1.0, "default": "none"}, "default"),
-    ],
-)
-def test_bad_arguments_say_what_was_expected(arguments, message):
-    with pytest.raises(ParameterError, match=message):
-        personal_participation(delta=1e-6, steps=10, **arguments)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            personal_participation(delta=1e-6, steps=10, **arguments)
 
 
 @pytest.mark.slow
@@ -126,9 +123,9 @@ def test_coins_are_independent():
         assert abs(z) < stats.norm.isf(ALARM / 2)
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(1.0, 2**32), (0.5, 2**31), (2.0**-32, 1), (0.1, 429496729)])
-def test_chances_are_rounded_down(rate, expected):
-    assert threshold(rate) == expected
+def test_chances_are_rounded_down():
+    for rate, expected in [(1.0, 2**32), (0.5, 2**31), (2.0**-32, 1), (0.1, 429496729)]:
+        assert threshold(rate) == expected
 
 
 def test_everybody_and_nobody():

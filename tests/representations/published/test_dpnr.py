@@ -19,14 +19,17 @@ SAFE = {"unsafe_as_published": True}
 ONE = {"noise": "one scalar", **SAFE}
 
 
-@pytest.mark.parametrize(
-    ("dimension", "epsilon", "true"),
-    [(64, 1.0, 64.0), (768, 0.05, 38.4), (768, 1.0, 768.0), (2, 0.3, 0.6), (3, 7.0, 21)],
-)
-def test_the_true_epsilon_is_d_times_the_claim(dimension, epsilon, true):
-    statement = DPNR(epsilon=epsilon, dimension=dimension, **SAFE).statement()
-    assert statement.guarantee == PureDP(true)
-    assert statement.claimed_epsilon == epsilon
+def test_the_true_epsilon_is_d_times_the_claim():
+    for dimension, epsilon, true in [
+        (64, 1.0, 64.0),
+        (768, 0.05, 38.4),
+        (768, 1.0, 768.0),
+        (2, 0.3, 0.6),
+        (3, 7.0, 21),
+    ]:
+        statement = DPNR(epsilon=epsilon, dimension=dimension, **SAFE).statement()
+        assert statement.guarantee == PureDP(true)
+        assert statement.claimed_epsilon == epsilon
 
 
 @pytest.mark.parametrize(("dimension", "epsilon"), [(64, 1.0), (5, 0.2)])

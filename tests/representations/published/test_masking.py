@@ -123,9 +123,8 @@ def test_neither_list_nor_text_is_in_what_is_printed():
     assert str(error.value) == "texts must be strings, entry 2 is int"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_arguments_are_refused():
+    for options, message in [
         ({}, "which words"),
         ({"mu": 0.1, "count": 2}, "pass one of them"),
         ({"mu": -0.1}, "mu must be a number from 0 to 1"),
@@ -133,11 +132,9 @@ def test_neither_list_nor_text_is_in_what_is_printed():
         ({"sensitive": "smith"}, r"several words, got one string"),
         ({"sensitive": ["smith", "..."]}, "entry 2 has none"),
         ({"mu": 0.5, "mask": " "}, "mask must be a token"),
-    ],
-)
-def test_bad_arguments_are_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        mask_words(["a b"], **options)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            mask_words(["a b"], **options)
 
 
 def test_one_string_is_no_list_of_texts():

@@ -55,16 +55,16 @@ def test_the_other_values_are_those_derived_by_hand():
         assert epsilon_of(SUE, 50, epsilon=epsilon, bits=bits, code="one-hot") == pytest.approx(epsilon, rel=1e-9)
 
 
-@pytest.mark.parametrize(("dimension", "bits"), [(1, 5), (3, 3), (5, 9), (51, 9)])
-def test_with_an_odd_number_of_bits_there_is_one_even_bit_more(dimension, bits):
-    lambda_, width = 20.0, dimension * bits
-    raised = lambda_ * math.exp(1 / width)
-    even, odd = (width + 1) // 2, width // 2
-    closed = even * math.log(lambda_ * (1 + raised) / (1 + lambda_)) + odd * abs(
-        math.log((1 + lambda_**3) / (1 + raised))
-    )
-    result = epsilon_of(OME, dimension, lambda_=lambda_, bits=bits, integer_bits=1, scores="public")
-    assert result == pytest.approx(closed, rel=1e-9)
+def test_with_an_odd_number_of_bits_there_is_one_even_bit_more():
+    for dimension, bits in [(1, 5), (3, 3), (5, 9), (51, 9)]:
+        lambda_, width = 20.0, dimension * bits
+        raised = lambda_ * math.exp(1 / width)
+        even, odd = (width + 1) // 2, width // 2
+        closed = even * math.log(lambda_ * (1 + raised) / (1 + lambda_)) + odd * abs(
+            math.log((1 + lambda_**3) / (1 + raised))
+        )
+        result = epsilon_of(OME, dimension, lambda_=lambda_, bits=bits, integer_bits=1, scores="public")
+        assert result == pytest.approx(closed, rel=1e-9)
 
 
 ENUMERATED = [
@@ -76,25 +76,25 @@ ENUMERATED = [
 ]
 
 
-@pytest.mark.parametrize(("protocol", "dimension", "bits", "code", "epsilon"), ENUMERATED)
-def test_the_worst_of_all_pairs_of_codes_is_the_stated_epsilon(protocol, dimension, bits, code, epsilon):
+def test_the_worst_of_all_pairs_of_codes_is_the_stated_epsilon():
     """Every output of every code that occurs, by the chances that are drawn with; also where lambda^2 < e^(eps/rl)."""
-    options = {"lambda_": 3.0} if protocol == "OME, 3" else {"lambda_": 1.0} if protocol is OME else {}
-    build = OME if protocol == "OME, 3" else protocol
-    values = build(epsilon=epsilon, bits=bits, integer_bits=1, code=code, scores="public", **options, **SAFE)
-    channel = values.channel(dimension)
-    table = table_of(channel)
-    assert len(table) == (bits**dimension if code == "one-hot" else 2 ** (dimension * bits))
-    result = exact_loss(np.log(table), allowed=channel.guarantee.epsilon)
-    assert result.excess <= 1e-12
-    assert result.largest == pytest.approx(channel.guarantee.epsilon, rel=1e-9)
-    # a statement of two thirds is rejected
-    assert exact_loss(np.log(table), allowed=channel.guarantee.epsilon / 1.5).excess > 0
-    # the witness is a pair that attains it
-    codes = channel.code_of(np.stack(channel.witness))
-    lost = np.where(codes[0], channel.up, 0) * ~codes[1] + np.where(codes[1], channel.down, 0) * ~codes[0]
-    assert lost.sum() == pytest.approx(channel.guarantee.epsilon, rel=1e-9)
-    assert channel.finding.attained == channel.guarantee.epsilon
+    for protocol, dimension, bits, code, epsilon in ENUMERATED:
+        options = {"lambda_": 3.0} if protocol == "OME, 3" else {"lambda_": 1.0} if protocol is OME else {}
+        build = OME if protocol == "OME, 3" else protocol
+        values = build(epsilon=epsilon, bits=bits, integer_bits=1, code=code, scores="public", **options, **SAFE)
+        channel = values.channel(dimension)
+        table = table_of(channel)
+        assert len(table) == (bits**dimension if code == "one-hot" else 2 ** (dimension * bits))
+        result = exact_loss(np.log(table), allowed=channel.guarantee.epsilon)
+        assert result.excess <= 1e-12
+        assert result.largest == pytest.approx(channel.guarantee.epsilon, rel=1e-9)
+        # a statement of two thirds is rejected
+        assert exact_loss(np.log(table), allowed=channel.guarantee.epsilon / 1.5).excess > 0
+        # the witness is a pair that attains it
+        codes = channel.code_of(np.stack(channel.witness))
+        lost = np.where(codes[0], channel.up, 0) * ~codes[1] + np.where(codes[1], channel.down, 0) * ~codes[0]
+        assert lost.sum() == pytest.approx(channel.guarantee.epsilon, rel=1e-9)
+        assert channel.finding.attained == channel.guarantee.epsilon
 
 
 @pytest.mark.parametrize("build", [SUE, OUE, OME])
@@ -132,15 +132,19 @@ def test_the_witness_of_one_vector_each_refutes_the_claim_with_what_is_sent(dime
         assert channel.finding.attained > 0.6 * channel.guarantee.epsilon
 
 
-@pytest.mark.parametrize(
-    ("dimension", "bits", "integer_bits", "attained"),
-    [(2, 3, 1, 12.0), (2, 4, 1, 16.0), (4, 3, 1, 12.0), (50, 3, 1, 12.0), (50, 4, 3, 8.6), (50, 10, 4, 28.0)],
-)
-def test_a_claim_that_two_vectors_refute_is_not_left_open(dimension, bits, integer_bits, attained):
+def test_a_claim_that_two_vectors_refute_is_not_left_open():
     """Small codes, where a witness that differs in signs and fractions alone lost less than the claim of 8."""
-    channel = SUE(epsilon=8.0, bits=bits, integer_bits=integer_bits, **SAFE).channel(dimension)
-    assert channel.finding.attained >= attained * (1 - 1e-9)
-    assert channel.finding.verdict == "false"
+    for dimension, bits, integer_bits, attained in [
+        (2, 3, 1, 12.0),
+        (2, 4, 1, 16.0),
+        (4, 3, 1, 12.0),
+        (50, 3, 1, 12.0),
+        (50, 4, 3, 8.6),
+        (50, 10, 4, 28.0),
+    ]:
+        channel = SUE(epsilon=8.0, bits=bits, integer_bits=integer_bits, **SAFE).channel(dimension)
+        assert channel.finding.attained >= attained * (1 - 1e-9)
+        assert channel.finding.verdict == "false"
 
 
 def test_where_a_claim_holds_the_statement_says_so():
@@ -289,9 +293,8 @@ def test_a_channel_is_frozen_and_can_be_pickled():
     assert (repeated.code_of(np.eye(4)) == channel.code_of(np.eye(4))).all()
 
 
-@pytest.mark.parametrize(
-    ("build", "options", "message"),
-    [
+def test_bad_arguments_are_refused():
+    for build, options, message in [
         (OME, {"epsilon": 0.0}, "epsilon"),
         (OME, {"lambda_": 0.5}, "lambda_ must be a number from 1 to 10,000, got 0.5"),
         (SUE, {"bits": 1}, "bits must be an integer from 2 to 16"),
@@ -300,11 +303,9 @@ def test_a_channel_is_frozen_and_can_be_pickled():
         (OUE, {"code": "gray"}, "code must be one of 'sign-magnitude', 'one-hot'"),
         (OUE, {"scores": 1}, "scores must be one of 'vector', 'public'"),
         (OUE, {"dimension": 0}, "dimension"),
-    ],
-)
-def test_bad_arguments_are_refused(build, options, message):
-    with pytest.raises(ParameterError, match=message):
-        build(**{"epsilon": 1.0, **options}, **SAFE)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            build(**{"epsilon": 1.0, **options}, **SAFE)
 
 
 def test_dimensions_that_do_not_fit_are_refused():
